@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "executor/collective/gloo.h"
 #include "executor/collective/hierarchy.h"
+#include "executor/collective/mpi/mpi.h"
 #include "executor/collective/nccl.h"
 #include "executor/collective/rendezvous/devices.h"
 #include "executor/collective/rendezvous/interface.h"
@@ -22,7 +24,7 @@ namespace penstock::process {
 namespace {
 
 constexpr char kShared[] = "shared_memory", kGloo[] = "gloo", kHierarchical[] = "hierarchical",
-               kNccl[] = "nccl";
+               kNccl[] = "nccl", kMpi[] = "mpi";
 constexpr char kVariable[] = "PENSTOCK_COLLECTIVE_BACKEND";
 
 using Hosts = std::vector<std::vector<int>>;  // ranks of the ring, by host
@@ -50,6 +52,7 @@ class RingMaker {
     if (backend == kShared) return MakeShared(key_, all);
     if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
     if (backend == kNccl) return MakeNccl(hosts, all);
+    if (backend == kMpi) return MakeMpi();
     return MakeHierarchical(hosts);
   }
 
@@ -109,7 +112,7 @@ class RingMaker {
       if (hosts.size() == 1) return std::string(kShared);
       return std::string(hosts.size() == ring_.members.size() ? kGloo : kHierarchical);
     }
-    const std::vector<std::string> known = {kShared, kGloo, kHierarchical, kNccl};
+    const std::vector<std::string> known = {kShared, kGloo, kHierarchical, kNccl, kMpi};
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       return Refuse(kVariable, " is ", Quote(name), ", which is none of ", Join(known, ", "));
     }
@@ -212,6 +215,28 @@ class RingMaker {
     PENSTOCK_ASSIGN_OR_RETURN(const collective::GpuApi* const api, collective::LoadGpuApi());
     return collective::MakeNcclGroup(*api, std::move(parts));
   }
+
+#ifdef PENSTOCK_WITH_MPI
+  // Where each rank is among MPI's.
+  Result<std::unique_ptr<CollectiveGroup>> MakeMpi() const {
+    const Result<collective::MpiPlace> place = collective::PlaceInMpi();
+    const std::string own = place.ok() && place->size >= size() ? StrCat(place->rank) : "";
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words, Gather("mpi", own));
+    PENSTOCK_RETURN_IF_ERROR(place.status());
+    collective::MpiRanks ranks{.ranks = {}, .number = ring_.number, .report_after = ReportAfter()};
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::string& word = words[static_cast<std::size_t>(rank)];
+      if (word.empty())
+        return Refuse(kVariable, " is mpi, but no mpirun has started ", Who(rank), " with all others");
+      ranks.ranks.push_back(std::atoi(word.c_str()));
+    }
+    return collective::MakeMpiGroup(ranks);
+  }
+#else
+  Result<std::unique_ptr<CollectiveGroup>> MakeMpi() const {
+    return Refuse(kVariable, " is mpi, but this build has no MPI (CMake's option PENSTOCK_MPI)");
+  }
+#endif
 
   rendezvous::Store& store_;
   const rendezvous::Ring& ring_;

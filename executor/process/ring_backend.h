@@ -3,9 +3,11 @@
 // Ranks of one host (one kernel, one network namespace, one user) share memory; ranks of hosts of their own
 // have connections over TCP, by Gloo; where hosts have several ranks, those share memory, and the first of
 // each host has connections. PENSTOCK_COLLECTIVE_BACKEND, the same on all ranks, can choose another one:
-// "shared_memory", "gloo", "hierarchical", or "nccl", where each rank has a GPU (CUDA_VISIBLE_DEVICES and
-// FLAGS_selected_gpus say which: rendezvous/devices.h). NCCL is never chosen by itself: the operations'
-// elements lie in the host's memory, which it has to copy to the GPU and back (collective/nccl.h).
+// "shared_memory", "gloo", "hierarchical", or
+//   "nccl"  where each rank has a GPU (CUDA_VISIBLE_DEVICES and FLAGS_selected_gpus say which:
+//           rendezvous/devices.h). Never chosen by itself: the operations' elements lie in the host's memory,
+//           which has to be copied to the GPU and back (collective/nccl.h)
+//   "mpi"   in jobs that mpirun has started, by builds that have it (collective/mpi)
 #pragma once
 
 #include <memory>
@@ -24,7 +26,8 @@ namespace penstock::process {
 //
 // kInvalidArgument E-collective-choice: no such backend, one that the ranks' hosts do not allow, one for
 // which a rank has no GPU, or ranks that want different ones. The store's errors, those of interface.h, and
-// those of the factories in executor/collective: shared_memory.h, gloo.h, hierarchy.h, nccl.h.
+// those of the factories in executor/collective: shared_memory.h, gloo.h, hierarchy.h, nccl.h,
+// mpi/mpi.h.
 Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(
     rendezvous::Store& store, const rendezvous::Ring& ring,
     const rendezvous::Environment& environment = rendezvous::ProcessEnvironment());

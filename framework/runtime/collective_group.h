@@ -99,7 +99,8 @@ class CollectiveGroup {
 
   virtual int rank() const = 0;  // 0 .. size()-1
   virtual int size() const = 0;
-  virtual std::string_view backend() const = 0;  // "threads", "shared_memory", "gloo", "hierarchical", "nccl"
+  virtual std::string_view backend()
+      const = 0;  // "threads", "shared_memory", "gloo", "hierarchical", "nccl", "mpi"
   virtual bool adds_in_rank_order() const = 0;
 
   // Replaces `data` by its reduction over all ranks. Same count on all ranks.

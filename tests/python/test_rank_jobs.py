@@ -104,3 +104,9 @@ def test_nccl_is_refused_in_one_line_on_all_ranks_where_there_is_no_gpu(tmp_path
         assert code != 0
         line = [line for line in errors.splitlines() if 'E-collective-choice' in line][-1]
         assert 'PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:' in line, errors
+
+
+def test_mpi_is_refused_in_one_line_where_no_mpirun_has_started_the_ranks(tmp_path):
+    for code, errors in run_ranks(tmp_path, 'grad_allreduce', 2, {'PENSTOCK_COLLECTIVE_BACKEND': 'mpi'}):
+        assert code != 0
+        assert 'PENSTOCK_COLLECTIVE_BACKEND is mpi, but' in errors and 'E-collective-choice' in errors, errors

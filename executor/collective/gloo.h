@@ -35,7 +35,7 @@ struct GlooRendezvous {
   std::string address;  // this process's, by which the others reach it: "10.0.0.3", or a host name
   KeyValues store;
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are connected
-  Nanoseconds report_after = observe::kReportAfter;    // of waits in operations
+  Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: none is
 };
 
 // Whether this build has Gloo.

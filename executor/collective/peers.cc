@@ -58,7 +58,7 @@ void Peers::Sleep(Signal& signal, std::uint32_t seen, std::span<const int> await
   }
   signal.Sleep(seen, kLookAfter);
   const Nanoseconds lasted = SystemClock().Now() - sleeper.began;
-  if (lasted < sleeper.times.next()) return;
+  if (report_after_ <= Nanoseconds(0) || lasted < sleeper.times.next()) return;
   sleeper.times.Pass();
   Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(what), " of rank ",
                                     rank_, " for rank ", Join(awaited, " and rank ")));

@@ -25,7 +25,7 @@ struct SharedMemoryRendezvous {
   // The same on all ranks, used by no other group of the network namespace; 1 to 48 bytes.
   std::string meeting_point;
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are there
-  Nanoseconds report_after = observe::kReportAfter;    // of waits in operations
+  Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: none is
 };
 
 // Blocks until all ranks have called it. Ranks run as the same user.

@@ -13,6 +13,7 @@
 namespace penstock::collective {
 
 // One group a rank, in rank order; each may be used and destroyed by a thread of its own.
+// report_after: of waits in operations; 0: none is reported.
 // kInvalidArgument E-collective-size: not 1 to 256 ranks. kUnavailable E-collective-memory.
 Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(
     int ranks, Nanoseconds report_after = observe::kReportAfter);

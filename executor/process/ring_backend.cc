@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -11,6 +12,9 @@
 
 #include "executor/collective/gloo.h"
 #include "executor/collective/hierarchy.h"
+#include "executor/collective/mpi/mpi.h"
+#include "executor/collective/nccl.h"
+#include "executor/collective/rendezvous/devices.h"
 #include "executor/collective/rendezvous/interface.h"
 #include "executor/collective/shared_memory.h"
 #include "executor/observe/report_times.h"
@@ -19,7 +23,8 @@
 namespace penstock::process {
 namespace {
 
-constexpr char kShared[] = "shared_memory", kGloo[] = "gloo", kHierarchical[] = "hierarchical";
+constexpr char kShared[] = "shared_memory", kGloo[] = "gloo", kHierarchical[] = "hierarchical",
+               kNccl[] = "nccl", kMpi[] = "mpi";
 constexpr char kVariable[] = "PENSTOCK_COLLECTIVE_BACKEND";
 
 using Hosts = std::vector<std::vector<int>>;  // ranks of the ring, by host
@@ -41,15 +46,17 @@ class RingMaker {
 
   Result<std::unique_ptr<CollectiveGroup>> Make(int group_ranks) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
-    if (group_ranks > 0) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
+    if (group_ranks > 0 && (environment_(kVariable).empty() || backend == kHierarchical)) {
       PENSTOCK_ASSIGN_OR_RETURN(const Hosts groups, rendezvous::GroupRanks(store_.addresses(), group_ranks));
       return MakeHierarchical(groups, hosts);
     }
-    PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
     std::vector<int> all;
     for (int rank = 0; rank < size(); ++rank) all.push_back(rank);
     if (backend == kShared) return MakeShared(key_, all);
     if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
+    if (backend == kNccl) return MakeNccl(hosts, all);
+    if (backend == kMpi) return MakeMpi();
     return MakeHierarchical(hosts, hosts);
   }
 
@@ -109,9 +116,9 @@ class RingMaker {
       if (hosts.size() == 1) return std::string(kShared);
       return std::string(hosts.size() == ring_.members.size() ? kGloo : kHierarchical);
     }
-    if (name != kShared && name != kGloo && name != kHierarchical) {
-      return Refuse(kVariable, " is ", Quote(name), ", which is not ", kShared, ", ", kGloo, " or ",
-                    kHierarchical);
+    const std::vector<std::string> known = {kShared, kGloo, kHierarchical, kNccl, kMpi};
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      return Refuse(kVariable, " is ", Quote(name), ", which is none of ", Join(known, ", "));
     }
     if (name == kShared && hosts.size() > 1) {
       return Refuse(kVariable, " is shared_memory, but ", Who(hosts[0].front()), " and ",
@@ -120,13 +127,15 @@ class RingMaker {
     return name;
   }
 
+  static Nanoseconds ReportAfter() { return observe::ReportAfterFromEnvironment(); }
+
   // Groups of `ranks` of the ring, of which this one is; their keys begin with `key`.
   static int PlaceOf(int rank, const std::vector<int>& ranks) {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 
-  Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key,
-                                                      const std::vector<int>& ranks) const {
+  Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
+                                                      Nanoseconds report_after = ReportAfter()) const {
     const std::string point = StrCat(key, "/meeting_point");
     if (ranks.front() == ring_.rank) {
       const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -136,11 +145,11 @@ class RingMaker {
     return collective::MakeSharedMemoryGroup({.rank = PlaceOf(ring_.rank, ranks),
                                               .size = static_cast<int>(ranks.size()),
                                               .meeting_point = meeting_point,
-                                              .report_after = observe::ReportAfterFromEnvironment()});
+                                              .report_after = report_after});
   }
 
-  Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key,
-                                                   const std::vector<int>& ranks) const {
+  Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key, const std::vector<int>& ranks,
+                                                   Nanoseconds report_after = ReportAfter()) const {
     PENSTOCK_ASSIGN_OR_RETURN(const std::string host, HostForOthers());
     return collective::MakeGlooGroup(
         {.rank = PlaceOf(ring_.rank, ranks),
@@ -150,7 +159,7 @@ class RingMaker {
              .set = [&](const std::string& name,
                         std::string value) { return store_.Set(StrCat(key, "/", name), std::move(value)); },
              .get = [&](const std::string& name) { return store_.Get(StrCat(key, "/", name)); }},
-         .report_after = observe::ReportAfterFromEnvironment()});
+         .report_after = report_after});
   }
 
   Result<std::string> HostForOthers() const {
@@ -180,15 +189,68 @@ class RingMaker {
     collective::Hierarchy parts{.rank = ring_.rank, .hosts = groups, .inner = nullptr, .outer = nullptr};
     std::vector<int> leaders;
     for (const std::vector<int>& group : groups) leaders.push_back(group.front());
-    const auto own = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
-      return std::ranges::find(group, ring_.rank) != group.end();
-    });
-    PENSTOCK_ASSIGN_OR_RETURN(parts.inner, MakeLevel(StrCat(key_, "/group_of/", own->front()), *own, hosts));
-    if (own->front() == ring_.rank) {
+    const std::vector<int>& own = OwnHost(groups);
+    PENSTOCK_ASSIGN_OR_RETURN(parts.inner, MakeLevel(StrCat(key_, "/group_of/", own.front()), own, hosts));
+    if (own.front() == ring_.rank) {
       PENSTOCK_ASSIGN_OR_RETURN(parts.outer, MakeLevel(StrCat(key_, "/leaders"), leaders, hosts));
     }
     return collective::MakeHierarchicalGroup(std::move(parts));
   }
+
+  // The host of this rank, in the order of its ranks.
+  const std::vector<int>& OwnHost(const Hosts& hosts) const {
+    return *std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int>& host) {
+      return std::find(host.begin(), host.end(), ring_.rank) != host.end();
+    });
+  }
+
+  Result<int> FindGpu(const Hosts& hosts) const {
+    PENSTOCK_ASSIGN_OR_RETURN(const collective::GpuApi* const api, collective::LoadGpuApi());
+    PENSTOCK_ASSIGN_OR_RETURN(const int visible, collective::CountGpus(*api));
+    return rendezvous::DeviceOfRank(environment_, PlaceOf(ring_.rank, OwnHost(hosts)), visible);
+  }
+
+  // All ranks learn of each that has no GPU.
+  Result<std::unique_ptr<CollectiveGroup>> MakeNccl(const Hosts& hosts, const std::vector<int>& all) const {
+    const Result<int> device = FindGpu(hosts);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words,
+                              Gather("nccl", device.ok() ? "" : device.status().message()));
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::string& word = words[static_cast<std::size_t>(rank)];
+      if (!word.empty()) return Refuse(kVariable, " is nccl, but not for ", Who(rank), ": ", word);
+    }
+    const auto beside = [&](const char* name, Nanoseconds report_after) {
+      const std::string key = StrCat(key_, "/nccl/", name);
+      return hosts.size() == 1 ? MakeShared(key, all, report_after) : MakeTcp(key, all, report_after);
+    };
+    collective::NcclRendezvous parts{.device = *device, .report_after = ReportAfter()};
+    PENSTOCK_ASSIGN_OR_RETURN(parts.agree, beside("agree", ReportAfter()));
+    PENSTOCK_ASSIGN_OR_RETURN(parts.watch, beside("watch", Nanoseconds(0)));
+    PENSTOCK_ASSIGN_OR_RETURN(const collective::GpuApi* const api, collective::LoadGpuApi());
+    return collective::MakeNcclGroup(*api, std::move(parts));
+  }
+
+#ifdef PENSTOCK_WITH_MPI
+  // Where each rank is among MPI's.
+  Result<std::unique_ptr<CollectiveGroup>> MakeMpi() const {
+    const Result<collective::MpiPlace> place = collective::PlaceInMpi();
+    const std::string own = place.ok() && place->size >= size() ? StrCat(place->rank) : "";
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words, Gather("mpi", own));
+    PENSTOCK_RETURN_IF_ERROR(place.status());
+    collective::MpiRanks ranks{.ranks = {}, .number = ring_.number, .report_after = ReportAfter()};
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::string& word = words[static_cast<std::size_t>(rank)];
+      if (word.empty())
+        return Refuse(kVariable, " is mpi, but no mpirun has started ", Who(rank), " with all others");
+      ranks.ranks.push_back(std::atoi(word.c_str()));
+    }
+    return collective::MakeMpiGroup(ranks);
+  }
+#else
+  Result<std::unique_ptr<CollectiveGroup>> MakeMpi() const {
+    return Refuse(kVariable, " is mpi, but this build has no MPI (CMake's option PENSTOCK_MPI)");
+  }
+#endif
 
   rendezvous::Store& store_;
   const rendezvous::Ring& ring_;

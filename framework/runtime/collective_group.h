@@ -19,7 +19,7 @@
 // that adds the ranks' values in rank order; fp16 and bf16 are added as floats and rounded once, at the end,
 // and kMean is the sum divided by size(), before that rounding. Elsewhere the order is another one, fixed by
 // the backend and the ranks, and each partial sum of fp16 and bf16 is rounded. All other types are added in
-// their own type; integers wrap around. kMax and kMin: a NaN of any rank wins.
+// their own type; integers wrap around. kMax and kMin: a NaN of any rank wins (over NCCL, it may be lost).
 //
 // Errors end the group: the first one is the result of every operation that is under way or started later.
 //   kUnavailable      E-collective-peer-lost: a process is gone; E-collective-peer-left: a rank closed
@@ -102,7 +102,8 @@ class CollectiveGroup {
 
   virtual int rank() const = 0;  // 0 .. size()-1
   virtual int size() const = 0;
-  virtual std::string_view backend() const = 0;  // "threads", "shared_memory", "gloo", "hierarchical"
+  virtual std::string_view backend()
+      const = 0;  // "threads", "shared_memory", "gloo", "hierarchical", "nccl", "mpi"
   virtual bool adds_in_rank_order() const = 0;
 
   // Replaces `data` by its reduction over all ranks. Same count on all ranks.

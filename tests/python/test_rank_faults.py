@@ -73,7 +73,8 @@ def test_a_killed_rank_ends_the_others_which_say_who_and_where(tmp_path, backend
         ends = job.ends(WAIT_S)
     if any('this build has no Gloo' in err for _, _, err in ends):
         pytest.skip('this build has no Gloo')
-    where = r'all_reduce \d+ \(sum of \d+ f32, \d+ bytes; (bucket of \d+ tensors, first )?fc_0\.[wb]_0@GRAD, step \d+, ' + LINE
+    where = r'all_reduce \d+ \(sum of \d+ f32, \d+ bytes; ' + \
+        r'(bucket of \d+ tensors, first )?fc_0\.[wb]_0@GRAD, step \d+, ' + LINE
     for rank in {0, 1, 2} - {victim}:
         code, _, err = ends[rank]
         assert code == 1 and re.search(r'rank %d .*E-collective-peer' % victim, err) and re.search(where, err), err

@@ -1,5 +1,7 @@
 """Jobs of ranks without pservers, as processes: every collective mode trains as one process on the joined batch."""
 
+import os
+
 import numpy as np
 import pytest
 from rank_processes import Ranks
@@ -117,3 +119,21 @@ def test_groups_that_the_start_up_program_did_not_make_are_refused(tmp_path):
         ends = job.ends()
     assert all(code != 0 for code, _, _ in ends)
     assert all('ring 0 was made without groups of ranks' in text for _, _, text in ends), ends
+
+
+@pytest.mark.skipif(os.path.exists('/dev/nvidiactl'), reason='this machine has a GPU')
+def test_nccl_is_refused_in_one_line_on_all_ranks_where_there_is_no_gpu(tmp_path):
+    with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'nccl'}) as job:
+        ends = job.ends()
+    for code, _, errors in ends:
+        assert code != 0
+        line = [line for line in errors.splitlines() if 'E-collective-choice' in line][-1]
+        assert 'PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:' in line, errors
+
+
+def test_mpi_is_refused_in_one_line_where_no_mpirun_has_started_the_ranks(tmp_path):
+    with Ranks(tmp_path, RANK, 2, 'grad_allreduce', environment={'PENSTOCK_COLLECTIVE_BACKEND': 'mpi'}) as job:
+        ends = job.ends()
+    for code, _, errors in ends:
+        assert code != 0
+        assert 'PENSTOCK_COLLECTIVE_BACKEND is mpi, but' in errors and 'E-collective-choice' in errors, errors

@@ -64,4 +64,22 @@ Result<std::optional<std::vector<ChosenDevice>>> ChooseDevices(const Environment
   return std::optional(std::move(devices));
 }
 
+Result<int> DeviceOfRank(const Environment& environment, int place, int visible) {
+  PENSTOCK_ASSIGN_OR_RETURN(const auto chosen, ChooseDevices(environment));
+  std::vector<int> usable;
+  for (int ordinal = 0; !chosen && ordinal < visible; ++ordinal) usable.push_back(ordinal);
+  if (chosen) {
+    for (const ChosenDevice& device : *chosen) usable.push_back(device.ordinal);
+  }
+  for (const int ordinal : usable) {
+    if (ordinal < visible) continue;
+    return InvalidArgument("E-rendezvous-device", "device ", ordinal, " is chosen; this process sees ",
+                           visible);
+  }
+  if (chosen && usable.size() == 1) return usable.front();
+  if (place < static_cast<int>(usable.size())) return usable[static_cast<std::size_t>(place)];
+  return InvalidArgument("E-rendezvous-device", "rank ", place, " of this host has no device: there are ",
+                         usable.size());
+}
+
 }  // namespace penstock::rendezvous

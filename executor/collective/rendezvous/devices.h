@@ -25,4 +25,9 @@ struct ChosenDevice {
 // kInvalidArgument E-rendezvous-device: no number, not visible, or listed twice.
 Result<std::optional<std::vector<ChosenDevice>>> ChooseDevices(const Environment& environment);
 
+// The ordinal of the one device of a process that sees `visible` devices and is the `place`-th rank of its
+// host (from 0): the only one that the environment gives it, or of all that it may use that of its place.
+// kInvalidArgument E-rendezvous-device: as above; there is none, or there are more ranks than devices.
+Result<int> DeviceOfRank(const Environment& environment, int place, int visible);
+
 }  // namespace penstock::rendezvous

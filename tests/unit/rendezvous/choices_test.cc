@@ -104,5 +104,32 @@ TEST(ChooseDevices, WhatIsNotVisibleIsRefused) {
             "FLAGS_selected_gpus=1,1: device 1 is listed twice   [E-rendezvous-device]");
 }
 
+std::string DeviceBy(const Variables& variables, int place, int visible) {
+  const Result<int> device = DeviceOfRank(Of(variables), place, visible);
+  return device.ok() ? StrCat(*device) : device.status().ToString();
+}
+
+TEST(DeviceOfRank, IsTheOneThatTheEnvironmentGives) {
+  EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "3"}}, 1, 4), "3");
+  EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "7"}}, 1, 1), "0");
+  EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "4,5"}, {"FLAGS_selected_gpus", "1"}}, 0, 2), "1");
+}
+
+TEST(DeviceOfRank, OfSeveralIsThatOfItsPlace) {
+  EXPECT_EQ(DeviceBy({}, 2, 4), "2");
+  EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "4,5"}}, 1, 2), "1");
+  EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "3,1"}}, 1, 4), "1");
+}
+
+TEST(DeviceOfRank, SaysWhatIsNotThere) {
+  EXPECT_EQ(DeviceBy({}, 1, 1), "rank 1 of this host has no device: there are 1   [E-rendezvous-device]");
+  EXPECT_EQ(DeviceBy({{"CUDA_VISIBLE_DEVICES", "-1"}}, 0, 0),
+            "rank 0 of this host has no device: there are 0   [E-rendezvous-device]");
+  EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "2"}}, 0, 2),
+            "device 2 is chosen; this process sees 2   [E-rendezvous-device]");
+  EXPECT_EQ(DeviceBy({{"FLAGS_selected_gpus", "x"}}, 0, 2),
+            "FLAGS_selected_gpus=x: \"x\" is no device's number   [E-rendezvous-device]");
+}
+
 }  // namespace
 }  // namespace penstock::rendezvous

@@ -1,0 +1,23 @@
+#include "executor/collective/nccl.h"
+
+#include <utility>
+
+#include "executor/collective/nccl_backend.h"
+#include "executor/collective/queued_group.h"
+
+namespace penstock::collective {
+
+Result<std::unique_ptr<CollectiveGroup>> MakeNcclGroup(const GpuApi& api, NcclRendezvous rendezvous) {
+  const CollectiveGroup* const agree = rendezvous.agree.get();
+  const CollectiveGroup* const watch = rendezvous.watch.get();
+  if (agree == nullptr || watch == nullptr || agree->rank() != watch->rank() ||
+      agree->size() != watch->size()) {
+    return InvalidArgument("E-collective-size",
+                           "a group over NCCL needs two others beside it, of the same ranks");
+  }
+  auto backend = std::make_unique<NcclBackend>(api, std::move(rendezvous));
+  PENSTOCK_RETURN_IF_ERROR(backend->Connect());
+  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(std::move(backend)));
+}
+
+}  // namespace penstock::collective

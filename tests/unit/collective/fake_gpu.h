@@ -1,0 +1,83 @@
+// NCCL and CUDA's runtime as one process without a GPU can have them: the memory of GPUs is the host's, each
+// rank has a thread, and an operation happens once all ranks have called it. All calls are recorded, and any
+// can fail.
+//
+//   FakeGpus gpus(2);
+//   auto group = MakeNcclGroup(gpus.ApiOf(1), {...});
+//   gpus.Calls(1)      // "ncclAllReduce(4, f32, sum)", ...
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/collective/gpu_api.h"
+#include "framework/runtime/collective_group.h"
+
+namespace penstock::collective {
+
+class FakeGpus {
+ public:
+  explicit FakeGpus(int ranks);
+  FakeGpus(const FakeGpus&) = delete;
+
+  const GpuApi& ApiOf(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->api; }
+  // Since the last time that they were asked for. Those that only look are left out.
+  std::vector<std::string> Calls(int rank);
+
+  // The next call of this name returns `error`.
+  void Fail(int rank, const std::string& name, int error);
+  // NCCL's asynchronous error of that rank, from now on.
+  void FailLater(int rank, int error);
+  // Operations of NCCL's do not end any more.
+  void Hang();
+  // What GPUs and NCCL still hold: allocations, streams, events, communicators.
+  int Held() const { return held_; }
+
+ private:
+  struct Call {
+    enum Kind { kAllReduce, kReduce, kReduceScatter, kBroadcast, kAllGather, kSend, kRecv } kind;
+    const void* in = nullptr;
+    void* out = nullptr;
+    std::size_t count = 0;
+    int type = 0, op = 0, peer = 0;  // peer: a root, or the other end
+    bool done = false;
+  };
+  struct Item {  // of a stream
+    std::vector<Call> calls;
+    void* to = nullptr;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+    int event = 0;
+  };
+  struct Rank {
+    GpuApi api;
+    std::vector<std::string> calls;
+    std::map<std::string, int> fails;
+    std::deque<Item> stream;
+    std::vector<Call> group;
+    int depth = 0, events = 0, events_done = 0, looks = 0, later = 0;
+    bool grouped_in_progress = false;
+  };
+
+  auto Noted(int rank, const char* name, int holds);
+  void MakeConnections(int rank);
+  void MakeOperations(int rank);
+  void MakeCuda(int rank);
+  int Note(int rank, const std::string& name, const std::string& arguments);
+  int Enqueue(int rank, const std::string& name, Call call);
+  void Advance();
+  bool RunCalls(int rank, Item& item);
+  bool RunAll(int rank, std::size_t at);
+  bool RunMessage(int rank, Call& call);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  bool hangs_ = false;
+  int held_ = 0, connected_ = 0;
+};
+
+}  // namespace penstock::collective

@@ -114,13 +114,15 @@ GradientReduction ReductionOfGradients(const std::string& text) {
 // (what a rank runs each step, what it runs once before)
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
     const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
-    const std::string& reduction, bool halved, const std::shared_ptr<ProgramBox>& startup) {
+    const std::string& reduction, bool halved, const std::shared_ptr<ProgramBox>& startup,
+    int runs_per_update) {
   const Program main_now = main.program;
   DataParallelConfig config{.addresses = std::move(addresses),
                             .rank = rank,
                             .rings = rings,
                             .reduction = ReductionOfGradients(reduction),
-                            .halved = halved};
+                            .halved = halved,
+                            .runs_per_update = runs_per_update};
   if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
     const py::gil_scoped_release release;
@@ -294,7 +296,8 @@ void BindTranspiler(py::module_& m) {
       });
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
-        py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("startup") = py::none());
+        py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("startup") = py::none(),
+        py::arg("runs_per_update") = 1);
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

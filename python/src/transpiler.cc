@@ -116,7 +116,7 @@ GradientReduction ReductionOfGradients(const std::string& text) {
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
     const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
     const std::string& reduction, bool halved, bool sync_batch_norm, int group_ranks,
-    const std::shared_ptr<ProgramBox>& startup) {
+    const std::shared_ptr<ProgramBox>& startup, int runs_per_update) {
   const Program main_now = main.program;
   DataParallelConfig config{.addresses = std::move(addresses),
                             .rank = rank,
@@ -124,7 +124,8 @@ std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParal
                             .reduction = ReductionOfGradients(reduction),
                             .halved = halved,
                             .sync_batch_norm = sync_batch_norm,
-                            .group_ranks = group_ranks};
+                            .group_ranks = group_ranks,
+                            .runs_per_update = runs_per_update};
   if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
     const py::gil_scoped_release release;
@@ -299,7 +300,7 @@ void BindTranspiler(py::module_& m) {
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
         py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("sync_batch_norm") = false,
-        py::arg("group_ranks") = 0, py::arg("startup") = py::none());
+        py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1);
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

@@ -18,7 +18,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["transpiler", "tools/case"]
 EXCEPT = {
-    "E-parallel-adasum": "tests/python/test_hvd.py",
+    "E-parallel-accumulate": "tests/python/test_hvd_programs.py",
+    "E-parallel-adasum": "tests/python/test_hvd_programs.py",
     "E-pass-uneven-loss": "tests/python/test_uneven.py",
     "E-parallel-twice": "tests/python/test_compiled_programs.py",
     "E-job-size": "tests/property/cost/cost_test.cc",

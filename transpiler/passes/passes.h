@@ -35,6 +35,7 @@ Result<Program> AllreduceGradients(const Program& in, const PassContext& context
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
 Result<Program> AdasumGradients(const Program& in, const PassContext& context);
 Result<Program> HalveGradients(const Program& in, const PassContext& context);
+Result<Program> AccumulateGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);
@@ -54,6 +55,7 @@ Result<Program> BroadcastParams(const Program& in, const PassContext& context);
 Result<Program> SnapshotParams(const Program& in, const PassContext& context);
 Result<Program> StartLive(const Program& in, const PassContext& context);
 Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
+Result<Program> StartGradientSums(const Program& in, const PassContext& context);
 
 // A pserver's main program; begins with an empty one.
 Result<Program> DeclareSlices(const Program& in, const PassContext& context);

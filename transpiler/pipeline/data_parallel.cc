@@ -59,29 +59,49 @@ std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int
   return out;
 }
 
+Status RequireDense(const plan::RankPlan& ranks, const char* rule, std::string_view what) {
+  for (const plan::RingUse& use : ranks.reductions) {
+    if (!use.sparse) continue;
+    return InvalidArgument(rule, "data_parallel: ", what, " is of dense gradients, and ", use.var,
+                           " is sparse; set is_sparse=False");
+  }
+  return OkStatus();
+}
+
 Status RequireAdasum(const plan::RankPlan& ranks) {
   constexpr char kRule[] = "E-parallel-adasum";
   if (!std::has_single_bit(ranks.addresses.size())) {
     return InvalidArgument(kRule, "data_parallel: Adasum combines ranks in pairs, so their number must be a ",
                            "power of two, not ", ranks.addresses.size());
   }
-  for (const plan::RingUse& use : ranks.reductions) {
-    if (!use.sparse) continue;
-    return InvalidArgument(kRule, "data_parallel: Adasum is of dense gradients, and ", use.var,
-                           " is sparse; set is_sparse=False, or add gradients up");
-  }
-  return OkStatus();
+  return RequireDense(ranks, kRule, "Adasum");
 }
 
 std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
   std::vector<passes::PassFunction> list;
-  if (config.reduction == GradientReduction::kMean) list.push_back(passes::ScaleLossGradient);
-  if (config.reduction == GradientReduction::kShares) list.push_back(passes::ShareLossGradient);
-  if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
-  list.push_back(passes::AllreduceGradients);
-  list.push_back(passes::AwaitGradients);
-  if (config.reduction == GradientReduction::kAdasum) list.push_back(passes::AdasumGradients);
-  if (config.halved) list.push_back(passes::HalveGradients);  // as they travel by what stands above
+  if (config.addresses.size() > 1) {
+    if (config.reduction == GradientReduction::kMean) list.push_back(passes::ScaleLossGradient);
+    if (config.reduction == GradientReduction::kShares) list.push_back(passes::ShareLossGradient);
+    if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
+    list.push_back(passes::AllreduceGradients);
+    list.push_back(passes::AwaitGradients);
+    if (config.reduction == GradientReduction::kAdasum) list.push_back(passes::AdasumGradients);
+    if (config.halved) list.push_back(passes::HalveGradients);  // as they travel by what stands above
+  }
+  if (config.runs_per_update > 1) list.push_back(passes::AccumulateGradients);  // moves all of that
+  return list;
+}
+
+std::vector<passes::PassFunction> BeginPasses(const DataParallelConfig& config) {
+  std::vector<passes::PassFunction> list;
+  if (config.addresses.size() > 1) {
+    list = {config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings, passes::BroadcastParams};
+    if (config.reduction == GradientReduction::kShares) list.push_back(passes::StartLive);
+  }
+  if (config.runs_per_update > 1) {
+    list.push_back(passes::StartGradientSums);
+    list.push_back(passes::CountLocalSteps);
+  }
   return list;
 }
 
@@ -100,18 +120,24 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
   PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
   plan::TranspileConfig ranks;
   ranks.kind = plan::Kind::kCollective;
-  ranks.collective_mode = "grad_allreduce";
+  const bool alone = config.addresses.size() == 1;
+  ranks.collective_mode = alone ? "single_process_multi_thread" : "grad_allreduce";
   ranks.trainers = static_cast<int>(config.addresses.size());
   ranks.trainer_addresses = config.addresses;
   ranks.trainer_ids = {config.rank};
   ranks.rings = config.rings;
   const std::vector<const Var*> state = StateOf(main, config.startup);
   const Program startup = config.startup ? *config.startup : DeclaringOnly(state);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      plan::Planned planned,
-      plan::PlanGradientSums({.ops = ops, .main = main, .startup = startup, .config = ranks}));
+  const plan::PlanRequest request{.ops = ops, .main = main, .startup = startup, .config = ranks};
+  PENSTOCK_ASSIGN_OR_RETURN(plan::Planned planned,
+                            alone ? plan::PlanDeviceSums(request) : plan::PlanGradientSums(request));
   if (config.reduction == GradientReduction::kAdasum)
     PENSTOCK_RETURN_IF_ERROR(RequireAdasum(planned.plan.ranks));
+  if (config.runs_per_update > 1) {
+    PENSTOCK_RETURN_IF_ERROR(
+        RequireDense(planned.plan.ranks, "E-parallel-accumulate", "adding up several runs"));
+  }
+  planned.plan.ranks.average_every = config.runs_per_update;
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
   planned.plan.ranks.node_ranks = config.group_ranks;
   if (config.sync_batch_norm) ++planned.plan.ranks.rings;
@@ -123,12 +149,9 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                                     .plan = planned.plan,
                                     .shares = shares,
                                     .self = {.index = config.rank}};
-  const passes::PassFunction join = config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings;
-  std::vector<passes::PassFunction> begin = {join, passes::BroadcastParams};
-  if (config.reduction == GradientReduction::kShares) begin.push_back(passes::StartLive);
   DataParallel out;
   PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(MainPasses(config), main, context));
-  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply(begin, startup, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply(BeginPasses(config), startup, context));
   return out;
 }
 

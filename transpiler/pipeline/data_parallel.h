@@ -26,7 +26,7 @@ enum class GradientReduction {
 };
 
 struct DataParallelConfig {
-  std::vector<std::string> addresses;  // of all ranks, at least 2
+  std::vector<std::string> addresses;  // of all ranks; one: nothing is exchanged
   int rank = 0;
   int rings = 1;  // used in turn
   GradientReduction reduction = GradientReduction::kMean;
@@ -34,6 +34,9 @@ struct DataParallelConfig {
   // Batch normalisation takes its moments over the batches of all ranks, on a ring of its own.
   bool sync_batch_norm = false;
   int group_ranks = 0;  // ranks that add up among themselves first; 0: whatever is fastest
+  // Above 1 the gradients of so many runs are added up, and exchanged and applied in the last of them; also
+  // of a single rank. A schedule of learning rates goes on in each run.
+  int runs_per_update = 1;
   // What `begin` does is appended to it, for the variables that it declares, instead of being a program.
   std::optional<Program> startup = {};
 };
@@ -45,7 +48,8 @@ struct DataParallel {
 };
 
 // kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number
-// of ranks, or a sparse gradient), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a loss that is no mean).
+// of ranks, or a sparse gradient), E-parallel-accumulate (a sparse gradient, or an update with a block of its
+// own), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a loss that is no mean).
 // Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

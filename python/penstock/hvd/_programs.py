@@ -21,7 +21,8 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     compression  Compression.fp16: dense gradients are exchanged in half precision
     op           what becomes of the gradients of all ranks: their mean (Average), Sum, or Adasum, which takes 2, 4, 8,
                  ... ranks and dense gradients. Horovod's Adasum combines what the optimizer makes of gradients
-    backward_passes_per_step  1; more is not built
+    backward_passes_per_step  so many runs of the program are one step: gradients of all but the last are kept, those of
+                 all are added, exchanged and applied in the last. Dense gradients; a learning-rate schedule counts runs
 
     Clipping, regularization and updates see the reduced gradient, so all ranks keep the same parameters. The start-up
     program joins the ranks and gives all of them rank 0's values. Exchanges run beside the backward pass.
@@ -32,7 +33,7 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
         loss_value, = exe.run(feed=my_part, fetch_list=[loss])    # this rank's own
 
     Raises: penstock.StateError E-hvd-init; penstock.ProgramError E-hvd-op (arguments); and, of minimize(),
-    E-parallel-twice (the program exchanges gradients already), E-parallel-adasum.
+    E-parallel-twice (the program exchanges gradients already), E-parallel-adasum, E-parallel-accumulate.
     """
     job = the_job('DistributedOptimizer')
     if not isinstance(optimizer, Optimizer):
@@ -43,16 +44,18 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     if compression not in (Compression.none, Compression.fp16):
         raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: compression is %r; programs know '
                             'hvd.Compression.none and hvd.Compression.fp16' % (compression,))
-    if backward_passes_per_step != 1:
-        raise NotImplementedError('hvd.DistributedOptimizer: backward_passes_per_step is %r; only 1 is built, so use a '
-                                  'larger batch' % (backward_passes_per_step,))
-    return _DistributedOptimizer(optimizer, job, _REDUCTIONS[op], compression is Compression.fp16)
+    runs = backward_passes_per_step
+    if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs < 2**31:
+        raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: backward_passes_per_step is %r; it must be an '
+                            'integer from 1' % (runs,))
+    return _DistributedOptimizer(optimizer, job, _REDUCTIONS[op], compression is Compression.fp16, runs)
 
 
 class _DistributedOptimizer:
 
-    def __init__(self, optimizer, job, reduction, halved):
-        self._optimizer, self._job, self._reduction, self._halved = optimizer, job, reduction, halved
+    def __init__(self, optimizer, job, reduction, halved, runs):
+        self._optimizer, self._job = optimizer, job
+        self._reduction, self._halved, self._runs = reduction, halved, runs
 
     def __getattr__(self, name):
         return getattr(self._optimizer, name)
@@ -62,9 +65,9 @@ class _DistributedOptimizer:
         main = loss.block.program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         made = self._optimizer.minimize(loss, startup, parameter_list, no_grad_set)
-        if len(self._job.addresses) > 1:
+        if len(self._job.addresses) > 1 or self._runs > 1:
             ranked = _penstock.data_parallel(main.desc, self._job.addresses, self._job.rank, 1, self._reduction,
-                                             halved=self._halved, startup=startup.desc)
+                                             halved=self._halved, startup=startup.desc, runs_per_update=self._runs)
             main._rebind(ranked[0])
             startup._rebind(ranked[1])
         return made

@@ -1,5 +1,8 @@
 #include "transpiler/passes/spell/step_ops.h"
 
+#include <algorithm>
+#include <variant>
+
 #include "framework/base/strings.h"
 #include "framework/ir/attr.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -73,6 +76,29 @@ Op MakeConditional(const ConditionalSpec& spec) {
   op.Set("sub_block", BlockRef{spec.block}).Set("is_scalar_condition", true);
   op.Set("skip_eager_deletion_vars", NameList());
   return WithFrame(std::move(op), Role::kOptimize);
+}
+
+bool HasBlocks(const Op& op) {
+  return std::any_of(op.attrs().begin(), op.attrs().end(), [](const NamedAttr& attr) {
+    return std::holds_alternative<BlockRef>(attr.value) ||
+           std::holds_alternative<std::vector<BlockRef>>(attr.value);
+  });
+}
+
+std::string GradientSumName(const std::string& gradient) { return gradient + "@SUM"; }
+
+Var GradientSumVar(const plan::RingUse& gradient) {
+  Var sum = TensorVar(GradientSumName(gradient.var), gradient.dtype, gradient.shape);
+  sum.persistable = true;
+  return sum;
+}
+
+Op MakeZeroTensor(const Var& var) {
+  Op op("fill_constant");
+  op.AddOutput("Out", {var.name});
+  op.Set("shape", var.type->shape.dims()).Set("dtype", static_cast<std::int32_t>(var.type->dtype));
+  op.Set("value", 0.0f).Set("str_value", "0").Set("force_cpu", false);
+  return WithFrame(std::move(op), Role::kForward);
 }
 
 }  // namespace penstock::passes

@@ -1,4 +1,5 @@
-// Ops that count a trainer's own steps and run a block after every few of them, and those of a rank's share.
+// Ops that count a trainer's own steps and run a block after every few of them, what such steps add up, and
+// those of a rank's share.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 
 #include "framework/ir/op.h"
 #include "framework/ir/var.h"
+#include "transpiler/plan/ranks.h"
 
 namespace penstock::passes {
 
@@ -30,5 +32,12 @@ struct ConditionalSpec {
   int block = 0;
 };
 Op MakeConditional(const ConditionalSpec& spec);
+// Whether an op runs blocks.
+bool HasBlocks(const Op& op);
+
+// The sum of several steps' gradients, which stays between steps: "w@GRAD@SUM".
+std::string GradientSumName(const std::string& gradient);
+Var GradientSumVar(const plan::RingUse& gradient);
+Op MakeZeroTensor(const Var& var);
 
 }  // namespace penstock::passes

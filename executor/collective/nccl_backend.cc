@@ -121,7 +121,9 @@ Status NcclBackend::Connect() {
   }
   const auto stop = [this] { return Heard(); };
   status = stream_.Connect(all.front().id, rank(), size(), stop);
-  return status.ok() ? status : Fail(std::move(status).In(StrCat("rank ", rank())));
+  if (status.ok()) return status;
+  const Status named = std::move(status).In(StrCat("rank ", rank()));
+  return Fail(named);
 }
 
 Status NcclBackend::Run(const Operation& op) {

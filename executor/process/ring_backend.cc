@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,8 +48,8 @@ class RingMaker {
   Result<std::unique_ptr<CollectiveGroup>> Make() const {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
     PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
-    std::vector<int> all;
-    for (int rank = 0; rank < size(); ++rank) all.push_back(rank);
+    std::vector<int> all(ring_.members.size());
+    std::iota(all.begin(), all.end(), 0);
     if (backend == kShared) return MakeShared(key_, all);
     if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
     if (backend == kNccl) return MakeNccl(hosts, all);

@@ -141,8 +141,8 @@ Status NcclBackend::Run(const Operation& op) {
 Status NcclBackend::Explained(const Status& status) const {
   constexpr int kMostLooks = 50;
   for (int i = 0; status.id() == kLost && Heard().ok() && i < kMostLooks; ++i) poll(nullptr, 0, 10);
-  Status heard = Heard();
-  Status why = heard.ok() ? status : std::move(heard);
+  const Status heard = Heard();
+  Status why = heard.ok() ? status : heard;
   const std::string operation = Describe(what_);
   const bool named = why.id() == kMismatch || why.message().find(operation) != std::string::npos;
   return named ? why : std::move(why).In(StrCat(operation, " of rank ", rank()));

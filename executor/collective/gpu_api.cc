@@ -13,7 +13,7 @@ constexpr char kNccl[] = "E-collective-nccl";
 // A library that stays loaded.
 class Library {
  public:
-  explicit Library(std::initializer_list<const char*> names) {
+  Library(std::initializer_list<const char*> names) {
     for (const char* const name : names) {
       if (loaded_ == nullptr) loaded_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }

@@ -12,7 +12,7 @@
 namespace penstock::collective {
 namespace {
 
-constexpr char kLost[] = "E-collective-peer-lost", kMismatch[] = "E-collective-mismatch";
+constexpr char kNcclLost[] = "E-collective-peer-lost", kNcclMismatch[] = "E-collective-mismatch";
 constexpr char kRefused[] = "E-collective-nccl";
 constexpr char kWatch[] = "which ends with its sender";
 constexpr char kDone[] = "it has no more operations for NCCL";
@@ -121,7 +121,9 @@ Status NcclBackend::Connect() {
   }
   const auto stop = [this] { return Heard(); };
   status = stream_.Connect(all.front().id, rank(), size(), stop);
-  return status.ok() ? status : Fail(std::move(status).In(StrCat("rank ", rank())));
+  if (status.ok()) return status;
+  const Status named = std::move(status).In(StrCat("rank ", rank()));
+  return Fail(named);
 }
 
 Status NcclBackend::Run(const Operation& op) {
@@ -138,11 +140,11 @@ Status NcclBackend::Run(const Operation& op) {
 // What `watch` tells says more than what NCCL makes of it, and may come a little later.
 Status NcclBackend::Explained(const Status& status) const {
   constexpr int kMostLooks = 50;
-  for (int i = 0; status.id() == kLost && Heard().ok() && i < kMostLooks; ++i) poll(nullptr, 0, 10);
-  Status heard = Heard();
-  Status why = heard.ok() ? status : std::move(heard);
+  for (int i = 0; status.id() == kNcclLost && Heard().ok() && i < kMostLooks; ++i) poll(nullptr, 0, 10);
+  const Status heard = Heard();
+  Status why = heard.ok() ? status : heard;
   const std::string operation = Describe(what_);
-  const bool named = why.id() == kMismatch || why.message().find(operation) != std::string::npos;
+  const bool named = why.id() == kNcclMismatch || why.message().find(operation) != std::string::npos;
   return named ? why : std::move(why).In(StrCat(operation, " of rank ", rank()));
 }
 
@@ -179,7 +181,7 @@ Status NcclBackend::AgreeOnMessage(const Operation& op) {
                                       : agree_->SendRecv(BytesIn(sent), op.to, told, op.from, options))
                                .Wait());
   if (SameOperation(theirs, wanted)) return OkStatus();
-  return InvalidArgument(kMismatch, "rank ", op.from, " sends ", Describe(theirs), ", rank ", rank(),
+  return InvalidArgument(kNcclMismatch, "rank ", op.from, " sends ", Describe(theirs), ", rank ", rank(),
                          " receives ", Describe(wanted));
 }
 
@@ -295,8 +297,8 @@ Status NcclBackend::Message(const Operation& op, std::byte* gpu) {
 }
 
 Status NcclBackend::AsGiven(const Status& status) {
-  for (const auto& [id, code] :
-       {std::pair(kLost, StatusCode::kUnavailable), std::pair(kMismatch, StatusCode::kInvalidArgument)}) {
+  for (const auto& [id, code] : {std::pair(kNcclLost, StatusCode::kUnavailable),
+                                 std::pair(kNcclMismatch, StatusCode::kInvalidArgument)}) {
     const std::string mark = StrCat(id, ": ");
     const std::size_t at = status.message().find(mark);
     if (at != std::string::npos) return Status(code, id, status.message().substr(at + mark.size()));

@@ -73,6 +73,17 @@ def test_an_all_reduce_is_measured():
     assert re.fullmatch(r'(shared_memory, 2 ranks, \d+ bytes: [\d.]+ s, [\d.]+ GB/s, [\d.]+ CPU-s/GB\n){2}', text), text
 
 
+def test_all_reduces_are_compared_in_one_run(tmp_path):
+    binary('collective/bench_collective')
+    text = said(sys.executable, BENCH / 'all_reduce', '--ranks', 2, '--sizes', 1024, '--rounds', 1, '--json',
+                tmp_path / 'out.json')
+    assert re.search(r'2 processes, 1024 bytes\n  shared_memory +[\d.]+ ms', text), text
+    lines = {line['system']: line for line in json.loads((tmp_path / 'out.json').read_text())}
+    if 'gloo' in lines:
+        assert lines['shared_memory']['ratios']['gloo'] > 0 and lines['tcp']['ratios']['gloo'] > 0
+        assert '(target 1.05)' in text, text
+
+
 def test_role_programs_are_measured():
     figures = json.loads(said(binary('core/bench_transpile'), '--params=10', '--pservers=2', '--repeats=1'))
     assert all(figures[key] > 0 for key in ('make_s', 'serialize_s', 'check_s', 'all_cpu_s', 'load_mb_s', 'save_mb_s'))

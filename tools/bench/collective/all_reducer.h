@@ -21,6 +21,8 @@ class AllReducer {
 
 // Blocks until all ranks are there; ends the process if they do not come.
 std::unique_ptr<AllReducer> MakeSharedMemoryReducer(const BenchRank& rank);
+// Our ring over Gloo's connections on loopback; without Gloo: null.
+std::unique_ptr<AllReducer> MakeTcpReducer(const BenchRank& rank);
 // Gloo's ring over TCP on loopback. Where Gloo was not found when the bench was built: null.
 std::unique_ptr<AllReducer> MakeGlooReducer(const BenchRank& rank);
 

@@ -1,0 +1,55 @@
+// How an all-reduce is timed and told, in all programs of this bench.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/bench/collective/all_reducer.h"
+
+namespace penstock::bench {
+
+inline double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline double CpuSecondsOfThisProcess() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Median seconds of one operation. All ranks take the same number of samples.
+inline double Measure(AllReducer& group, std::size_t bytes, double& cpu_of_one) {
+  const std::size_t count = std::max<std::size_t>(1, bytes / sizeof(float));
+  const std::size_t samples = std::clamp<std::size_t>((std::size_t{1} << 30) / bytes, 7, 300);
+  std::vector<float> values(count, 0.0f);
+  for (int i = 0; i < 2; ++i) group.Sum(values.data(), count);
+  std::vector<double> times;
+  const double cpu_before = CpuSecondsOfThisProcess();
+  for (std::size_t i = 0; i < samples; ++i) {
+    const double begin = Seconds();
+    group.Sum(values.data(), count);
+    times.push_back(Seconds() - begin);
+  }
+  cpu_of_one = (CpuSecondsOfThisProcess() - cpu_before) / static_cast<double>(samples);
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(samples / 2), times.end());
+  return times[samples / 2];
+}
+
+// Bytes of one rank by that time; cpu: seconds of a rank.
+inline void PrintFigure(std::string_view backend, int ranks, std::size_t bytes, double seconds, double cpu) {
+  const double gigabytes = static_cast<double>(bytes) * 1e-9;
+  std::printf("%s, %d ranks, %zu bytes: %.6f s, %.2f GB/s, %.3f CPU-s/GB\n", std::string(backend).c_str(),
+              ranks, bytes, seconds, gigabytes / seconds, cpu / gigabytes);
+}
+
+}  // namespace penstock::bench

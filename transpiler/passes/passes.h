@@ -30,6 +30,7 @@ Result<Program> DeclareDeltaSlices(const Program& in, const PassContext& context
 Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
+Result<Program> AllreduceMeans(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);

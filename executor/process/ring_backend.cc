@@ -48,17 +48,12 @@ class RingMaker {
   Result<std::unique_ptr<CollectiveGroup>> Make(int group_ranks) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
     PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
-<<<<<<< HEAD
     if (group_ranks > 0 && (environment_(kVariable).empty() || backend == kHierarchical)) {
       PENSTOCK_ASSIGN_OR_RETURN(const Hosts groups, rendezvous::GroupRanks(store_.addresses(), group_ranks));
       return MakeHierarchical(groups, hosts);
     }
-    std::vector<int> all;
-    for (int rank = 0; rank < size(); ++rank) all.push_back(rank);
-=======
     std::vector<int> all(ring_.members.size());
     std::iota(all.begin(), all.end(), 0);
->>>>>>> 150ac6a9fd2bce06309ea2b002cc02b8d5cf26e5
     if (backend == kShared) return MakeShared(key_, all);
     if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
     if (backend == kNccl) return MakeNccl(hosts, all);

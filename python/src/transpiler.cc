@@ -252,6 +252,12 @@ void BindPolicies(py::class_<ConfigBox>& config) {
   config
       .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
                     Writes(&plan::TranspileConfig::staleness))
+      .def_property("dense", nullptr,
+                    [](ConfigBox& c, const std::string& text) {
+                      const std::optional<plan::DenseExchange> dense = plan::DenseExchangeFromName(text);
+                      if (!dense) throw py::value_error("dense is pserver or allreduce, not " + text);
+                      c.config.dense = *dense;
+                    })
       .def_property("backup_trainers", Reads(&plan::TranspileConfig::backup_trainers),
                     Writes(&plan::TranspileConfig::backup_trainers))
       .def_property("compression", nullptr, [](ConfigBox& c, const std::string& text) {

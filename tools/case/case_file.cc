@@ -194,7 +194,9 @@ void ReadTrainersArgument(const Json& argument, Reader& in, plan::TranspileConfi
 
 // Who the ranks are, and what each of trainer_ids calls itself.
 Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
-  if (config.kind != plan::Kind::kNccl2 && config.kind != plan::Kind::kCollective) return OkStatus();
+  const bool rings = config.kind == plan::Kind::kNccl2 || config.kind == plan::Kind::kCollective ||
+                     config.dense == plan::DenseExchange::kAllreduce;
+  if (!rings) return OkStatus();
   Reader in(json);
   in.Read("trainer_endpoints", config.trainer_addresses);
   const std::vector<std::string> known = config.trainer_addresses;
@@ -232,6 +234,17 @@ void ReadClip(Reader& in, plan::TranspileConfig& config) {
   }
 }
 
+void ReadDenseExchange(Reader& in, plan::TranspileConfig& config) {
+  std::string name = "pserver";
+  in.Read("dense_exchange", name);
+  if (const auto known = plan::DenseExchangeFromName(name)) {
+    config.dense = *known;
+  } else {
+    in.Fail(InvalidArgument("E-case", "key \"dense_exchange\": ", Quote(name),
+                            " is neither pserver nor allreduce"));
+  }
+}
+
 void ReadPolicies(Reader& in, plan::TranspileConfig& config) {
   in.Read("staleness", config.staleness);
   in.Read("backup_trainers", config.backup_trainers);
@@ -246,6 +259,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::Transp
   Reader in(json);
   ReadKind(in, config);
   ReadRings(in, config);
+  ReadDenseExchange(in, config);
   ReadPlacement(in, dispatchers, config);
   in.Read("trainers", config.trainers);
   in.Read("trainer_ids", config.trainer_ids);

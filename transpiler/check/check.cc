@@ -104,6 +104,7 @@ std::vector<std::function<void(Findings&)>> RulesOfWiring(const RoleFiles& roles
   rules.emplace_back([&](Findings& findings) { CheckGeo(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckProgress(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckCollective(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckBothExchanges(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckStreams(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckRankStart(facts, findings); });
   return rules;

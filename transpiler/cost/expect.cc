@@ -80,9 +80,9 @@ class Model {
     for (std::size_t i = 0; i < cost_.trainers.size(); ++i) {
       const TrainerCost& trainer = cost_.trainers[i];
       const int index = static_cast<int>(i);
-      const bool ring = job_.exchange == Exchange::kAllReduce;
-      const Volume& up = ring ? trainer.ring : trainer.total.up;
-      const Volume& overlaps = ring ? trainer.ring_overlaps : trainer.total.overlaps;
+      Volume up = trainer.total.up, overlaps = trainer.total.overlaps;
+      up += trainer.ring;  // a job may have both
+      overlaps += trainer.ring_overlaps;
       TakeSlower(out_.push_trainer, End(index, 1, overlaps, Less(up, overlaps)), i == 0);
       TakeSlower(out_.pull_trainer, End(index, 1, {}, trainer.total.down), i == 0);
     }

@@ -63,6 +63,8 @@ Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobPr
                       const JobServers& servers, Job& job);
 // What trainers reduce among themselves, in a job without pservers: number of ranks, hosts and variables.
 Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job, JobTrainer& trainer);
+// What trainers reduce by ops of the program, beside what pservers get.
+Status AddReductions(const JobProgram& main, JobTrainer& trainer);
 // Once messages are read; of what one trainer's program says, as all do.
 Status AddPolicyNotes(const JobProgram& trainer, Job& job);
 JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job,

@@ -62,6 +62,19 @@ Status AddGradients(const JobProgram& main, JobTrainer& trainer) {
 
 }  // namespace
 
+Status AddReductions(const JobProgram& main, JobTrainer& trainer) {
+  const int last_backward = LastBackwardOp(main.program->main());
+  for (int block = 0; block < main.program->block_count(); ++block) {
+    int position = 0;
+    for (const OpEntry& entry : main.program->block(block).ops()) {
+      const bool overlaps = block == 0 && position++ <= last_backward;
+      if (entry.op->type() != "c_allreduce_sum" && entry.op->type() != "c_sparse_allreduce_sum") continue;
+      PENSTOCK_RETURN_IF_ERROR(AddReduction(main, block, entry.op->InputName("X"), overlaps, trainer));
+    }
+  }
+  return OkStatus();
+}
+
 Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job, JobTrainer& trainer) {
   job.exchange = Exchange::kAllReduce;
   const Joined joined = startup == nullptr ? Joined::kNo : ReadCommunicator(*startup->program, job);
@@ -79,17 +92,7 @@ Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job,
                            ranks);
   }
   if (joined == Joined::kByRunner) return AddGradients(main, trainer);
-  const int last_backward = LastBackwardOp(main.program->main());
-  for (int block = 0; block < main.program->block_count(); ++block) {
-    int position = 0;
-    for (const OpEntry& entry : main.program->block(block).ops()) {
-      const bool overlaps = block == 0 && position++ <= last_backward;
-      const std::string& type = entry.op->type();
-      if (type != "c_allreduce_sum" && type != "c_sparse_allreduce_sum") continue;
-      PENSTOCK_RETURN_IF_ERROR(AddReduction(main, block, entry.op->InputName("X"), overlaps, trainer));
-    }
-  }
-  return OkStatus();
+  return AddReductions(main, trainer);
 }
 
 }  // namespace penstock::cost

@@ -325,6 +325,7 @@ Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobPr
     PENSTOCK_RETURN_IF_ERROR(ReadJobRanks(main, startup, job, out));
   } else {
     PENSTOCK_RETURN_IF_ERROR(TrainerReader(main, servers, job, out).Read());
+    PENSTOCK_RETURN_IF_ERROR(AddReductions(main, out));
     if (job.present.size() == 1) CountIds(*main.program, job);
   }
   out.memory = ReadTrainerMemory(ops, *main.program, job, out);

@@ -32,6 +32,7 @@ Result<Program> ScaleLossGradient(const Program& in, const PassContext& context)
 Result<Program> ShareLossGradient(const Program& in, const PassContext& context);
 Result<Program> SyncBatchNorm(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
+Result<Program> AllreduceMeans(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
 Result<Program> AdasumGradients(const Program& in, const PassContext& context);
 Result<Program> HalveGradients(const Program& in, const PassContext& context);

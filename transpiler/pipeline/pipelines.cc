@@ -32,6 +32,27 @@ constexpr Pass kSyncTrainerStartup[] = {
     {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: behind what is received
     {"init_residuals", passes::InitResiduals},
 };
+// Both exchanges: dense gradients go around among trainers, which update these parameters; the rest is as
+// above.
+constexpr Pass kHybridTrainer[] = {
+    {"keep_clipping", passes::KeepClipping},
+    {"prefetch_tables", passes::PrefetchTables},
+    {"allreduce_means", passes::AllreduceMeans},
+    {"await_gradients", passes::AwaitGradients},  // in front of the updates that stay
+    {"send_gradients", passes::SendGradients},
+    {"send_table_gradients", passes::SendTableGradients},
+    {"add_send_barrier", passes::AddSendBarrier},
+    {"receive_params", passes::ReceiveParams},
+    {"add_fetch_barrier", passes::AddFetchBarrier},
+    {"join_slices", passes::JoinSlices},
+    {"drop_optimizers", passes::DropOptimizers},
+    {"name_gradients", passes::NameGradients},
+};
+constexpr Pass kHybridTrainerStartup[] = {
+    {"drop_server_state", passes::DropServerState}, {"receive_initial_params", passes::ReceiveInitialParams},
+    {"fake_init_tables", passes::FakeInitTables},   {"init_rings", passes::InitRings},
+    {"broadcast_params", passes::BroadcastParams},
+};
 constexpr Pass kSyncPserver[] = {
     {"declare_slices", passes::DeclareSlices},       // what the others name
     {"place_lr_schedule", passes::PlaceLrSchedule},  // its block is the first
@@ -248,6 +269,8 @@ struct Row {
 
 constexpr Row kRows[] = {
     {plan::Mode::kSync, {kSyncTrainer, kSyncTrainerStartup, kSyncPserver, kPserverStartup}},
+    {plan::Mode::kHybrid,
+     {kHybridTrainer, kHybridTrainerStartup, kSyncPserver, kPserverStartup, plan::PlanBothExchanges}},
     {plan::Mode::kNotAsync, {kNotAsyncTrainer, kSyncTrainerStartup, kNotAsyncPserver, kPserverStartup}},
     {plan::Mode::kAsync, {kAsyncTrainer, kAsyncTrainerStartup, kAsyncPserver, kAsyncPserverStartup}},
     {plan::Mode::kAsyncRuntimeSplit,

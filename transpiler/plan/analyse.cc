@@ -229,6 +229,28 @@ std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
   return StepCounter{.var = read.front(), .step = *step};
 }
 
+void LeaveToTrainers(const Program& main, const std::set<std::string>& params, Analysis& analysis) {
+  std::vector<TrainedParam> kept;
+  std::vector<int> position(analysis.params.size(), -1);
+  std::set<OpId> server_ops;
+  for (std::size_t i = 0; i < analysis.params.size(); ++i) {
+    TrainedParam& param = analysis.params[i];
+    if (params.contains(param.param)) continue;
+    position[i] = static_cast<int>(kept.size());
+    server_ops.insert(param.server_ops.begin(), param.server_ops.end());
+    kept.push_back(std::move(param));
+  }
+  analysis.params = std::move(kept);
+  std::vector<int> order;
+  for (const int at : analysis.update_order) {
+    if (const int now = position[static_cast<std::size_t>(at)]; now >= 0) order.push_back(now);
+  }
+  analysis.update_order = std::move(order);
+  std::erase_if(analysis.server_ops, [&](OpId id) { return !server_ops.contains(id); });
+  analysis.trainer_lr_ops = analysis.lr_ops;
+  analysis.server_vars = ServerVars(main.main(), analysis, Dialect::kDefault);
+}
+
 bool FluidKeepsClip(const Op& op) {
   const std::string* scope = op.Get<std::string>(kNameScopeAttr);
   return scope != nullptr && scope->find("@CLIP") != std::string::npos;

@@ -84,6 +84,10 @@ struct Analysis {
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);
 
+// Leaves to the trainers what is for the named parameters: their updates, all other optimize-role ops of no
+// parameter that stays, and the schedule, which trainers then run beside the servers.
+void LeaveToTrainers(const Program& main, const std::set<std::string>& params, Analysis& analysis);
+
 // Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
 bool FluidKeepsClip(const Op& op);
 

@@ -44,6 +44,11 @@ enum class Clip { kLocal, kGlobal };
 std::string_view ClipName(Clip clip);  // "local"
 std::optional<Clip> ClipFromName(std::string_view name);
 
+// Of dense parameters: pservers update them, or trainers add up their gradients over rings and update them
+// alike, while pservers keep the sparse ones (mode hybrid).
+enum class DenseExchange { kPserver, kAllreduce };
+std::optional<DenseExchange> DenseExchangeFromName(std::string_view name);  // "pserver", "allreduce"
+
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
   // Of Kind::kCollective: grad_allreduce, local_sgd or single_process_multi_thread.
@@ -72,7 +77,9 @@ struct TranspileConfig {
 
   int geo_push_every = 100;  // geo: a trainer sends its differences after this many steps
 
-  // Jobs without pservers (nccl2, collective). trainers is then the number of addresses.
+  DenseExchange dense = DenseExchange::kPserver;
+
+  // Jobs with rings of trainers (nccl2, collective, hybrid). trainers is then the number of addresses.
   std::vector<std::string> trainer_addresses;  // one a rank, in order
   std::vector<std::string> current_addresses;  // of trainer_ids, where the user said them (current_endpoint)
   int rings = 1;                               // communicators that are used in turn (nccl_comm_num)

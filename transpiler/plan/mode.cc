@@ -15,6 +15,7 @@ struct ModeRow {
 
 constexpr std::array kModes = {
     ModeRow{Mode::kSync, "sync", ServerMode::kSync, true},
+    ModeRow{Mode::kHybrid, "hybrid", ServerMode::kSync, true},
     ModeRow{Mode::kNotAsync, "completely_not_async", ServerMode::kSync, true},
     ModeRow{Mode::kAsync, "async", ServerMode::kHalfAsync},
     ModeRow{Mode::kAsyncRuntimeSplit, "async_runtime_split", ServerMode::kAsync},
@@ -70,6 +71,7 @@ std::optional<Mode> ModeFromName(std::string_view name) {
 }
 
 ServerMode ServerModeOf(Mode mode) { return RowOf(mode).server; }
+bool EndsStepsByOps(Mode mode) { return mode == Mode::kSync || mode == Mode::kHybrid; }
 bool MergesGradients(Mode mode) { return RowOf(mode).merges; }
 
 std::string_view ServerModeName(ServerMode mode) {

@@ -10,6 +10,7 @@ namespace penstock::plan {
 
 enum class Mode {
   kSync,                      // every pserver waits for all trainers' gradients and applies their mean
+  kHybrid,                    // kSync for sparse parameters; trainers add up dense gradients and update
   kNotAsync,                  // the same, sent by the trainer's communicator: completely_not_async
   kAsync,                     // each gradient is applied as it arrives; a send waits for its reply
   kAsyncRuntimeSplit,         // the trainer's communicator cuts, merges and sends in the background
@@ -40,6 +41,8 @@ enum class ServerMode {
   kGeo = 3,
 };
 ServerMode ServerModeOf(Mode mode);
+// Whether barriers among the trainer's own ops end a step: kSync, alone or beside rings of trainers.
+bool EndsStepsByOps(Mode mode);
 // Whether the gradients of all trainers become one before anything is updated with them.
 bool MergesGradients(Mode mode);
 std::string_view ServerModeName(ServerMode mode);

@@ -22,7 +22,7 @@ std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer
 }
 
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer) {
-  const bool plain = plan.mode != Mode::kSync || (plan.dialect == Dialect::kFluid18 && plan.trainers == 1);
+  const bool plain = !EndsStepsByOps(plan.mode) || (plan.dialect == Dialect::kFluid18 && plan.trainers == 1);
   return plain ? MergedGradName(param, slice) : ReceivedGradName(param, slice, trainer);
 }
 
@@ -95,7 +95,7 @@ namespace {
 
 // Whether a pserver merges the gradients of all trainers before it updates.
 bool Merges(const PlacementPlan& plan) {
-  return plan.mode == Mode::kSync || (plan.mode == Mode::kNotAsync && plan.dialect == Dialect::kDefault);
+  return EndsStepsByOps(plan.mode) || (plan.mode == Mode::kNotAsync && plan.dialect == Dialect::kDefault);
 }
 
 // Fluid has one request a job.

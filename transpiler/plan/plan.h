@@ -15,7 +15,8 @@
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
 // not 1, `clip="global"` where pservers clip, `staleness=3` and `backup_trainers=1` where they are asked for,
 // and `push_every=100` in geo. A parameter has `compression="two_bit 0.5"` where its gradient is compressed.
-// Plans without pservers stand in ranks.h.
+// Plans without pservers stand in ranks.h; one of mode hybrid has both: `broadcast` and `reduce` lines for
+// what trainers exchange, `param` and `table` lines for the rest.
 //
 // What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
 // statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its

@@ -46,11 +46,9 @@ std::string PrintRanks(const RankPlan& ranks) {
 
 std::string PrintHeader(const PlacementPlan& plan) {
   std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers);
-  if (plan.ranks.addresses.empty()) {
-    out += StrCat(", pservers=", PrintAddresses(plan.pservers));
-  } else {
-    out += PrintRanks(plan.ranks);
-  }
+  const bool ranks = !plan.ranks.addresses.empty();
+  if (!ranks || !plan.pservers.empty()) out += StrCat(", pservers=", PrintAddresses(plan.pservers));
+  if (ranks) out += PrintRanks(plan.ranks);
   if (plan.push_every != 0) out += StrCat(", push_every=", plan.push_every);
   if (plan.server_mode != ServerModeOf(plan.mode)) {
     out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));

@@ -29,6 +29,8 @@ using Planner = Result<Planned> (*)(const PlanRequest& request);
 
 // Pservers update parameters.
 Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request);
+// Pservers update sparse parameters, trainers the dense ones, whose gradients they add up.
+Result<Planned> PlanBothExchanges(const PlanRequest& request);
 // Trainers do, and pservers add up the differences.
 Result<Planned> PlanDifferences(const PlanRequest& request);
 // There are no pservers. Ranks find each other,

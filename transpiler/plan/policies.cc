@@ -58,6 +58,7 @@ Status ValidateBackups(int backups, Dialect dialect, Mode mode, Clip clip, int t
 bool PushesGradients(Mode mode) {
   switch (mode) {
     case Mode::kGeo:
+    case Mode::kHybrid:  // sparse ones alone, which are not compressed
     case Mode::kNccl2:
     case Mode::kGradAllreduce:
     case Mode::kLocalSgd:

@@ -11,6 +11,7 @@ constexpr int kRingsMax = 256;
 
 // How the user asked for such a job.
 std::string_view Asked(const TranspileConfig& config) {
+  if (config.kind == Kind::kPserver) return "hybrid";
   return config.kind == Kind::kNccl2 ? "nccl2" : "collective";
 }
 
@@ -75,6 +76,12 @@ Status ValidateGroups(const TranspileConfig& config) {
       " trainers must be several full groups of hierarchical_allreduce_inter_nranks=", config.node_ranks);
 }
 
+Status ValidateRings(int rings) {
+  if (rings >= 1 && rings <= kRingsMax) return OkStatus();
+  return InvalidArgument("E-plan-rings", "plan: nccl_comm_num must be from 1 to ", kRingsMax, ", not ",
+                         rings);
+}
+
 Status ValidateCollective(const TranspileConfig& config, Mode mode) {
   if (config.local_sgd_k_steps < 1) {
     return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps must be at least 1, not ",
@@ -102,11 +109,17 @@ Status ValidateRankConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateCurrent(config));
-  if (config.rings < 1 || config.rings > kRingsMax) {
-    return InvalidArgument("E-plan-rings", "plan: nccl_comm_num must be from 1 to ", kRingsMax, ", not ",
-                           config.rings);
-  }
+  PENSTOCK_RETURN_IF_ERROR(ValidateRings(config.rings));
   return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config, mode);
+}
+
+Status ValidateHybridRanks(const TranspileConfig& config) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(config));
+  PENSTOCK_RETURN_IF_ERROR(ValidateRings(config.rings));
+  if (config.trainers > 1) return OkStatus();
+  return InvalidArgument("E-plan-rank-single", "plan: mode hybrid needs at least 2 trainers, not ",
+                         config.trainers)
+      .With("note: a single trainer has nobody to add up gradients with; let pservers update all");
 }
 
 }  // namespace penstock::plan

@@ -13,4 +13,8 @@ Status ValidateTrainers(const TranspileConfig& config);
 // E-plan-node-ranks, E-plan-rank-single, E-plan-local-sgd-steps.
 Status ValidateRankConfig(const TranspileConfig& config);
 
+// What a job with pservers and rings needs: E-plan-rank-addresses, E-plan-rank-dup, E-plan-rings,
+// E-plan-rank-single.
+Status ValidateHybridRanks(const TranspileConfig& config);
+
 }  // namespace penstock::plan

@@ -96,7 +96,11 @@ Status ValidatePlan(const PlacementPlan& plan) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
   }
   PENSTOCK_RETURN_IF_ERROR(ValidatePolicies(plan));
-  if (!plan.ranks.addresses.empty()) return ValidateRanks(plan);
+  const bool hybrid = plan.mode == Mode::kHybrid;
+  if (hybrid || !plan.ranks.addresses.empty()) {
+    const Status ranks = ValidateRanks(plan);
+    if (!ranks.ok() || !hybrid) return ranks;
+  }
   PENSTOCK_RETURN_IF_ERROR(ValidatePserverAddresses(plan.pservers));
   std::set<std::string> seen;
   for (const ParamPlacement& param : plan.params) {

@@ -6,6 +6,7 @@
 
 #include "framework/base/hash.h"
 #include "framework/roles/collective_views.h"
+#include "framework/roles/views.h"
 #include "framework/text/job_facts.h"
 #include "framework/text/printer.h"
 
@@ -25,20 +26,59 @@ constexpr std::string_view kOfOneRank[] = {"rank",
                                            kNameScopeAttr,
                                            kDeviceAttr};
 
-std::string OpLine(const Op& op) {
-  Op common = op;
+// Variables whose names say who sends them, by what all ranks may call them.
+using SentNames = std::map<std::string, std::string, std::less<>>;
+
+SentNames SentIn(const Program& program) {
+  SentNames sent;
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
+    for (const std::string& name : roles::SendView(*entry.op).variables())
+      sent.emplace(name, StrCat("@SENT@", sent.size()));
+  }
+  return sent;
+}
+
+void Rename(const SentNames& sent, std::vector<std::string>& names) {
+  for (std::string& name : names) {
+    if (const auto common = sent.find(name); common != sent.end()) name = common->second;
+  }
+}
+
+Op WithCommonNames(Op op, const SentNames& sent) {
+  if (sent.empty()) return op;
+  const auto common = [&](const Slot& slot) {
+    std::vector<std::string> names(slot.args.begin(), slot.args.end());
+    Rename(sent, names);
+    return ArgList(std::move(names));
+  };
+  for (const Slot& slot : std::vector<Slot>(op.inputs())) op.AddInput(slot.name, common(slot));
+  for (const Slot& slot : std::vector<Slot>(op.outputs())) op.AddOutput(slot.name, common(slot));
+  for (const NamedAttr& attr : std::vector<NamedAttr>(op.attrs())) {
+    const auto* texts = std::get_if<std::vector<std::string>>(&attr.value);
+    if (texts == nullptr) continue;
+    std::vector<std::string> renamed = *texts;
+    Rename(sent, renamed);
+    op.Set(attr.name, std::move(renamed));
+  }
+  return op;
+}
+
+std::string OpLine(const Op& op, const SentNames& sent) {
+  Op common = WithCommonNames(op, sent);
   for (const std::string_view attr : kOfOneRank) common.RemoveAttr(attr);
   return StrCat(op.type(), " ", Fnv1a64(PrintOp(common, {.defaults = true})));
 }
 
 class ContractReader {
  public:
-  ContractReader(const Program& program, CollectiveContract& out) : program_(program), out_(out) {}
+  ContractReader(const Program& program, CollectiveContract& out)
+      : program_(program), sent_(SentIn(program)), out_(out) {}
 
   void Read(int block) {
     for (const OpEntry& entry : program_.block(block).ops()) {
       const Op& op = *entry.op;
-      out_.ops.push_back(OpLine(op));
+      out_.ops.push_back(OpLine(op, sent_));
       if (roles::CollectiveView(op).kind() != roles::CollectiveKind::kNone) Add(block, op);
       if (!op.location().empty()) {
         for (const std::string& name : op.OutputNames()) written_at_[name] = op.location();
@@ -62,6 +102,7 @@ class ContractReader {
   }
 
   const Program& program_;
+  const SentNames sent_;
   CollectiveContract& out_;
   std::map<std::string, std::string, std::less<>> written_at_;
 };

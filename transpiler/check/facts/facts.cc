@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "transpiler/check/facts/rank_ops.h"
+
 namespace penstock::check {
 namespace {
 
@@ -98,6 +100,17 @@ bool RoleFacts::sync() const {
                      [](const PserverFacts& p) { return p.mode == ServeMode::kSync; }) &&
          std::none_of(trainers.begin(), trainers.end(),
                       [](const TrainerFacts& t) { return t.by_communicator; });
+}
+
+bool RoleFacts::ranks() const {
+  if (pservers.empty()) return true;
+  return std::any_of(trainers.begin(), trainers.end(), [](const TrainerFacts& trainer) {
+    if (!AddedUp(trainer.file->program).empty()) return true;
+    if (trainer.startup == nullptr) return false;
+    const auto& ops = trainer.startup->program.main().ops();
+    return std::any_of(ops.begin(), ops.end(),
+                       [](const OpEntry& entry) { return entry.op->type() == "c_comm_init"; });
+  });
 }
 
 bool RoleFacts::geo() const {

@@ -140,6 +140,8 @@ struct RoleFacts {
   const PserverFacts* FindPserver(std::string_view address) const;
   bool sync() const;  // every pserver says so, and trainers send by themselves
   bool geo() const;
+  // Trainers add up among themselves: all that is trained, or, beside pservers, what is dense.
+  bool ranks() const;
   // The pservers say sync, but nothing else does: no trainer ends a step, no block merges.
   bool async_called_sync() const;
 };
@@ -232,6 +234,8 @@ void CheckSharedStart(const RoleFacts& facts, Findings& findings);
 void CheckGeo(const RoleFacts& facts, Findings& findings);
 void CheckProgress(const RoleFacts& facts, Findings& findings);
 void CheckCollective(const RoleFacts& facts, Findings& findings);
+// Jobs with both: each gradient has one exchange.
+void CheckBothExchanges(const RoleFacts& facts, Findings& findings);
 void CheckStreams(const RoleFacts& facts, Findings& findings);
 void CheckRankStart(const RoleFacts& facts, Findings& findings);
 // How many ranks a job without pservers has; its trainers, if they do not say.

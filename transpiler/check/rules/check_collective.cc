@@ -1,4 +1,4 @@
-// Ranks of a job without pservers meet: the same rings, the same operations in the same order on each, every
+// Ranks meet, alone or beside pservers: the same rings, the same operations in the same order on each, every
 // gradient added up once, every parameter started alike.
 #include <algorithm>
 
@@ -13,14 +13,14 @@ namespace {
 class CollectiveRules {
  public:
   CollectiveRules(const RoleFacts& facts, Findings& findings)
-      : ranks_(ReadRanks(facts)), findings_(findings) {}
+      : ranks_(ReadRanks(facts)), alone_(facts.pservers.empty()), findings_(findings) {}
 
   void Run() {
     CheckJoined();
     for (const RankFacts& rank : ranks_) {
       if (rank.trainer->startup != nullptr) CheckMembers(rank);
       CheckRings(rank);
-      CheckReduced(rank);
+      if (alone_) CheckReduced(rank);  // else see check_exchanges.cc
       // The devices of one process start from its own scope.
       const bool processes = rank.ranks > 0 && !rank.rings.empty();
       if (processes || !rank.startup.empty()) CheckBroadcasts(rank);
@@ -46,7 +46,8 @@ class CollectiveRules {
       if (rank.trainer->startup == nullptr) continue;
       if (rank.joins == nullptr) {
         findings_.Error("E-check-ranks", StartOf(rank),
-                        "no pserver is in the set, and nothing connects ranks");
+                        alone_ ? "no pserver is in the set, and nothing connects ranks"
+                               : "adds up gradients, and nothing connects ranks");
         continue;
       }
       const auto [same, fresh] = by_rank.emplace(rank.rank, &rank);
@@ -226,13 +227,14 @@ class CollectiveRules {
   }
 
   const std::vector<RankFacts> ranks_;
+  const bool alone_;  // without pservers
   Findings& findings_;
 };
 
 }  // namespace
 
 void CheckCollective(const RoleFacts& facts, Findings& findings) {
-  if (facts.pservers.empty() && !facts.trainers.empty()) CollectiveRules(facts, findings).Run();
+  if (facts.ranks() && !facts.trainers.empty()) CollectiveRules(facts, findings).Run();
 }
 
 }  // namespace penstock::check

@@ -250,7 +250,7 @@ class RankStartRules {
 }  // namespace
 
 void CheckRankStart(const RoleFacts& facts, Findings& findings) {
-  if (facts.pservers.empty()) RankStartRules(facts, findings).Run();
+  if (facts.ranks()) RankStartRules(facts, findings).Run();
 }
 
 }  // namespace penstock::check

@@ -91,7 +91,7 @@ class StreamRules {
 }  // namespace
 
 void CheckStreams(const RoleFacts& facts, Findings& findings) {
-  if (!facts.pservers.empty()) return;
+  if (!facts.ranks()) return;
   for (const RankFacts& rank : ReadRanks(facts)) StreamRules(findings).Run(rank);
 }
 

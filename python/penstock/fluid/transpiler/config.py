@@ -14,6 +14,7 @@ COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread'
 SLICINGS = ('fluid', 'even', 'mxnet')
 BN_SYNCS = ('none', 'average')
 CLIPS = ('local', 'global')
+EXCHANGES = {'dense': ('pserver', 'allreduce'), 'sparse': ('pserver',)}
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
           'geo_sgd_mode', 'use_hierarchical_allreduce')
@@ -63,9 +64,14 @@ class DistributeTranspilerConfig:
                      in `<parameter>@RESIDUAL`, which is persistable, so that it is saved and loaded with the
                      trainer's variables.
 
+    exchange         None, or a dict (mode sync): 'dense' is 'pserver' or 'allreduce', 'sparse' is 'pserver'. With
+                     {'dense': 'allreduce', 'sparse': 'pserver'} trainers add up the gradients of dense parameters
+                     among themselves and update these alike; pservers keep sparse tables. transpile(trainers=) is
+                     then the trainers' addresses, or PADDLE_TRAINER_ENDPOINTS has them.
+
     Raises (the transpiler, when it is made or transpiles): penstock.ProgramError. E-plan-staleness,
-    E-plan-backup-trainers, E-plan-compression: the mode or the parameter does not take it, or compat is asked for;
-    E-text-syntax, E-compression-value: the text is no compression.
+    E-plan-backup-trainers, E-plan-compression, E-plan-exchange: the mode or the parameter does not take it, or compat
+    is asked for; E-text-syntax, E-compression-value: the text is no compression.
 
     Example:
         config = DistributeTranspilerConfig()
@@ -100,6 +106,7 @@ class DistributeTranspilerConfig:
     staleness = None         # async: steps that a trainer may be ahead of the slowest
     backup_trainers = 0      # sync: trainers that a step does not wait for
     compression = 'none'     # of gradients, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
+    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}: both at once
     local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
@@ -144,6 +151,7 @@ class DistributeTranspilerConfig:
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
         _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
         _check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
+        dense_exchange(self.exchange)
         if self.collective_mode is not None:
             _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)
@@ -157,6 +165,19 @@ def set_policies(staleness, backup_trainers, compression, config):
         raise program_error('E-plan-config', "plan: compression must be a text, such as 'two_bit 0.5', not %r" %
                             (compression,))
     config.compression = compression
+
+
+def dense_exchange(exchange):
+    """How dense parameters are exchanged: 'pserver' or 'allreduce'."""
+    if exchange is None:
+        return 'pserver'
+    known = isinstance(exchange, dict) and all(
+        kind in EXCHANGES and way in EXCHANGES[kind] for kind, way in exchange.items())
+    if not known:
+        raise program_error(
+            'E-plan-exchange', "plan: exchange must be a dict of 'dense' ('pserver' or 'allreduce') and 'sparse' "
+            "('pserver'), not %r" % (exchange,))
+    return exchange.get('dense', 'pserver')
 
 
 def check_flag(field, value):

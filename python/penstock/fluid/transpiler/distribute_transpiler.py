@@ -7,6 +7,8 @@ any number of times; a second transpile() of a program that still is what the fi
 snapshot.
 """
 
+import os
+
 from penstock import _penstock
 from penstock._errors import program_error
 from penstock._role_set import native_roles
@@ -14,7 +16,7 @@ from penstock.fluid import framework
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
-                                              check_flag, set_policies)
+                                              check_flag, dense_exchange, set_policies)
 from penstock.fluid.transpiler.details import vars_distributed
 
 __all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'slice_variable']
@@ -53,7 +55,7 @@ class DistributeTranspiler:
                 raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
         source_main, source_startup = _source_of(program), _source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
-        if config.trainer_addresses:
+        if config.trainer_addresses and self._kind != 'pserver':
             config.current_addresses = [current_endpoint]
         roles = native_roles(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
@@ -152,7 +154,12 @@ class DistributeTranspiler:
         if self._kind in ('nccl2', 'collective'):
             self._describe_ranks(trainers, config)
             return config
-        config.trainers = check_count('trainers', trainers)
+        dense = dense_exchange(given.exchange)
+        config.dense = dense
+        if dense == 'allreduce':
+            self._describe_ranks(_endpoints_if_counted(trainers), config)
+        else:
+            config.trainers = check_count('trainers', trainers)
         config.pservers = addresses_of(pservers)
         config.geo_push_every = given.geo_sgd_need_push_nums
         config.slice_params = bool(self._merged('slice_var_up', slice_var_up))
@@ -200,6 +207,12 @@ class DistributeTranspiler:
                                 'plan: transpile() was given %s=%s and its config says %s=%s; give one, or the same '
                                 'twice' % (field, shown[0], field, shown[1]))
         return argument
+
+
+def _endpoints_if_counted(trainers):
+    """The trainers' addresses, which the launcher's environment has where the caller only says how many they are."""
+    listed = [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one]
+    return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
 
 
 def slice_variable(var_list, slice_count, min_block_size):

@@ -1,0 +1,43 @@
+// Replaces each gradient that the plan reduces by its mean over all trainers, right behind the op of the
+// backward pass, clipping included, that writes it last.
+//
+//   plan    {2 trainers} reduce w@GRAD on ring 0
+//   before  (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
+//   after   (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
+//           w@GRAD = scale(X=w@GRAD) {scale=0.5} @backward
+//           w@GRAD = c_sync_calc_stream(X=w@GRAD) @backward
+//           w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
+//
+// The gradient is scaled, not the loss: pservers take means of what else the backward pass makes. Requires:
+// KeepClipping ran.
+#include <unordered_map>
+
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/collective_ops.h"
+#include "transpiler/passes/spell/comm_ops.h"
+
+namespace penstock::passes {
+
+Result<Program> AllreduceMeans(const Program& in, const PassContext& context) {
+  constexpr char kPass[] = "allreduce_means";
+  std::unordered_map<std::string, OpId> writer;
+  for (const OpEntry& entry : in.main().ops()) {
+    if (!Has(entry.op->role(), Role::kBackward)) continue;
+    for (std::string& name : entry.op->OutputNames()) writer[std::move(name)] = entry.id;
+  }
+  const float share = static_cast<float>(1.0 / context.plan.trainers);
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  for (const plan::RingUse& use : context.plan.ranks.reductions) {
+    const auto at = writer.find(use.var);
+    if (at == writer.end()) return PassError(kPass, "no op writes ", use.var, ", a gradient that is planned");
+    Op scale = MakeScale(use.var, share);
+    OpId last = main.InsertAfter(at->second, scale.SetRole(Role::kBackward).SetMadeBy(kPass));
+    last = main.InsertAfter(last, MakeAwaitComputation(use.var, Role::kBackward).SetMadeBy(kPass));
+    main.InsertAfter(last, MakeAllReduce(use.var, use.ring, Role::kBackward).SetMadeBy(kPass));
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

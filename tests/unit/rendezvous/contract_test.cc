@@ -54,6 +54,26 @@ TEST(Contract, OfTheSameProgramIsTheSameWhereverItWasWritten) {
   EXPECT_EQ(Difference(Contract(kSumW), ContractOf(moved, 2)), "none");
 }
 
+// What trainers that have pservers too send is called after the trainer.
+Program SendingProgram(int trainer, std::string_view gradient) {
+  const std::string sent = StrCat("t@GRAD.trainer_", trainer);
+  const std::string text =
+      StrCat("program\nblock 0 {\n  param t : f32[4]\n  var g : f32[4]\n  (Out=", sent,
+             " : f32[4]) = scale(X=t) {op_role_var=[\"t\", \"", sent, "\"]}\n  g = scale(X=", gradient,
+             ")\n  c : control = send(X=", sent, ") {epmap=[\"a:1\"], trainer_id=", trainer, "}\n}\n");
+  return ParseText(text, "main.ir").value();
+}
+
+TEST(Contract, WhatIsSentMayBeCalledAfterItsTrainer) {
+  const auto of = [](int trainer, std::string_view gradient) {
+    return ContractOf(SendingProgram(trainer, gradient), 2);
+  };
+  EXPECT_EQ(Difference(of(0, "t"), of(1, "t")), "none");
+  EXPECT_EQ(Difference(of(0, "t@GRAD.trainer_0"), of(1, "t@GRAD.trainer_1")), "none");
+  EXPECT_EQ(Difference(of(0, "t"), of(1, "t@GRAD.trainer_1")),
+            "rank 1's op 1, scale, has other variables or attributes than rank 0's");
+}
+
 TEST(Contract, AnotherOrderIsToldByBothCollectivesWithTheUsersLines) {
   EXPECT_EQ(Difference(Contract(kSumW + kSumB), Contract(kSumB + kSumW)),
             "rank 1's collective 0 is c_allreduce_sum of b@GRAD f32[200] (train.py:32 in model), rank 0's is "

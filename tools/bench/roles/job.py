@@ -57,7 +57,7 @@ class Processes:
 
     def start(self, role, index):
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith('_proxy')}
-        environment.update(CPU_NUM='1', OMP_NUM_THREADS='1', GLOG_v='0')
+        environment.update(CPU_NUM='1', OMP_NUM_THREADS='1', GLOG_v='0', PENSTOCK_JOB_TOKEN='bench')
         environment.update(self.system.environment)
         config = dict(self.config, module=self.system.module, role=role, index=index)
         with open(self.folder / ('%s%d.log' % (role, index)), 'w') as log:
@@ -87,7 +87,7 @@ def run_job(system, config, servers, limit_s):
     """step_ms: the trainers' median steps, on average; cpu_s_gb, cpu_ms: of all processes, for a GB moved and a step
     of all trainers; server_cpu_ms: of the servers, for a tensor pushed or pulled. RuntimeError: a process failed, or
     time is up, with what they said."""
-    config = dict(config, endpoints=free_addresses(servers))
+    config = dict(config, endpoints=free_addresses(servers), trainer_endpoints=free_addresses(config['trainers']))
     with tempfile.TemporaryDirectory() as folder, Processes(system, config, pathlib.Path(folder)) as processes:
         for index in range(servers):
             processes.start('pserver', index)
@@ -124,7 +124,7 @@ def figures(results, servers, steps):
         'step_ms': statistics.mean(statistics.median(result['step_ms']) for result in results),
         'cpu_ms': 1e3 * sum(cpu) / steps,
         'cpu_s_gb': sum(cpu) / moved_gb,
-        'server_cpu_ms': 1e3 * sum(cpu[:servers]) / calls,
+        'server_cpu_ms': 1e3 * sum(cpu[:servers]) / calls if servers else 0.0,
         'gb_a_step': moved_gb / steps,
         'loss': results[0]['loss'],
     }

@@ -1,10 +1,10 @@
 """role.py CONFIG: a process of a job that tools/bench/ps measures, under Penstock or Fluid 1.8.5: the same script.
 
-CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, mode (sync, async),
-endpoints, trainers, warm, steps. A trainer reads the numbers of the job's processes as a line of JSON from standard
-input, takes `warm` steps, then `steps` that it measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each
-process meanwhile), bytes and calls (that it moves and makes in a step), loss. It stays until standard input ends, so
-that its CPU time can be read. Runs under Python 3.7 and later.
+CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, mode (sync, async,
+and ours alone: hybrid, collective), endpoints, trainer_endpoints (for these two), trainers, warm, steps. A trainer
+reads the numbers of the job's processes as a line of JSON from standard input, takes `warm` steps, then `steps` that
+it measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it
+moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under Python 3.7 and later.
 """
 
 import importlib
@@ -48,10 +48,19 @@ def main():
     loss, feeds = models.build(fluid, config['model'], config['size'], 7 + index)
     moved = models.bytes_of_step(fluid.default_main_program(), config['model'])
     settings = fluid.DistributeTranspilerConfig()
-    settings.sync_mode = sync
+    if config['mode'] == 'hybrid':
+        settings.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
+    elif config['mode'] == 'collective':
+        settings.mode, settings.collective_mode = 'collective', 'grad_allreduce'
+    else:
+        settings.sync_mode = sync
+    rings = config['mode'] in ('hybrid', 'collective')
     t = fluid.DistributeTranspiler(config=settings)
-    t.transpile(index if config['role'] == 'trainer' else 0, pservers=','.join(config['endpoints']),
-                trainers=config['trainers'], sync_mode=sync)
+    trainer = index if config['role'] == 'trainer' else 0
+    t.transpile(trainer, pservers=','.join(config['endpoints']),
+                trainers=','.join(config['trainer_endpoints']) if rings else config['trainers'],
+                sync_mode=None if rings else sync,
+                current_endpoint=config['trainer_endpoints'][trainer] if rings else '127.0.0.1:6174')
     exe = fluid.Executor(fluid.CPUPlace())
     if config['role'] == 'pserver':
         program, startup = t.get_pserver_programs(config['endpoints'][index])

@@ -5,7 +5,7 @@ import numpy
 from penstock import _penstock
 from penstock._call_site import call_site
 from penstock._errors import program_error
-from penstock.fluid import core, executor, lod_tensor
+from penstock.fluid import _process_end, core, lod_tensor
 
 LIVE = '@RANK_LIVE@'    # what the program reads: whether this trainer's examples count
 CHOICES = ('', 'join', 'pad', 'error')
@@ -31,7 +31,7 @@ def batches(compiled, feeds):
 
 def _until_all_end(compiled, feeds, addresses, label):
     on_uneven, rank = compiled._build_strategy.on_uneven, compiled._build_strategy.trainer_id
-    executor.watch_this_thread()
+    _process_end.watch_this_thread()
     _penstock.arrays_join(addresses, rank)
     own, ended, last, step = iter(feeds()), False, None, 0
     while True:

@@ -1,20 +1,14 @@
 """Executor: runs programs. What it compiles and how is C++; here feeds and fetches get names and arrays."""
 
-import atexit
 import contextlib
 import difflib
-import multiprocessing
-import multiprocessing.util
-import os
-import sys
-import threading
 import warnings
 
 import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock.fluid import _last_words, core, framework
+from penstock.fluid import _process_end, core, framework
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
@@ -62,7 +56,7 @@ class Executor:
         self.place = core.CPUPlace() if place is None else place
         if not isinstance(self.place, core.CPUPlace):
             raise NotImplementedError('programs run on CPUPlace() only, not on %r' % (self.place,))
-        _watch_end_of_process()
+        _process_end.watch_process()
         self._executor = _penstock.Executor(wire or '')
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
@@ -90,7 +84,7 @@ class Executor:
         fetches = _names_of(fetch_list)
         if use_prune:
             program = program._prune(fetches, [name for name, _ in feeds])
-        _this_thread.ran = True
+        _process_end.this_thread.ran = True
         try:
             values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
         except _penstock.StateError as error:
@@ -153,56 +147,3 @@ def _is_there(block, name):
     warnings.warn('feed: the program has no variable %s, which is left out%s' %
                   (name, '; did you mean %s?' % near[0] if near else ''), stacklevel=stack_level())
     return False
-
-
-# How a process ends decides whether its trainer is done. exit() tells C++ the process's status, which covers every
-# way out of the main thread, and neither os._exit nor a signal calls it. What it does not cover is watched here.
-_this_thread = threading.local()    # .ran: it has run programs
-_watched_process = None             # its id
-_thread_failed = False
-
-
-def _watch_end_of_process():
-    """Once a process: a forked child inherits what was set up for its parent, and multiprocessing clears some."""
-    global _watched_process, _thread_failed
-    if _watched_process == os.getpid():
-        return
-    if _watched_process is None:
-        _chain_thread_hook()
-    _watched_process, _thread_failed = os.getpid(), False
-    if multiprocessing.parent_process() is not None:
-        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # behind all others
-
-
-def watch_this_thread():
-    """It takes part in the job: an exception that ends it is the job's."""
-    _watch_end_of_process()
-    _this_thread.ran = True
-
-
-def _chain_thread_hook():
-    """An exception that ends a thread leaves the process's exit code 0."""
-    report = threading.excepthook
-
-    def hook(args):
-        global _thread_failed
-        if getattr(_this_thread, 'ran', False):    # called in the thread that ends
-            _thread_failed = True
-        report(args)
-
-    threading.excepthook = hook
-
-
-def _end_of_child():
-    """A child of multiprocessing leaves by os._exit. Its finalizers run while what ended its function is handled."""
-    error = sys.exc_info()[1]
-    well = error is None or isinstance(error, SystemExit) and error.code in (None, 0)
-    _penstock.end_child_rpc('' if well and not _thread_failed else '%s ended its process' % type(error).__name__)
-
-
-@atexit.register
-def _end_of_interpreter():
-    _penstock.end_rpc(thread_failed=_thread_failed)
-
-
-atexit.register(_last_words.tell)  # runs before _end_of_interpreter, which was registered first

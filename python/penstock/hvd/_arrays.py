@@ -9,7 +9,7 @@ import numpy
 from penstock import _penstock
 from penstock._call_site import call_site
 from penstock._errors import program_error
-from penstock.fluid.executor import watch_this_thread
+from penstock.fluid._process_end import watch_this_thread
 from penstock.hvd._job import the_job
 from penstock.hvd.compression import Compression
 

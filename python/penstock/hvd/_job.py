@@ -5,7 +5,7 @@ import threading
 
 from penstock import _penstock
 from penstock._errors import state_error
-from penstock.fluid.executor import watch_this_thread
+from penstock.fluid._process_end import watch_this_thread
 
 
 class _Job:

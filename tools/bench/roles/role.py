@@ -4,7 +4,8 @@ CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), 
 and ours alone: hybrid, collective), endpoints, trainer_endpoints (for these two), trainers, warm, steps. A trainer
 reads the numbers of the job's processes as a line of JSON from standard input, takes `warm` steps, then `steps` that
 it measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it
-moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under Python 3.7 and later.
+moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under
+Python 3.7 and later.
 """
 
 import importlib

@@ -48,7 +48,7 @@ inline double Measure(AllReducer& group, std::size_t bytes, double& cpu_of_one) 
 // Bytes of one rank by that time; cpu: seconds of a rank.
 inline void PrintFigure(std::string_view backend, int ranks, std::size_t bytes, double seconds, double cpu) {
   const double gigabytes = static_cast<double>(bytes) * 1e-9;
-  std::printf("%s, %d ranks, %zu bytes: %.6f s, %.2f GB/s, %.3f CPU-s/GB\n", std::string(backend).c_str(),
+  std::printf("%s, %d ranks, %zu bytes: %.9f s, %.2f GB/s, %.3f CPU-s/GB\n", std::string(backend).c_str(),
               ranks, bytes, seconds, gigabytes / seconds, cpu / gigabytes);
 }
 

@@ -1,0 +1,62 @@
+"""Runs scripts that import `paddle` on Penstock: here `paddle.fluid` is penstock.fluid.
+
+    python -m penstock.compat train.py --epochs 3       # also: -m module, -c code
+    export PYTHONPATH=$(python -m penstock.compat --path)
+    import penstock.compat; penstock.compat.install()   # in a running interpreter
+
+Nothing of Penstock imports this package: `penstock.fluid` works without it, and beside an installed PaddlePaddle.
+"""
+
+import os
+import sys
+
+from penstock._errors import state_error
+
+__all__ = ['install', 'path']
+
+
+def path():
+    """Returns the folder that makes `import paddle` mean Penstock when it is on PYTHONPATH.
+
+    Returns:
+        str: an absolute path.
+
+    Example:
+        import penstock.compat
+        assert penstock.compat.path().endswith('alias')
+    """
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), 'alias')
+
+
+def environment(variables):
+    """Returns a copy of `variables` in which new Python processes find the alias."""
+    folders = [folder for folder in variables.get('PYTHONPATH', '').split(os.pathsep) if folder not in ('', path())]
+    return dict(variables, PYTHONPATH=os.pathsep.join([path()] + folders))
+
+
+def install():
+    """Makes `import paddle` mean Penstock in this interpreter and in the Python processes that it starts.
+
+    A second call changes nothing.
+
+    Raises:
+        penstock.StateError: if another `paddle` is imported already.
+
+    Example:
+        import penstock.compat
+        penstock.compat.install()
+        import paddle
+        assert paddle.fluid is fluid
+    """
+    loaded = sys.modules.get('paddle')
+    if loaded is not None and not _is_ours(loaded):
+        raise state_error('E-compat-paddle-loaded', 'compat: another paddle is imported already, from %s' %
+                          (getattr(loaded, '__file__', None) or 'an unknown place'),
+                          'call penstock.compat.install() before the first import of paddle')
+    if path() not in sys.path:
+        sys.path.insert(0, path())
+    os.environ['PYTHONPATH'] = environment(os.environ)['PYTHONPATH']
+
+
+def _is_ours(module):
+    return os.path.dirname(os.path.abspath(getattr(module, '__file__', None) or '')) == os.path.join(path(), 'paddle')

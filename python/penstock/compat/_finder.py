@@ -1,0 +1,55 @@
+"""Gives the modules of penstock.fluid the names `paddle.fluid...`: the same objects under both names."""
+
+import importlib
+import importlib.abc
+import importlib.util
+import sys
+
+THEIRS, OURS = 'paddle.fluid', 'penstock.fluid'
+
+
+def install():
+    """Puts the finder before all others; once is enough."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def share_loaded():
+    """Registers every module of penstock.fluid that is loaded under its other name.
+
+    Python's import of a submodule sets it as an attribute of its package. Where the package has a function of that name
+    (fluid.data) this must not happen again under the other name, so no import may find the name unregistered.
+    """
+    for name, module in list(sys.modules.items()):
+        if name == OURS or name.startswith(OURS + '.'):
+            sys.modules.setdefault(THEIRS + name[len(OURS):], module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+
+    def find_spec(self, name, path=None, target=None):
+        if name != THEIRS and not name.startswith(THEIRS + '.'):
+            return None
+        ours = OURS + name[len(THEIRS):]
+        try:
+            module = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (ours + '.').startswith(error.name + '.'):
+                raise    # the module is there, and lacks one that it imports
+            return None
+        return importlib.util.spec_from_loader(name, _Loaded(module), is_package='__path__' in vars(module))
+
+
+class _Loaded(importlib.abc.Loader):
+    """Hands out a module that is loaded already."""
+
+    def __init__(self, module):
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec    # which Python has just replaced by that of the other name
+        share_loaded()

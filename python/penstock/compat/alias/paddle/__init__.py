@@ -1,0 +1,22 @@
+"""`paddle` of Fluid 1.8.5, on Penstock: `paddle.fluid` is penstock.fluid."""
+
+import os
+import sys
+
+try:
+    import penstock
+except ModuleNotFoundError:    # not on sys.path: this folder is inside it
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
+    import penstock
+
+from penstock.compat import _finder
+
+_finder.install()
+
+import paddle.fluid
+from paddle import compat, dataset, distributed, reader, sysconfig, utils, version
+from paddle.batch import batch
+from paddle.version import commit as __git_commit__
+from paddle.version import full_version as __version__
+
+__all__ = ['batch', 'compat', 'dataset', 'distributed', 'fluid', 'reader', 'sysconfig', 'utils', 'version']

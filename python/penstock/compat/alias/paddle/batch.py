@@ -1,0 +1,5 @@
+"""paddle.batch"""
+
+from penstock.fluid.io import batch
+
+__all__ = ['batch']

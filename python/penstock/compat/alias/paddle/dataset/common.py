@@ -1,0 +1,105 @@
+"""Where data sets are kept, and how a reader's samples are split into files.
+
+Fluid downloads a data set when a script asks for it. Here the files must be there already, each where Fluid keeps it:
+DATA_HOME/<data set>/<file>.
+"""
+
+import glob
+import hashlib
+import os
+import pickle
+import warnings
+
+from penstock._call_site import stack_level
+
+__all__ = ['DATA_HOME', 'cluster_files_reader', 'download', 'md5file', 'split']
+
+DATA_HOME = os.path.expanduser('~/.cache/paddle/dataset')
+
+
+def md5file(fname):
+    """Returns the MD5 sum of a file, in hexadecimal digits."""
+    total = hashlib.md5()
+    with open(fname, 'rb') as file:
+        for part in iter(lambda: file.read(1 << 20), b''):
+            total.update(part)
+    return total.hexdigest()
+
+
+def download(url, module_name, md5sum, save_name=None):
+    """Returns the path of a data set's file, which must be there already.
+
+    Args:
+        url (str): where Fluid gets it; named in the error.
+        module_name (str): its folder in DATA_HOME.
+        md5sum (str): of the file that Fluid gets. Another one is read too, with a warning. None: any file.
+        save_name (str): its name in the folder, if not the last part of `url`.
+
+    Returns:
+        str: the path.
+
+    Raises:
+        FileNotFoundError: if the file is missing; names it and its origin.
+    """
+    path = os.path.join(DATA_HOME, module_name, save_name or url.split('/')[-1])
+    if not os.path.isfile(path):
+        raise FileNotFoundError('paddle.dataset: %s is missing, and nothing is downloaded here; get it from %s   '
+                                '[E-dataset-missing]' % (path, url))
+    if md5sum is not None and path not in _checked:
+        _checked.add(path)
+        if md5file(path) != md5sum:
+            warnings.warn('paddle.dataset: %s is not the file that Fluid downloads from %s: its MD5 sum is not %s' %
+                          (path, url, md5sum), stacklevel=stack_level())
+    return path
+
+
+_checked = set()    # paths whose sum was compared; large files take seconds
+
+
+def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
+    """Writes the samples of a reader to pickles of `line_count` samples each.
+
+    Args:
+        reader: a function that returns an iterable of samples.
+        line_count (int): samples in a file.
+        suffix (str): the files' names, with %d for their number.
+        dumper: called as dumper(list of samples, binary file).
+    """
+    if not callable(dumper):
+        raise TypeError('split: dumper must be callable, not %r' % (dumper,))
+    samples, count = [], 0
+
+    def write():
+        with open(suffix % count, 'wb') as file:
+            dumper(samples, file)
+
+    for sample in reader():
+        samples.append(sample)
+        if len(samples) == line_count:
+            write()
+            samples, count = [], count + 1
+    if samples:
+        write()
+
+
+def cluster_files_reader(files_pattern, trainer_count, trainer_id, loader=pickle.load):
+    """Reads one trainer's share of the files that `split` wrote: every trainer_count-th.
+
+    Args:
+        files_pattern (str): of glob; the files are taken in the order of their names.
+        trainer_count (int): trainers of the job.
+        trainer_id (int): this one's number.
+        loader: called as loader(binary file), gives a list of samples.
+
+    Returns:
+        function: a reader of the samples.
+    """
+    if not callable(loader):
+        raise TypeError('cluster_files_reader: loader must be callable, not %r' % (loader,))
+
+    def reader():
+        for path in sorted(glob.glob(files_pattern))[trainer_id::trainer_count]:
+            with open(path, 'rb') as file:
+                yield from loader(file)
+
+    return reader

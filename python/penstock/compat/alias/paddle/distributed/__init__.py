@@ -1,0 +1,1 @@
+"""Starts the processes of a job: paddle.distributed.launch and launch_ps."""

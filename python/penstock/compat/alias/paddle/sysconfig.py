@@ -1,0 +1,14 @@
+"""Where Fluid keeps headers and libraries for operators that users compile: there are none here."""
+
+__all__ = ['get_include', 'get_lib']
+
+
+def get_include():
+    """Raises NotImplementedError: an operator compiled against Fluid's headers cannot be loaded."""
+    raise NotImplementedError('paddle.sysconfig: there are no headers of Fluid; operators of your own are added in C++ '
+                              'to operators/, or in Python by fluid.layers.py_func')
+
+
+def get_lib():
+    """Raises NotImplementedError, as get_include."""
+    return get_include()

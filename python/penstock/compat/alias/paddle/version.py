@@ -1,0 +1,18 @@
+"""The version of Fluid whose API this is. penstock.__version__ is that of Penstock."""
+
+full_version = '1.8.5'
+major, minor, patch, rc = '1', '8', '5', '0'
+istaged = True
+commit = 'penstock'
+with_mkl = 'ON'
+
+
+def show():
+    """Prints the version."""
+    for name in ('full_version', 'major', 'minor', 'patch', 'rc'):
+        print('%s: %s' % (name, globals()[name]))
+
+
+def mkl():
+    """Whether oneDNN, once MKL-DNN, computes on CPUs: 'ON'."""
+    return with_mkl

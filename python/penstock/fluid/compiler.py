@@ -176,7 +176,7 @@ class CompiledProgram:
     @staticmethod
     def _check_places(places):
         places = places if isinstance(places, (list, tuple)) else [core.CPUPlace() if places is None else places]
-        if list(places) != [core.CPUPlace()]:
+        if [core.device_of(place, 'with_data_parallel') for place in places] != [core.CPUPlace()]:
             raise NotImplementedError('with_data_parallel: programs run on one CPUPlace(), not on %r; processes train '
                                       'together by DistributeTranspiler' % (places,))
 

@@ -7,10 +7,11 @@ import operator
 import numpy
 
 from penstock._penstock import EOFException, LoDTensor, ProgramDesc, Scope, SelectedRows
+from penstock.fluid import _devices
 
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'LoDTensor', 'ProgramDesc', 'Scope', 'SelectedRows',
-    'VarDesc', 'is_compiled_with_cuda',
+    'VarDesc', 'get_cuda_device_count', 'is_compiled_with_cuda',
 ]
 
 
@@ -125,6 +126,35 @@ class CUDAPlace(_Place):
 
 class CUDAPinnedPlace(_Place):
     pass
+
+
+def device_of(place, what):
+    """The place that programs run on where `place` is asked for; `what` names who asks, for the error.
+
+    Raises:
+        TypeError: if it is no place.
+        NotImplementedError: if it is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
+    """
+    if not isinstance(place, _Place):
+        raise TypeError('%s: a place is wanted, such as CPUPlace(), not %r' % (what, place))
+    if not isinstance(place, CPUPlace):
+        _devices.use_cpu_for('%s on %r' % (what, place))
+    return CPUPlace()
+
+
+def get_cuda_device_count():
+    """Counts the GPUs that the driver gives this process.
+
+    Programs do not run on them through this API. With PENSTOCK_CUDA_FALLBACK=1 the answer is 1, the CPU.
+
+    Returns:
+        int: GPUs, of those in CUDA_VISIBLE_DEVICES if that is set; 0 without a driver.
+
+    Example:
+        places = fluid.cuda_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
+        assert fluid.core.get_cuda_device_count() >= 0
+    """
+    return _devices.gpu_count()
 
 
 def is_compiled_with_cuda():

@@ -47,15 +47,15 @@ def as_numpy(tensor):
 class Executor:
     """Runs programs on a place. Ctrl-C stops a run within a second; other Python threads go on while one lasts.
 
+    place CPUPlace() or None. A place on a GPU is an error (E-no-cuda); with PENSTOCK_CUDA_FALLBACK=1 in the environment
+          it means the CPU, with one warning
     wire  what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid', the protocol of
           Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says, else 'native'. All
           Executors of a process speak the same
     """
 
     def __init__(self, place=None, wire=None):
-        self.place = core.CPUPlace() if place is None else place
-        if not isinstance(self.place, core.CPUPlace):
-            raise NotImplementedError('programs run on CPUPlace() only, not on %r' % (self.place,))
+        self.place = core.CPUPlace() if place is None else core.device_of(place, 'Executor')
         _process_end.watch_process()
         self._executor = _penstock.Executor(wire or '')
 

@@ -11,19 +11,21 @@ from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
 from penstock.fluid._flags import get_flags, set_flags
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid._places import cpu_places, cuda_pinned_places, cuda_places
 from penstock.fluid.block import Block
 from penstock.fluid.core import is_compiled_with_cuda
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
 
 __all__ = [
-    'Block', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'default_main_program',
-    'default_startup_program', 'get_flags', 'grad_var_name', 'in_dygraph_mode', 'is_compiled_with_cuda', 'name_scope',
-    'program_guard', 'require_version', 'set_flags',
+    'Block', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'cuda_pinned_places', 'cuda_places',
+    'default_main_program', 'default_startup_program', 'device_guard', 'get_flags', 'grad_var_name', 'in_dygraph_mode',
+    'is_compiled_with_cuda', 'load_op_library', 'name_scope', 'program_guard', 'require_version', 'set_flags',
 ]
 
 FLUID_VERSION = 1008005
 _name_scopes = NameScopes()
+_device = ''    # of the ops that are made now, as device_guard says
 
 
 class OpRole:
@@ -41,8 +43,24 @@ def in_dygraph_mode():
     return False
 
 
-def cpu_places(device_count=None):
-    return [core.CPUPlace()] * (device_count or 1)
+def load_op_library(lib_filename):
+    """Raises NotImplementedError: an operator library of Fluid cannot be loaded.
+
+    Args:
+        lib_filename (str): the library.
+
+    Raises:
+        NotImplementedError: always. The library is linked against Fluid's own classes, which are not here.
+
+    Example:
+        try:
+            fluid.load_op_library('libcustom.so')
+        except NotImplementedError as error:
+            print(error)
+    """
+    raise NotImplementedError("load_op_library: %s is linked against Fluid's own C++ classes, which are not here; add "
+                              'the operator to operators/ in C++, or call a Python function by fluid.layers.py_func' %
+                              (lib_filename,))
 
 
 def require_version(min_version, max_version=None):
@@ -75,6 +93,7 @@ class Program:
         self._current_block = 0
         self._op_context = OpContext()
         self._op_context.name_scope = _name_scopes.path
+        self._op_context.device = _device
         self._parameter_attrs = {}
 
     @staticmethod
@@ -252,6 +271,37 @@ def name_scope(prefix=None):
         _enter_scope()
 
 
+@contextlib.contextmanager
+def device_guard(device=None):
+    """Ops made inside carry the device in their attribute op_device. Here all run on the CPU.
+
+    Args:
+        device (str): 'cpu', 'gpu', or None for no wish.
+
+    Raises:
+        ValueError: for another device.
+
+    Example:
+        with fluid.device_guard('cpu'):
+            one = fluid.layers.fill_constant([1], 'float32', 1.0)
+        assert fluid.default_main_program().global_block().ops[-1].attr('op_device') == 'cpu'
+    """
+    if device not in ('cpu', 'gpu', '', None):
+        raise ValueError("device_guard: the device must be 'cpu', 'gpu' or None, not %r" % (device,))
+    outer = _device
+    _switch_device(device or '')
+    try:
+        yield
+    finally:
+        _switch_device(outer)
+
+
+def _switch_device(device):
+    global _device
+    _device = device
+    _enter_scope()
+
+
 def name_scopes():
     """The scopes entered so far, as C++ state: optimizers enter theirs there too."""
     return _name_scopes
@@ -260,6 +310,7 @@ def name_scopes():
 def _enter_scope():
     for program in (_main_program, _startup_program):
         program._op_context.name_scope = _name_scopes.path
+        program._op_context.device = _device
 
 
 _main_program = Program()
@@ -286,6 +337,11 @@ def switch_startup_program(program):
     old, _startup_program = _startup_program, program
     _enter_scope()
     return old
+
+
+def _get_var(name, program=None):
+    """The variable `name` of the program's first block; of the default main program unless another is given."""
+    return (default_main_program() if program is None else program).global_block().var(name)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """ParallelExecutor, as older scripts of Fluid write it: a CompiledProgram with its Executor."""
 
-from penstock.fluid import core, executor, framework
-from penstock.fluid.compiler import BuildStrategy, CompiledProgram
+from penstock.fluid import _devices, core, executor, framework
+from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 
 __all__ = ['ParallelExecutor']
 
@@ -9,25 +9,39 @@ __all__ = ['ParallelExecutor']
 class ParallelExecutor:
     """Runs one program on this process's device, together with other trainers if there are some.
 
-        exe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, num_trainers=2, trainer_id=rank)
-        loss_value, = exe.run(fetch_list=[loss.name], feed={'x': x, 'y': y})
-
     Args:
-        use_cuda: False; there are no GPUs.
-        loss_name: must be given if the program has a backward part.
-        main_program: what is run; the default main program.
-        share_vars_from: a ParallelExecutor that has run; variables are those of the scope in any case.
-        num_trainers, trainer_id: instead of those of build_strategy, where num_trainers is not 1.
-        scope: where variables are; the global one.
+        use_cuda (bool): whether to run on GPUs. There are none: True is an error, or, with PENSTOCK_CUDA_FALLBACK=1 in
+            the environment, means the CPU.
+        loss_name (str): the loss; must be given if the program has a backward part.
+        main_program (Program): what is run; None: the default main program.
+        share_vars_from (ParallelExecutor): one that has run; variables are those of the scope in any case.
+        exec_strategy (ExecutionStrategy): how Fluid schedules ops; makes no difference here.
+        build_strategy (BuildStrategy): as CompiledProgram.with_data_parallel takes it.
+        num_trainers (int), trainer_id (int): instead of those of build_strategy, where they are not 1 and 0.
+        scope (Scope): where variables are; None: the global one.
+
+    Raises:
+        NotImplementedError: for use_cuda, without the fallback.
+        TypeError: if share_vars_from is no ParallelExecutor.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.Executor().run(fluid.default_startup_program())
+        exe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name)
+        value, = exe.run([loss.name], feed={'x': np.ones((2, 4), 'float32')})
     """
 
     def __init__(self, use_cuda, loss_name=None, main_program=None, share_vars_from=None, exec_strategy=None,
                  build_strategy=None, num_trainers=1, trainer_id=0, scope=None):
         if use_cuda:
-            raise NotImplementedError('ParallelExecutor: programs run on CPUs only; use_cuda must be False')
+            _devices.use_cpu_for('ParallelExecutor with use_cuda')
+        if share_vars_from is not None and not isinstance(share_vars_from, ParallelExecutor):
+            raise TypeError('ParallelExecutor: share_vars_from must be a ParallelExecutor, not %r' % (share_vars_from,))
         build_strategy = build_strategy or BuildStrategy()
         if num_trainers != 1:
-            build_strategy.num_trainers, build_strategy.trainer_id = num_trainers, trainer_id
+            build_strategy.num_trainers = num_trainers
+        if trainer_id != 0:
+            build_strategy.trainer_id = trainer_id
         program = framework.default_main_program() if main_program is None else main_program
         shared = None if share_vars_from is None else share_vars_from._compiled
         self._compiled = CompiledProgram(program).with_data_parallel(
@@ -37,7 +51,7 @@ class ParallelExecutor:
 
     @property
     def device_count(self):
-        """How many devices this process uses."""
+        """How many devices this process uses: 1."""
         return 1
 
     def batches(self, feeds):
@@ -48,3 +62,13 @@ class ParallelExecutor:
         """As Executor.run; feed_dict is an older name of feed."""
         return self._executor.run(self._compiled, feed=feed_dict if feed is None else feed, fetch_list=fetch_list,
                                   scope=self._scope, return_numpy=return_numpy)
+
+    def drop_local_exe_scopes(self):
+        """Frees what Fluid keeps between runs for each device. Temporaries live in memory planned for the whole step
+        here, so there is nothing to free.
+
+        Raises:
+            RuntimeError: before the first run, as in Fluid.
+        """
+        if not self._compiled._has_run:
+            raise RuntimeError('ParallelExecutor: drop_local_exe_scopes comes after the first run')

@@ -1,9 +1,12 @@
 """The layers: each draws a name and adds its ops, in Fluid's order, to the default main program."""
 
+import inspect
+
 from penstock.fluid._not_built import getattr_of
-from penstock.fluid.layers import (activation, arithmetic, control_flow, conv, io, learning_rate_scheduler, loss,
-                                   many_classes, math_op_patch, metric_op, nn, norm, ops, recurrent, sequence, shaping,
-                                   tensor, user_function)
+from penstock.fluid.layers import (activation, arithmetic, collective, control_flow, conv, detection, device,
+                                   distributions, io, layer_function_generator, learning_rate_scheduler, loss,
+                                   many_classes, math_op_patch, metric_op, nn, norm, ops, recurrent, rnn, sequence,
+                                   sequence_lod, shaping, tensor, user_function, utils)
 from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
 from penstock.fluid.layers.control_flow import *
@@ -28,5 +31,12 @@ __all__ = (activation.__all__ + arithmetic.__all__ + control_flow.__all__ + conv
            user_function.__all__)
 
 math_op_patch.patch_variable()
+
+for _module in [one for one in vars().values() if inspect.ismodule(one) and one.__name__.startswith(__name__ + '.')]:
+    if '__getattr__' not in vars(_module):
+        _module.__getattr__ = getattr_of(_module.__name__)
+
+if inspect.ismodule(rnn):    # a layer of that name hides the module, as in Fluid; until it is built nothing does
+    del rnn
 
 __getattr__ = getattr_of(__name__)

@@ -36,21 +36,21 @@ def _schedule(layer):
     return guarded
 
 
-def _steps(begin=0):
-    """The number of the step, counted from `begin`, as float32."""
+def _decay_step_counter(begin=0):
+    """The number of the step, counted from `begin`, as float32. Scripts make schedules of their own with it."""
     return tensor.cast(nn.autoincreased_step_counter(_COUNTER, begin=begin, step=1), 'float32')
 
 
 def _periods(steps, staircase):
     """How many times `steps` have passed; whole numbers of them with staircase."""
-    passed = _steps() / steps
+    passed = _decay_step_counter() / steps
     return ops.floor(passed) if staircase else passed
 
 
 @_schedule
 def noam_decay(d_model, warmup_steps, learning_rate=1.0):
     """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), steps counted from 1"""
-    step = _steps(1)
+    step = _decay_step_counter(1)
     falling = step**-0.5
     rising = (warmup_steps**-1.5) * step
     return learning_rate * (d_model**-0.5) * arithmetic.elementwise_min(x=falling, y=rising)
@@ -77,7 +77,7 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
 @_schedule
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
     """From learning_rate down to end_learning_rate in decay_steps; with cycle again and again, each time slower."""
-    step = _steps()
+    step = _decay_step_counter()
     if cycle:
         cycles = ops.ceil(step / decay_steps)
         zero = tensor.fill_constant(shape=[1], dtype='float32', value=0.0)
@@ -98,7 +98,7 @@ def piecewise_decay(boundaries, values):
     if len(values) - len(boundaries) != 1:
         raise ValueError('there must be one value more than boundaries; there are %d values and %d boundaries' %
                          (len(values), len(boundaries)))
-    step = _steps()
+    step = _decay_step_counter()
     rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True, name='learning_rate')
     with control_flow.Switch() as switch:
         for boundary, value in zip(boundaries, values):
@@ -115,7 +115,7 @@ def piecewise_decay(boundaries, values):
 @_schedule
 def cosine_decay(learning_rate, step_each_epoch, epochs):
     """learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1)"""
-    epoch = ops.floor(_steps() / step_each_epoch)
+    epoch = ops.floor(_decay_step_counter() / step_each_epoch)
     return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
 
 
@@ -127,7 +127,7 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
     growth = float(end_lr) - float(start_lr)
     rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True,
                                     name='learning_rate_warmup')
-    step = _steps()
+    step = _decay_step_counter()
     with control_flow.Switch() as switch:
         with switch.case(step < warmup_steps):
             tensor.assign(start_lr + growth * (step / float(warmup_steps)), rate)

@@ -1,0 +1,54 @@
+"""Which devices programs run on: the CPU alone. What scripts say of GPUs is an error, or means the CPU where
+PENSTOCK_CUDA_FALLBACK says so."""
+
+import os
+import re
+import warnings
+
+from penstock._call_site import stack_level
+
+FALLBACK = 'PENSTOCK_CUDA_FALLBACK'
+_warned = False
+
+
+def falls_back():
+    """Whether places on GPUs mean the CPU."""
+    return os.environ.get(FALLBACK, '') not in ('', '0')
+
+
+def use_cpu_for(what):
+    """Called for a request to run on a GPU: one warning for the process, or the error.
+
+    Raises:
+        NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1.
+    """
+    global _warned
+    if not falls_back():
+        raise NotImplementedError('%s: this build runs programs on CPUs only; with %s=1 in the environment, GPUs mean '
+                                  'the CPU   [E-no-cuda]' % (what, FALLBACK))
+    if not _warned:
+        _warned = True
+        warnings.warn('%s: programs run on the CPU, because %s=1 and this build has no CUDA' % (what, FALLBACK),
+                      stacklevel=stack_level())
+
+
+def gpu_count():
+    """How many GPUs scripts may count on: those that the driver gives this process; with the fallback one, the CPU."""
+    if falls_back():
+        return 1
+    try:
+        there = sum(re.fullmatch('nvidia[0-9]+', name) is not None for name in os.listdir('/dev'))
+    except OSError:
+        there = 0
+    visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+    return there if visible is None else min(there, len(_listed(visible)))
+
+
+def _listed(visible):
+    """The devices before the first that is none, as CUDA reads the list."""
+    listed = []
+    for one in visible.split(','):
+        if not re.fullmatch('[0-9]+|(GPU|MIG)-.*', one.strip()):
+            break
+        listed.append(one)
+    return listed

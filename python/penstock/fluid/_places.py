@@ -1,0 +1,63 @@
+"""Lists of places, as scripts make them."""
+
+import os
+
+from penstock.fluid import _devices, core
+
+
+def cpu_places(device_count=None):
+    """Lists places on the CPU.
+
+    Args:
+        device_count (int): how many; None: 1.
+
+    Returns:
+        list: of CPUPlace.
+
+    Example:
+        assert fluid.cpu_places(2) == [fluid.CPUPlace(), fluid.CPUPlace()]
+    """
+    return [core.CPUPlace()] * (device_count or 1)
+
+
+def cuda_places(device_ids=None):
+    """Lists places on GPUs, for scripts that use them where they are. This build has none.
+
+    Args:
+        device_ids (list): numbers of the GPUs; None: as FLAGS_selected_gpus says, else all.
+
+    Returns:
+        list: of CUDAPlace, which mean the CPU.
+
+    Raises:
+        NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1.
+
+    Example:
+        places = fluid.cuda_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
+    """
+    _devices.use_cpu_for('cuda_places')
+    if device_ids is None:
+        selected = os.environ.get('FLAGS_selected_gpus')
+        device_ids = map(int, selected.split(',')) if selected else range(_devices.gpu_count())
+    elif isinstance(device_ids, int):
+        device_ids = [device_ids]
+    return [core.CUDAPlace(number) for number in device_ids]
+
+
+def cuda_pinned_places(device_count=None):
+    """Lists places in memory that GPUs reach directly. This build has none.
+
+    Args:
+        device_count (int): how many; None: 1.
+
+    Returns:
+        list: of CUDAPinnedPlace, which mean the CPU.
+
+    Raises:
+        NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1.
+
+    Example:
+        places = fluid.cuda_pinned_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
+    """
+    _devices.use_cpu_for('cuda_pinned_places')
+    return [core.CUDAPinnedPlace()] * (device_count or 1)

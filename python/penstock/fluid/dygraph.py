@@ -1,0 +1,54 @@
+"""Fluid's imperative mode, which is not part of Penstock: it builds programs and runs them.
+
+Importing this module works, because scripts import it beside the static graph; using it says so.
+"""
+
+_WHY = ('fluid.dygraph%s: there is no imperative mode here; build a Program with fluid.layers and run it by '
+        'fluid.Executor')
+
+
+def enable_dygraph(place=None):
+    """Raises NotImplementedError: there is no imperative mode.
+
+    Args:
+        place: where Fluid would run ops.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        try:
+            fluid.enable_dygraph()
+        except NotImplementedError as error:
+            print(error)
+    """
+    raise NotImplementedError(_WHY % '')
+
+
+def disable_dygraph():
+    """Goes back to programs, where everything is already.
+
+    Example:
+        fluid.disable_dygraph()
+        assert not fluid.in_dygraph_mode()
+    """
+
+
+enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
+
+
+class _Submodules:
+    """Where Python looks for the modules of a package: a look says that there are none."""
+
+    def __iter__(self):
+        raise NotImplementedError(_WHY % '')
+
+
+__path__ = _Submodules()
+
+
+def __getattr__(name):
+    """Answers for every name of Fluid's."""
+    if name.startswith('_'):
+        raise AttributeError('module %s has no attribute %s' % (__name__, name))
+    raise NotImplementedError(_WHY % ('.' + name))

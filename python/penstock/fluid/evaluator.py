@@ -1,0 +1,141 @@
+"""Metrics that a program adds up in variables of its own; fluid.metrics adds up in Python, and is what to use now."""
+
+import warnings
+
+import numpy
+
+from penstock._call_site import stack_level
+from penstock.fluid import layers, unique_name
+from penstock.fluid._not_built import getattr_of
+from penstock.fluid.framework import Program, program_guard
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['ChunkEvaluator', 'EditDistance']
+
+
+class Evaluator:
+    """Keeps the sums of a metric in persistable variables of the default main program.
+
+    Args:
+        name (str): of the metric; its variables' names begin with it.
+        **kwargs: handed to LayerHelper.
+
+    Attributes:
+        states (list): the Variables that hold the sums.
+        metrics (list): Variables of the metric of one batch, to be fetched.
+    """
+
+    def __init__(self, name, **kwargs):
+        kind = type(self).__name__
+        warnings.warn('fluid.evaluator.%s is deprecated; fluid.metrics.%s does the same' % (kind, kind),
+                      stacklevel=stack_level())
+        self.states, self.metrics = [], []
+        self.helper = LayerHelper(name, **kwargs)
+        if self.helper.main_program.current_block().idx != 0:
+            raise ValueError('%s: an evaluator belongs to the first block, not to a branch or a loop' % kind)
+
+    def reset(self, executor, reset_program=None):
+        """Sets the sums to 0.
+
+        Args:
+            executor (Executor): runs it.
+            reset_program (Program): gets the ops; None: a new one.
+        """
+        program = reset_program or Program()
+        with program_guard(program):
+            for state in self.states:
+                layers.fill_constant(state.shape, state.dtype, 0.0, out=_declared_in(program, state))
+        executor.run(program)
+
+    def eval(self, executor, eval_program=None):
+        """Returns the metric over all batches since reset."""
+        raise NotImplementedError('%s has no eval' % type(self).__name__)
+
+    def _create_state(self, suffix, dtype, shape):
+        """A sum. As in Fluid, nothing initializes it but reset."""
+        name = '%s_%s' % (unique_name.generate(self.helper.name), suffix)
+        self.states.append(self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape))
+        return self.states[-1]
+
+    def _add(self, state, value):
+        layers.sums([state, value], out=state)
+
+    def _sums(self, executor, eval_program):
+        """The numbers in the states."""
+        program = eval_program or Program()
+        fetches = [_declared_in(program, state) for state in self.states]
+        return [value[0] for value in executor.run(program, fetch_list=fetches)]
+
+
+def _declared_in(program, var):
+    return program.global_block().create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type,
+                                             lod_level=var.lod_level, persistable=True)
+
+
+class ChunkEvaluator(Evaluator):
+    """Precision, recall and F1 of chunks that a tagger finds, over batches.
+
+    Args:
+        input (Variable): the tags found, int64 with sequences.
+        label (Variable): the right tags.
+        chunk_scheme (str): 'IOB', 'IOE', 'IOBES' or 'plain'.
+        num_chunk_types (int): kinds of chunks.
+        excluded_chunk_types (list): kinds that do not count.
+
+    Attributes:
+        metrics (list): precision, recall and F1 of one batch.
+    """
+
+    def __init__(self, input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None):
+        super().__init__('chunk_eval')
+        self.num_infer_chunks, self.num_label_chunks, self.num_correct_chunks = (
+            self._create_state(suffix, 'int64', [1])
+            for suffix in ('num_infer_chunks', 'num_label_chunks', 'num_correct_chunks'))
+        precision, recall, f1_score, *counts = layers.chunk_eval(input, label, chunk_scheme, num_chunk_types,
+                                                                 excluded_chunk_types)
+        for state, count in zip(self.states, counts):
+            self._add(state, count)
+        self.metrics += [precision, recall, f1_score]
+
+    def eval(self, executor, eval_program=None):
+        """Returns precision, recall and F1, arrays [1] of float32, over the batches since reset."""
+        found, right, correct = (int(count) for count in self._sums(executor, eval_program))
+        precision = correct / found if found else 0.0
+        recall = correct / right if right else 0.0
+        f1_score = 2 * precision * recall / (precision + recall) if correct else 0.0
+        return tuple(numpy.array([value], 'float32') for value in (precision, recall, f1_score))
+
+
+class EditDistance(Evaluator):
+    """Mean edit distance, and the share of sequences that are not right, over batches.
+
+    Args:
+        input (Variable): the sequences found, int64 with sequences.
+        label (Variable): the right ones.
+        ignored_tokens (list): ids that do not count.
+        **kwargs: handed to LayerHelper.
+
+    Attributes:
+        metrics (list): of one batch, the sum of distances and the number of wrong sequences.
+    """
+
+    def __init__(self, input, label, ignored_tokens=None, **kwargs):
+        super().__init__('edit_distance', **kwargs)
+        self.total_distance = self._create_state('total_distance', 'float32', [1])
+        self.seq_num = self._create_state('seq_num', 'int64', [1])
+        self.instance_error = self._create_state('instance_error', 'int64', [1])
+        distances, count = layers.edit_distance(input, label, ignored_tokens=ignored_tokens)
+        right = layers.equal(distances, layers.fill_constant([1], 'float32', 0.0))
+        errors = layers.elementwise_sub(count, layers.reduce_sum(layers.cast(right, 'int64')))
+        total = layers.reduce_sum(distances)
+        for state, value in zip(self.states, (total, count, errors)):
+            self._add(state, value)
+        self.metrics += [total, errors]
+
+    def eval(self, executor, eval_program=None):
+        """Returns the mean distance and the share of wrong sequences, arrays [1], over the batches since reset."""
+        total, count, errors = self._sums(executor, eval_program)
+        return numpy.array([total / count], 'float32'), numpy.array([errors / count], 'float32')
+
+
+__getattr__ = getattr_of(__name__)

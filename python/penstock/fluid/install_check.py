@@ -1,0 +1,46 @@
+"""run_check: whether an installation trains."""
+
+import numpy
+
+from penstock.fluid import layers, optimizer, unique_name
+from penstock.fluid.compiler import CompiledProgram
+from penstock.fluid.core import Scope
+from penstock.fluid.executor import Executor, scope_guard
+from penstock.fluid.framework import Program, program_guard
+from penstock.fluid.initializer import Constant
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = ['run_check']
+
+
+def run_check():
+    """Trains one step of a small network, by itself and data-parallel, and compares the numbers with known ones.
+
+    Raises:
+        RuntimeError: if a number is wrong.
+
+    Example:
+        fluid.install_check.run_check()
+    """
+    for data_parallel in (False, True):
+        loss, weight = _train_a_step(data_parallel)
+        # x = [[1, 2], [3, 4]], w = 0.1 everywhere: the loss is the mean of x . w, its gradient [2, 3] / 3 a column.
+        expected = numpy.array([[0.1 - 0.3 * 2 / 3] * 3, [0.1 - 0.3] * 3])
+        if not numpy.allclose(loss, 0.5, atol=1e-5) or not numpy.allclose(weight, expected, atol=1e-5):
+            raise RuntimeError('run_check: a step gave loss %s and weights %s; right are 0.5 and %s' %
+                               (loss, weight.tolist(), expected.tolist()))
+    print('Penstock works: one training step gave the right numbers, by itself and data-parallel.')
+
+
+def _train_a_step(data_parallel):
+    main, startup = Program(), Program()
+    with scope_guard(Scope()), program_guard(main, startup), unique_name.guard():
+        x = layers.data('x', [2, 2], append_batch_size=False)
+        attr = ParamAttr(name='w', initializer=Constant(0.1))
+        loss = layers.mean(layers.fc(x, 3, param_attr=attr, bias_attr=False))
+        optimizer.SGD(0.3).minimize(loss)
+        executor = Executor()
+        executor.run(startup)
+        program = CompiledProgram(main).with_data_parallel(loss.name) if data_parallel else main
+        feed = {'x': numpy.array([[1, 2], [3, 4]], 'float32')}
+        return executor.run(program, feed=feed, fetch_list=[loss, 'w'])

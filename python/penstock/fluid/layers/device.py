@@ -1,0 +1,26 @@
+"""get_places, which ParallelDo took: Fluid 1.8 has neither op any more."""
+
+from penstock.fluid._not_built import getattr_of
+
+
+def get_places(device_count=None, device_type=None):
+    """Raises NotImplementedError: the op get_places is gone from Fluid 1.8 too.
+
+    Args:
+        device_count (int): how many devices.
+        device_type (str): 'CPU' or 'CUDA'.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        try:
+            fluid.layers.device.get_places()
+        except NotImplementedError as error:
+            print(error)
+    """
+    raise NotImplementedError('get_places: Fluid 1.8 has no op get_places; '
+                              'CompiledProgram.with_data_parallel takes places')
+
+
+__getattr__ = getattr_of(__name__)

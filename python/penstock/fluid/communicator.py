@@ -24,44 +24,48 @@ _MOST = 1_000_000
 
 
 class Communicator:
-    """Stands between a trainer's program and its parameter servers. A process runs one at a time.
+    """Sends gradients and fetches parameters in the background, for trainer programs that leave it to a communicator.
+
+    Such programs are those of `runtime_split_send_recv` and of geo-SGD. A process runs one communicator at a time:
+    make it of the trainer's program, call `start` before the first step and `stop` after the last.
+
+    Args:
+        program (Program): the trainer's. It is not changed: its recv ops say where parameters may change.
+        mode (int): one of DistributedMode: SYNC (completely_not_async), HALF_ASYNC, ASYNC or GEO.
+        kwargs (dict | None): mode SYNC: {'pserver_endpoints': [...], 'trainer_id': n}, which must agree with the
+            program. Mode GEO: {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k}, required where the
+            program carries no plan (Fluid's do not); `push_nums` takes precedence over the plan.
+        envs (dict | None): settings, whole numbers as int or text. Mode GEO takes Fluid's spelling of kwargs:
+            geo_send_varnames, geo_trainer_nums, geo_need_push_nums and 'pieces#rows#addresses#is_sparse' for each
+            parameter. Mode ASYNC takes
+
+            * communicator_send_queue_size (1): the most gradients of a variable that wait to be sent,
+            * communicator_max_merge_var_num (1): how many of them are sent as one, their mean,
+            * communicator_send_wait_times (5): how long to wait for more to merge, in units of 10 ms,
+            * communicator_min_send_grad_num_before_recv (1): parameters are fetched after more rounds than this,
+            * communicator_independent_recv_thread (1): 0: fetched by the thread that sends.
+
+            communicator_thread_pool_size, communicator_is_sgd_optimizer, rpc_deadline and rpc_retry_times are accepted
+            and have no effect.
+
+    Raises:
+        TypeError: `program` is not a Program.
+        ValueError: an argument is wrong or does not fit the program.
+        NotImplementedError: a parameter of geo-SGD is neither float32 nor float64.
 
     Example:
+        from penstock.fluid.transpiler.config import DistributedMode
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
         config = fluid.DistributeTranspilerConfig()
         config.sync_mode, config.runtime_split_send_recv, config.completely_not_async = False, True, True
         t = fluid.DistributeTranspiler(config)
-        t.transpile(trainer_id, pservers=endpoints, trainers=2, sync_mode=False)
-        exe.run(fluid.default_startup_program())
-        communicator = Communicator(t.get_trainer_program(), DistributedMode.SYNC)
-        communicator.start()
-        ...                                   # exe.run(t.get_trainer_program()), as often as there are batches
-        communicator.stop()
-
-    In geo-SGD (GeoSgdTranspiler), where trainers optimize by themselves:
-
-        communicator = Communicator(t.get_trainer_program(), DistributedMode.GEO)
+        t.transpile(0, pservers='127.0.0.1:6174', trainers=2, sync_mode=False)
+        communicator = fluid.communicator.Communicator(t.get_trainer_program(), DistributedMode.SYNC)
+        assert not communicator.is_running()
     """
 
     def __init__(self, program, mode, kwargs=None, envs=None):
-        """
-        program  the trainer's. It stays as it is: its recv ops say where parameters may change
-        mode     of DistributedMode: SYNC (completely_not_async), HALF_ASYNC, ASYNC or GEO
-        kwargs   {'pserver_endpoints': [...], 'trainer_id': n} in mode SYNC; must agree with the program.
-                 {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k} in mode GEO, where the program
-                 carries no plan (Fluid's do not), or to exchange every k steps in the place of the plan's.
-                 envs may say the same as Fluid's communicator has it: geo_send_varnames, geo_trainer_nums,
-                 geo_need_push_nums, and for each parameter 'pieces#rows#addresses#is_sparse'
-        envs     settings of mode ASYNC as in Fluid, whole numbers as text or not; defaults as fleet's:
-                 communicator_send_queue_size 1                gradients of a variable that wait to be sent, at most
-                 communicator_max_merge_var_num 1              of them, how many are sent as one: their mean
-                 communicator_send_wait_times 5                x 10 ms that are waited for more to merge
-                 communicator_min_send_grad_num_before_recv 1  parameters are asked for after more rounds than this
-                 communicator_independent_recv_thread 1        0: by the thread that sends
-                 Fluid's others (thread_pool_size, is_sgd_optimizer, rpc_deadline, rpc_retry_times) have no effect
-
-        Raises ValueError for arguments that are wrong or do not fit the program, NotImplementedError for
-        parameters of geo-SGD that are neither float32 nor float64.
-        """
         if not isinstance(program, Program):
             raise TypeError('Communicator takes the Program of a trainer, not %s' % type(program).__name__)
         if mode not in _MODES:
@@ -81,7 +85,7 @@ class Communicator:
             _check_agrees(program, said)
 
     def start(self):
-        """Before the first step; after it, steps send and receive."""
+        """Starts the communicator; from then on the program's steps send and receive through it."""
         settings = self._settings
         if self._geo is not None:
             _penstock.start_geo_communicator(self._program.desc, *self._geo)
@@ -93,13 +97,17 @@ class Communicator:
         self._started = True
 
     def stop(self):
-        """Sends what waits, and stops. Without effect if it does not run."""
+        """Sends what is waiting, and stops; without effect if the communicator does not run."""
         if self.is_running():
             self._started = False
             _penstock.stop_communicator()
 
     def is_running(self):
-        """Whether it was started and not stopped: True or False."""
+        """Tells whether the communicator was started and has not stopped.
+
+        Returns:
+            bool: True if it runs.
+        """
         return self._started and _penstock.communicator_runs()
 
 

@@ -6,6 +6,21 @@ __all__ = ['data']
 
 
 def data(name, shape, dtype='float32', lod_level=0):
+    """Declares a variable that the caller feeds.
+
+    Args:
+        name (str): its name, the key of the feed.
+        shape (list[int | None]): its shape; None or -1: known at run time. A feed is compared with the known extents.
+        dtype (str | VarType): type of its elements.
+        lod_level (int): number of levels of sequences.
+
+    Returns:
+        Variable: the variable, with stop_gradient set.
+
+    Example:
+        x = fluid.data('x', [None, 13])
+        assert x.shape == (-1, 13)
+    """
     require_name(name)
     shape = [-1 if extent is None else extent for extent in shape]
     helper = LayerHelper('data', name=name)

@@ -32,7 +32,7 @@ def _cast_from(out, var, block):
 
 
 class Initializer:
-    """Called with the variable and a block of the start-up program; puts its op in front of that block's ops."""
+    """Base of the initializers: each adds to a startup program the op that gives a variable its initial value."""
 
     def __call__(self, param, block):
         raise NotImplementedError
@@ -70,6 +70,16 @@ class Initializer:
 
 class ConstantInitializer(Initializer):
 
+    """Fills a variable with one value.
+
+    Args:
+        value (float): the value.
+        force_cpu (bool): keep the variable in the memory of the host.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Constant(0.5))
+    """
+
     _label = 'constant_init'
 
     def __init__(self, value=0.0, force_cpu=False):
@@ -82,6 +92,23 @@ class ConstantInitializer(Initializer):
 
 
 class UniformInitializer(Initializer):
+
+    """Draws initial values uniformly from [low, high).
+
+    Args:
+        low (float): lower bound.
+        high (float): upper bound.
+        seed (int): 0: the program's `random_seed`.
+        diag_num (int): number of diagonal elements that are set to `diag_val`.
+        diag_step (int): distance between them, in elements.
+        diag_val (float): their value.
+
+    Raises:
+        ValueError: `low` is above `high`.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Uniform(-0.1, 0.1))
+    """
 
     def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
         require_numbers('Uniform', low=low, high=high, seed=seed)
@@ -107,6 +134,17 @@ class UniformInitializer(Initializer):
 
 class NormalInitializer(Initializer):
 
+    """Draws initial values from a normal distribution.
+
+    Args:
+        loc (float): mean.
+        scale (float): standard deviation.
+        seed (int): 0: the program's `random_seed`.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Normal(0.0, 0.1))
+    """
+
     def __init__(self, loc=0.0, scale=1.0, seed=0):
         require_numbers('Normal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
@@ -123,6 +161,17 @@ class NormalInitializer(Initializer):
 
 class TruncatedNormalInitializer(Initializer):
 
+    """Draws initial values from a normal distribution, cut off at two standard deviations.
+
+    Args:
+        loc (float): mean.
+        scale (float): standard deviation.
+        seed (int): 0: the program's `random_seed`.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.TruncatedNormal(0.0, 0.1))
+    """
+
     def __init__(self, loc=0.0, scale=1.0, seed=0):
         require_numbers('TruncatedNormal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
@@ -138,6 +187,21 @@ class TruncatedNormalInitializer(Initializer):
 
 
 class XavierInitializer(Initializer):
+
+    """Draws initial values whose variance is 2 / (fan_in + fan_out).
+
+    Args:
+        uniform (bool): from a uniform distribution; else from a normal one.
+        fan_in (int | None): number of inputs of a unit; None: from the shape.
+        fan_out (int | None): number of outputs of a unit; None: from the shape.
+        seed (int): 0: the program's `random_seed`.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Xavier())
+
+    Reference:
+        Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks, AISTATS 2010.
+    """
 
     _label = 'xavier_init'
 
@@ -161,6 +225,21 @@ class XavierInitializer(Initializer):
 
 
 class MSRAInitializer(Initializer):
+
+    """Draws initial values whose variance is 2 / fan_in.
+
+    Args:
+        uniform (bool): from a uniform distribution; else from a normal one.
+        fan_in (int | None): number of inputs of a unit; None: from the shape.
+        seed (int): 0: the program's `random_seed`.
+
+    Example:
+        images = fluid.data('images', [None, 3, 8, 8])
+        y = fluid.layers.conv2d(images, 4, 3, param_attr=fluid.initializer.MSRA())
+
+    Reference:
+        He et al., Delving Deep into Rectifiers, ICCV 2015.
+    """
 
     _label = 'masra_init'    # so in Fluid
 
@@ -204,8 +283,15 @@ def _prepend_values(kind, label, array, var, block):
 
 
 class BilinearInitializer(Initializer):
-    """For conv2d_transpose that enlarges pictures: each filter spreads a point over its neighbours, linearly along both
-    axes. The variable is [channels, filters, width, width]."""
+    """Sets the filters of a conv2d_transpose that enlarges images by bilinear interpolation.
+
+    The variable has the shape [channels, filters, width, width].
+
+    Example:
+        images = fluid.data('images', [None, 3, 8, 8])
+        y = fluid.layers.conv2d_transpose(images, 3, filter_size=4, stride=2, padding=1, groups=3,
+                                          param_attr=fluid.initializer.Bilinear(), bias_attr=False)
+    """
 
     def __call__(self, var, block):
         shape = var.shape
@@ -219,7 +305,18 @@ class BilinearInitializer(Initializer):
 
 
 class NumpyArrayInitializer(Initializer):
-    """The array itself, kept in the program: for small ones."""
+    """Sets a variable to an array, which becomes part of the startup program.
+
+    Args:
+        value (numpy.ndarray): at most 1,048,576 elements.
+
+    Raises:
+        TypeError: `value` is not an array.
+
+    Example:
+        w = fluid.initializer.NumpyArrayInitializer(np.ones((4, 2), 'float32'))
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=w)
+    """
 
     def __init__(self, value):
         if not isinstance(value, numpy.ndarray):

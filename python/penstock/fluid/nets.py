@@ -10,7 +10,34 @@ __all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_co
 def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, pool_padding=0, pool_type='max',
                          global_pooling=False, conv_stride=1, conv_padding=0, conv_dilation=1, conv_groups=1,
                          param_attr=None, bias_attr=None, act=None, use_cudnn=True):
-    """A convolution, then a pooling."""
+    """Convolves images, then pools them.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        num_filters (int): number of channels of the result.
+        filter_size (int | list[int]): height and width of a filter.
+        pool_size (int | list[int]): height and width of the pooling window.
+        pool_stride (int | list[int]): distance between windows.
+        pool_padding (int | list[int]): rows and columns of zeros for the pooling.
+        pool_type (str): 'max' or 'avg'.
+        global_pooling (bool): the window is the whole image.
+        conv_stride (int | list[int]): distance between positions of the filter.
+        conv_padding (int | list[int]): rows and columns of zeros for the convolution.
+        conv_dilation (int | list[int]): distance between the elements that a filter reads.
+        conv_groups (int): number of groups of channels.
+        param_attr (ParamAttr | None): the filters.
+        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
+        act (str | None): name of an activation, after the convolution.
+        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+
+    Returns:
+        Variable: images of `num_filters` channels.
+
+    Example:
+        images = fluid.data('images', [None, 1, 28, 28])
+        y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
+        assert y.shape == (-1, 8, 12, 12)
+    """
     features = layers.conv2d(input, num_filters, filter_size, conv_stride, conv_padding, conv_dilation, conv_groups,
                              param_attr, bias_attr, use_cudnn, act)
     return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
@@ -20,7 +47,35 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
                    param_attr=None, conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1,
                    pool_type='max',
                    use_cudnn=True):
-    """Convolutions (each with batch norm and dropout if asked), then a pooling. What is no list is for each."""
+    """Applies several convolutions, each with batch norm and dropout if asked, then one pooling.
+
+    An argument that may be a list has a value for each convolution, or one for all.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        conv_num_filter (list[int]): number of filters of each convolution.
+        pool_size (int | list[int]): height and width of the pooling window.
+        conv_padding (int | list[int]): padding of the convolutions.
+        conv_filter_size (int | list[int]): size of the filters.
+        conv_act (str | None): activation of the convolutions.
+        param_attr (ParamAttr | list | None): the filters.
+        conv_with_batchnorm (bool | list[bool]): apply batch norm.
+        conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
+        pool_stride (int | list[int]): distance between windows.
+        pool_type (str): 'max' or 'avg'.
+        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+
+    Returns:
+        Variable: images.
+
+    Raises:
+        ValueError: a list has another number of values than there are convolutions.
+
+    Example:
+        images = fluid.data('images', [None, 3, 32, 32])
+        y = fluid.nets.img_conv_group(images, conv_num_filter=[8, 8], pool_size=2, pool_stride=2, conv_act='relu',
+                                      conv_with_batchnorm=True)
+    """
     count = len(conv_num_filter)
 
     def each(value):
@@ -46,20 +101,73 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
 
 def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='sigmoid', pool_type='max',
                        bias_attr=None):
-    """A convolution along each sequence, then one row for each."""
+    """Convolves each sequence, then reduces it to one row.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, float32 or float64.
+        num_filters (int): width of the result.
+        filter_size (int): number of rows that a filter covers.
+        param_attr (ParamAttr | None): the filters.
+        act (str | None): name of an activation, after the convolution.
+        pool_type (str): as in sequence_pool.
+        bias_attr (ParamAttr | bool | None): the bias; False: no bias.
+
+    Returns:
+        Variable: shape [sequences, num_filters].
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.nets.sequence_conv_pool(x, num_filters=4, filter_size=3, act='tanh')
+    """
     features = layers.sequence_conv(input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr,
                                     act=act)
     return layers.sequence_pool(features, pool_type)
 
 
 def glu(input, dim=-1):
-    """The first half along `dim`, gated by the sigmoid of the second."""
+    """Computes a gated linear unit: the first half along an axis times the sigmoid of the second.
+
+    Args:
+        input (Variable): the extent of the axis is even; float32 or float64.
+        dim (int): the axis; negative: counted from the end.
+
+    Returns:
+        Variable: half as large along the axis.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        assert fluid.nets.glu(x).shape == (-1, 4)
+
+    Reference:
+        Dauphin et al., Language Modeling with Gated Convolutional Networks, ICML 2017.
+    """
     value, gate = layers.split(input, num_or_sections=2, dim=dim)
     return layers.elementwise_mul(x=value, y=layers.sigmoid(x=gate))
 
 
 def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
-    """softmax(queries . keys' / sqrt(width of a head)) . values, of [batch, length, width] each, in num_heads parts."""
+    """Computes multi-head attention: softmax(queries . keys' / sqrt(width of a head)) . values.
+
+    Args:
+        queries (Variable): shape [N, length, D], float32 or float64.
+        keys (Variable): shape [N, other length, D].
+        values (Variable): shape [N, other length, E].
+        num_heads (int): number of heads; divides D and E; above 1 each input is projected first.
+        dropout_rate (float): probability with which a weight is dropped.
+
+    Returns:
+        Variable: shape [N, length, E].
+
+    Raises:
+        ValueError: the shapes do not fit together.
+
+    Example:
+        q, k, v = (fluid.data(name, [2, 5, 8]) for name in 'qkv')
+        assert fluid.nets.scaled_dot_product_attention(q, k, v, num_heads=2).shape == (2, 5, 8)
+
+    Reference:
+        Vaswani et al., Attention Is All You Need, NIPS 2017.
+    """
     for what, var in (('queries', queries), ('keys', keys), ('values', values)):
         require_variables('scaled_dot_product_attention', **{what: var})
         if len(var.shape) != 3:

@@ -17,7 +17,19 @@ __all__ = [
 
 
 class SGDOptimizer(Optimizer):
-    """param -= learning_rate * grad"""
+    """Stochastic gradient descent: param -= learning_rate * grad.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+    """
 
     type = 'sgd'
 
@@ -26,9 +38,22 @@ class SGDOptimizer(Optimizer):
 
 
 class MomentumOptimizer(Optimizer):
-    """velocity = momentum * velocity + grad; param -= learning_rate * velocity.
+    """Momentum: velocity = momentum * velocity + grad; param -= learning_rate * velocity.
 
-    With use_nesterov the step is learning_rate * (grad + momentum * velocity).
+    With Nesterov momentum the step is learning_rate * (grad + momentum * velocity).
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        momentum (float): factor of the velocity.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        use_nesterov (bool): use Nesterov momentum.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Momentum(0.01, momentum=0.9).minimize(loss)
     """
 
     type = 'momentum'
@@ -64,7 +89,24 @@ class AdamOptimizer(Optimizer):
 
 
 class AdagradOptimizer(Optimizer):
-    """Steps over the root of the sum of squared gradients."""
+    """Adagrad: moment += grad ** 2; param -= learning_rate * grad / (sqrt(moment) + epsilon).
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        epsilon (float): added to the divisor.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+        initial_accumulator_value (float): initial value of the moment.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adagrad(0.1).minimize(loss)
+
+    Reference:
+        Duchi, Hazan and Singer, Adaptive Subgradient Methods, JMLR 2011.
+    """
 
     type = 'adagrad'
 
@@ -77,7 +119,21 @@ class AdagradOptimizer(Optimizer):
 
 
 class DecayedAdagradOptimizer(Optimizer):
-    """Steps over the root of the running mean of squared gradients."""
+    """Adagrad with a running mean: moment = decay * moment + (1 - decay) * grad ** 2.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        decay (float): factor of the moment.
+        epsilon (float): added to the divisor.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.DecayedAdagrad(0.1).minimize(loss)
+    """
 
     type = 'decayed_adagrad'
 
@@ -89,7 +145,25 @@ class DecayedAdagradOptimizer(Optimizer):
 
 
 class AdamaxOptimizer(Optimizer):
-    """Adam with the largest gradient seen in place of the root of the mean of squares."""
+    """Adamax: Adam with the exponentially weighted maximum of the gradient in place of the root of its second moment.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        beta1 (float): decay of the first moment.
+        beta2 (float): decay of the maximum.
+        epsilon (float): added to the divisor.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adamax(0.002).minimize(loss)
+
+    Reference:
+        Kingma and Ba, Adam: A Method for Stochastic Optimization, ICLR 2015, section 7.
+    """
 
     type = 'adamax'
 
@@ -101,7 +175,26 @@ class AdamaxOptimizer(Optimizer):
 
 
 class AdadeltaOptimizer(Optimizer):
-    """The size of a step follows from earlier steps; the learning rate is made, as in Fluid, and not used."""
+    """Adadelta: the size of a step follows from the sizes of earlier steps.
+
+    The learning rate has no effect, as in Fluid.
+
+    Args:
+        learning_rate (float | Variable): created, and not used by the op.
+        epsilon (float): added under the roots.
+        rho (float): decay of the running means.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adadelta(1.0).minimize(loss)
+
+    Reference:
+        Zeiler, ADADELTA: An Adaptive Learning Rate Method, arXiv:1212.5701.
+    """
 
     type = 'adadelta'
 
@@ -113,7 +206,23 @@ class AdadeltaOptimizer(Optimizer):
 
 
 class RMSPropOptimizer(Optimizer):
-    """Steps over the root of the running mean of squared gradients, with momentum; centered takes off the mean."""
+    """RMSProp: steps divided by the root of the running mean of squared gradients, with momentum.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        rho (float): decay of the running mean.
+        epsilon (float): added under the root.
+        momentum (float): factor of the step before.
+        centered (bool): subtract the square of the mean gradient.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.RMSProp(0.01).minimize(loss)
+    """
 
     type = 'rmsprop'
 
@@ -125,9 +234,26 @@ class RMSPropOptimizer(Optimizer):
 
 
 class FtrlOptimizer(Optimizer):
-    """Follow the regularized leader: l1 makes small parameters exactly zero.
+    """Follow the regularized leader; `l1` makes small parameters exactly zero.
 
-    Fluid 1.8.5 takes l1 for l2 too, whatever l2 is; here l2 counts.
+    Fluid 1.8.5 uses l1 in place of l2; here l2 counts.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        l1 (float): weight of the L1 norm.
+        l2 (float): weight of the L2 norm.
+        lr_power (float): exponent of the accumulated squares.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Ftrl(0.1, l1=0.01).minimize(loss)
+
+    Reference:
+        McMahan et al., Ad Click Prediction: a View from the Trenches, KDD 2013.
     """
 
     type = 'ftrl'
@@ -140,7 +266,30 @@ class FtrlOptimizer(Optimizer):
 
 
 class LambOptimizer(Optimizer):
-    """Adam whose step follows the parameter's norm over the step's."""
+    """LAMB: Adam whose step is scaled by the norm of the parameter over that of the step.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        lamb_weight_decay (float): weight decay.
+        beta1 (float): decay of the first moment.
+        beta2 (float): decay of the second moment.
+        epsilon (float): added to the divisor.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        exclude_from_weight_decay_fn (callable | None): takes a parameter, returns whether it has no weight decay.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Raises:
+        TypeError: `exclude_from_weight_decay_fn` is not callable.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Lamb(0.001).minimize(loss)
+
+    Reference:
+        You et al., Large Batch Optimization for Deep Learning, ICLR 2020.
+    """
 
     type = 'lamb'
 
@@ -165,7 +314,25 @@ class LambOptimizer(Optimizer):
 
 
 class LarsMomentumOptimizer(Optimizer):
-    """Momentum whose step follows the parameter's norm over the gradient's."""
+    """LARS: momentum whose step is scaled by the norm of the parameter over that of the gradient.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        momentum (float): factor of the velocity.
+        lars_coeff (float): trust coefficient.
+        lars_weight_decay (float): weight decay.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.LarsMomentum(0.01, momentum=0.9).minimize(loss)
+
+    Reference:
+        You, Gitman and Ginsburg, Large Batch Training of Convolutional Networks, arXiv:1708.03888.
+    """
 
     type = 'lars_momentum'
 
@@ -177,7 +344,22 @@ class LarsMomentumOptimizer(Optimizer):
 
 
 class DpsgdOptimizer(Optimizer):
-    """A step along a clipped gradient with noise."""
+    """Differentially private gradient descent: the gradient is clipped by its norm, and Gaussian noise is added.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        clip (float): the largest norm of the gradient.
+        batch_size (float): divisor of the noise.
+        sigma (float): standard deviation of the noise, relative to `clip`.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Dpsgd(0.01, clip=10.0, batch_size=16.0, sigma=1.0).minimize(loss)
+
+    Reference:
+        Abadi et al., Deep Learning with Differential Privacy, CCS 2016.
+    """
 
     type = 'dpsgd'
 

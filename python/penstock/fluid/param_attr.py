@@ -9,6 +9,24 @@ __all__ = ['ParamAttr', 'WeightNormParamAttr']
 
 class ParamAttr:
 
+    """Describes a parameter of a layer: its name, initial value and training.
+
+    Args:
+        name (str | None): its name; None: a fresh one.
+        initializer (Initializer | None): its initial value; None: the layer's default.
+        learning_rate (float): factor of the optimizer's learning rate.
+        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
+        trainable (bool): False: it is never updated.
+        do_model_average (bool): ModelAverage averages it.
+
+    Raises:
+        TypeError: an argument has another type.
+
+    Example:
+        attr = fluid.ParamAttr(name='w', initializer=fluid.initializer.Normal(0.0, 0.1), learning_rate=0.5)
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=attr)
+    """
+
     def __init__(self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  do_model_average=True):
         if name is not None and not isinstance(name, str):
@@ -73,9 +91,22 @@ class ParamAttr:
 
 
 class WeightNormParamAttr(ParamAttr):
-    """A parameter that is made of a direction and a length, each trained for itself.
+    """Describes a parameter that is the product of a direction and a length, which are trained separately.
 
-    dim  the axis along which each slice has a length of its own; None: the whole has one
+    Args:
+        dim (int | None): the axis along which each slice has a length of its own; None: one length for the whole.
+        name (str | None): its name; None: a fresh one.
+        initializer (Initializer | None): its initial value; None: the layer's default.
+        learning_rate (float): factor of the optimizer's learning rate.
+        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
+        trainable (bool): False: it is never updated.
+        do_model_average (bool): ModelAverage averages it.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.WeightNormParamAttr(dim=None))
+
+    Reference:
+        Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
     params_with_weight_norm = []    # all that were made, in their order

@@ -23,12 +23,26 @@ class WeightDecayRegularizer:
 
 
 class L2DecayRegularizer(WeightDecayRegularizer):
-    """gradient + coefficient * parameter"""
+    """L2 weight decay: gradient + coefficient * parameter.
+
+    Args:
+        regularization_coeff (float): the coefficient.
+
+    Example:
+        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(1e-4))
+    """
     kind = 'l2'
 
 
 class L1DecayRegularizer(WeightDecayRegularizer):
-    """gradient + coefficient * sign(parameter)"""
+    """L1 weight decay: gradient + coefficient * sign(parameter).
+
+    Args:
+        regularization_coeff (float): the coefficient.
+
+    Example:
+        optimizer = fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L1Decay(1e-4))
+    """
     kind = 'l1'
 
 

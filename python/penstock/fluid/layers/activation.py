@@ -16,49 +16,182 @@ def _layer(op_type, x, attrs, name):
 
 
 def leaky_relu(x, alpha=0.02, name=None):
-    """x where it is positive, alpha * x elsewhere."""
+    """Computes x where it is positive and alpha * x elsewhere.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        alpha (float): slope of the negative side.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.leaky_relu(x, alpha=0.1)
+    """
     return _layer('leaky_relu', x, {'alpha': alpha}, name)
 
 
 def elu(x, alpha=1.0, name=None):
-    """x where it is positive, alpha * (exp(x) - 1) elsewhere."""
+    """Computes x where it is positive and alpha * (exp(x) - 1) elsewhere.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        alpha (float): magnitude of the limit for very negative x.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.elu(x, alpha=0.2)
+    """
     return _layer('elu', x, {'alpha': alpha}, name)
 
 
 def relu6(x, threshold=6.0, name=None):
-    """x, clipped to [0, threshold]."""
+    """Clips x to [0, threshold].
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        threshold (float): upper bound.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.relu6(x)
+    """
     return _layer('relu6', x, {'threshold': threshold}, name)
 
 
 def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
-    """scale_b * tanh(scale_a * x)"""
+    """Computes scale_b * tanh(scale_a * x).
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        scale_a (float): factor of the argument.
+        scale_b (float): factor of the result.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.stanh(x)
+    """
     return _layer('stanh', x, {'scale_a': scale_a, 'scale_b': scale_b}, name)
 
 
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
-    """slope * x + offset, clipped to [0, 1]."""
+    """Computes slope * x + offset, clipped to [0, 1].
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        slope (float): slope of the linear part.
+        offset (float): value at 0.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.hard_sigmoid(x)
+    """
     return _layer('hard_sigmoid', x, {'slope': slope, 'offset': offset}, name)
 
 
 def swish(x, beta=1.0, name=None):
-    """x / (1 + exp(-beta * x))"""
+    """Computes x / (1 + exp(-beta * x)).
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        beta (float): factor of the exponent.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.swish(x)
+    """
     return _layer('swish', x, {'beta': beta}, name)
 
 
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
-    """x * min(max(x + offset, 0), threshold) / scale"""
+    """Computes x * min(max(x + offset, 0), threshold) / scale.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        threshold (float): upper bound of the inner clip.
+        scale (float): divisor.
+        offset (float): shift of the inner clip.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.hard_swish(x)
+    """
     return _layer('hard_swish', x, {'threshold': threshold, 'scale': scale, 'offset': offset}, name)
 
 
 def maxout(x, groups, name=None, axis=1):
-    """Of each group of neighbouring channels the largest."""
+    """Takes the maximum over groups of neighbouring channels.
+
+    Args:
+        x (Variable): shape [N, C, H, W], or [N, H, W, C] for axis 3 or -1; float32 or float64.
+        groups (int): number of channels of a group; divides C.
+        name (str | None): prefix of the names of what the layer creates.
+        axis (int): the axis of the channels: 1, 3 or -1.
+
+    Returns:
+        Variable: the shape of `x` with C / groups channels, the type of `x`.
+
+    Raises:
+        ValueError: `axis` has no such value.
+
+    Example:
+        x = fluid.data('x', [None, 6, 4, 4])
+        assert fluid.layers.maxout(x, groups=2).shape == (-1, 3, 4, 4)
+    """
     if axis not in (1, -1, 3):
         raise ValueError('axis must be 1, -1 or 3, not %r' % (axis,))
     return _layer('maxout', x, {'groups': groups, 'axis': 3 if axis == -1 else axis}, name)
 
 
 def prelu(x, mode, param_attr=None, name=None):
-    """x where it is positive, elsewhere x times a slope that is learned: one for all, a channel, or an element."""
+    """Computes x where it is positive, and x times a learned slope elsewhere.
+
+    Args:
+        x (Variable): shape [N, ...], float32.
+        mode (str): 'all': one slope; 'channel': one for each channel (axis 1); 'element': one for each element of an
+            example.
+        param_attr (ParamAttr | None): the slopes, initially 0.25.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        ValueError: `mode` has no such value, or `x` has no channels.
+
+    Example:
+        x = fluid.data('x', [None, 3, 4, 4])
+        y = fluid.layers.prelu(x, mode='channel')
+
+    Reference:
+        He et al., Delving Deep into Rectifiers, ICCV 2015.
+    """
     if mode not in ('all', 'channel', 'element'):
         raise ValueError('prelu: mode must be all, channel or element, not %r' % (mode,))
     helper = LayerHelper('prelu', param_attr=param_attr, name=name).takes(x=x)

@@ -13,7 +13,19 @@ __all__ = [
 
 
 def mean(x, name=None):
-    """The mean of all elements."""
+    """Computes the mean of all elements.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [1], the type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        assert fluid.layers.mean(x).shape == (1,)
+    """
     helper = LayerHelper('mean', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('mean', {'X': x}, {'Out': out})
@@ -21,6 +33,23 @@ def mean(x, name=None):
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    """Computes scale * x + bias, or scale * (x + bias).
+
+    Args:
+        x (Variable): any shape; numbers, or selected rows.
+        scale (float | Variable): the factor; a Variable has one element.
+        bias (float): the term.
+        bias_after_scale (bool): add the bias after the multiplication.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.scale(x, scale=2.0, bias=1.0)
+    """
     helper = LayerHelper('scale', act=act, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     inputs = {'X': x}
@@ -34,11 +63,39 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
 
 def clip(x, min, max, name=None):
+    """Limits each element to [min, max].
+
+    Args:
+        x (Variable): any shape, float32 or float64, or selected rows.
+        min (float): lower bound.
+        max (float): upper bound, above `min`.
+        name (str | None): name of the result.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.clip(x, min=-1.0, max=1.0)
+    """
     return _clipping('clip', x, {'min': min, 'max': max}, name)
 
 
 def clip_by_norm(x, max_norm, name=None):
-    """x, made shorter if the root of the sum of its squares is above max_norm."""
+    """Scales x down so that its Euclidean norm is at most `max_norm`.
+
+    Args:
+        x (Variable): any shape, float32 or float64, or selected rows.
+        max_norm (float): the largest norm, above 0.
+        name (str | None): name of the result.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.clip_by_norm(x, max_norm=1.0)
+    """
     return _clipping('clip_by_norm', x, {'max_norm': max_norm}, name)
 
 
@@ -53,7 +110,20 @@ def _clipping(op_type, x, attrs, name):
 
 
 def pow(x, factor=1.0, name=None):
-    """x to the power of a number, or of a Variable of one element."""
+    """Computes x ** factor, element by element.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        factor (float | Variable): the exponent; a Variable has one element.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.pow(x, factor=3.0)
+    """
     helper = LayerHelper('pow', name=name).takes(x=x)
     inputs, attrs = {'X': x}, {}
     if isinstance(factor, Variable):
@@ -65,6 +135,22 @@ def pow(x, factor=1.0, name=None):
     return out
 
 
+_LOGICAL_DOC = """Computes {formula}, element by element.
+
+Args:
+    x (Variable): any shape, bool.{y}
+    out (Variable | None): where to put the result; bool.
+    name (str | None): prefix of the names of what the layer creates.
+
+Returns:
+    Variable: the shape of `x`, bool.
+
+Example:
+    x = fluid.data('x', [None, 4], 'bool')
+    z = fluid.layers.{op}({arguments})
+"""
+
+
 def _logical(op_type, inputs, out, name):
     helper = LayerHelper(op_type, name=name)
     if out is None:
@@ -73,23 +159,54 @@ def _logical(op_type, inputs, out, name):
     return out
 
 
-def logical_and(x, y, out=None, name=None):
-    return _logical('logical_and', {'X': x, 'Y': y}, out, name)
+def _of_two(op_type, formula):
+
+    def layer(x, y, out=None, name=None):
+        return _logical(op_type, {'X': x, 'Y': y}, out, name)
+
+    layer.__name__ = op_type
+    layer.__doc__ = _LOGICAL_DOC.format(op=op_type, formula=formula, arguments='x, x',
+                                        y='\n    y (Variable): the shape of `x`, bool.')
+    return layer
 
 
-def logical_or(x, y, out=None, name=None):
-    return _logical('logical_or', {'X': x, 'Y': y}, out, name)
-
-
-def logical_xor(x, y, out=None, name=None):
-    return _logical('logical_xor', {'X': x, 'Y': y}, out, name)
+logical_and = _of_two('logical_and', 'x and y')
+logical_or = _of_two('logical_or', 'x or y')
+logical_xor = _of_two('logical_xor', 'whether exactly one of x and y holds')
 
 
 def logical_not(x, out=None, name=None):
     return _logical('logical_not', {'X': x}, out, name)
 
 
-def _elementwise(op_type):
+logical_not.__doc__ = _LOGICAL_DOC.format(op='logical_not', formula='not x', arguments='x', y='')
+
+
+_BINARY_DOC = """Computes {formula}, element by element; `y` is repeated over the axes of `x` that it lacks.
+
+The axes of `y` stand beside those of `x` from `axis` on; an extent of 1 is repeated.
+
+Args:
+    x (Variable): any shape; {types}.
+    y (Variable): the type of `x`, with no more axes than `x`.
+    axis (int): the axis of `x` beside which the first axis of `y` stands; -1: the last axes of both coincide.
+    act (str | None): name of an activation.
+    name (str | None): prefix of the names of what the layer creates.
+
+Returns:
+    Variable: the shape and type of `x`.
+
+Raises:
+    penstock.ProgramError: the extents of `y` do not fit those of `x`.
+
+Example:
+    x = fluid.data('x', [None, 3, 4], {dtype!r})
+    y = fluid.data('y', [3], {dtype!r})
+    z = fluid.layers.{op}(x, y, axis=1)
+"""
+
+
+def _elementwise(op_type, formula, types='float32, float64, int32 or int64'):
 
     def layer(x, y, axis=-1, act=None, name=None):
         helper = LayerHelper(op_type, act=act, name=name).takes(x=x)
@@ -98,22 +215,40 @@ def _elementwise(op_type):
         return helper.append_activation(out)
 
     layer.__name__ = op_type
-    layer.__doc__ = 'The op %s; y is repeated over the axes of x that it lacks, from `axis` on.' % op_type
+    layer.__doc__ = _BINARY_DOC.format(op=op_type, formula=formula, types=types,
+                                       dtype='float32' if 'float32' in types else 'int64')
     return layer
 
 
-elementwise_add = _elementwise('elementwise_add')
-elementwise_sub = _elementwise('elementwise_sub')
-elementwise_mul = _elementwise('elementwise_mul')
-elementwise_div = _elementwise('elementwise_div')
-elementwise_max = _elementwise('elementwise_max')
-elementwise_min = _elementwise('elementwise_min')
-elementwise_pow = _elementwise('elementwise_pow')
-elementwise_mod = _elementwise('elementwise_mod')
-elementwise_floordiv = _elementwise('elementwise_floordiv')
+elementwise_add = _elementwise('elementwise_add', 'x + y')
+elementwise_sub = _elementwise('elementwise_sub', 'x - y')
+elementwise_mul = _elementwise('elementwise_mul', 'x * y')
+elementwise_div = _elementwise('elementwise_div', 'x / y')
+elementwise_max = _elementwise('elementwise_max', 'the larger of x and y')
+elementwise_min = _elementwise('elementwise_min', 'the smaller of x and y')
+elementwise_pow = _elementwise('elementwise_pow', 'x ** y')
+elementwise_mod = _elementwise('elementwise_mod', 'the remainder of x / y', 'int32 or int64')
+elementwise_floordiv = _elementwise('elementwise_floordiv', 'x / y, rounded down', 'int32 or int64')
 
 
-def _reduce(op_type):
+_REDUCE_DOC = """Computes {what} along axes, or of all elements.
+
+Args:
+    input (Variable): any shape, float32 or float64; int32 and int64 where no gradient is needed.
+    dim (int | list[int] | None): the axes, negative ones counted from the end; None: all.
+    keep_dim (bool): keep the axes, with extent 1.
+    name (str | None): prefix of the names of what the layer creates.
+
+Returns:
+    Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.
+
+Example:
+    x = fluid.data('x', [2, 3, 4])
+    assert fluid.layers.{op}(x, dim=[0, 2]).shape == (3,)
+"""
+
+
+def _reduce(op_type, what):
 
     def layer(input, dim=None, keep_dim=False, name=None):
         helper = LayerHelper(op_type, name=name).takes(input=input)
@@ -128,12 +263,12 @@ def _reduce(op_type):
         return out
 
     layer.__name__ = op_type
-    layer.__doc__ = 'The op %s over the axes `dim`, or over all.' % op_type
+    layer.__doc__ = _REDUCE_DOC.format(op=op_type, what=what)
     return layer
 
 
-reduce_sum = _reduce('reduce_sum')
-reduce_mean = _reduce('reduce_mean')
-reduce_max = _reduce('reduce_max')
-reduce_min = _reduce('reduce_min')
-reduce_prod = _reduce('reduce_prod')
+reduce_sum = _reduce('reduce_sum', 'the sum')
+reduce_mean = _reduce('reduce_mean', 'the mean')
+reduce_max = _reduce('reduce_max', 'the maximum')
+reduce_min = _reduce('reduce_min', 'the minimum')
+reduce_prod = _reduce('reduce_prod', 'the product')

@@ -16,7 +16,17 @@ def require_array(layer, array):
 
 
 def create_array(dtype):
-    """An array without elements."""
+    """Declares a LoDTensorArray without elements.
+
+    Args:
+        dtype (str | VarType): type of the elements' elements.
+
+    Returns:
+        Variable: of type LOD_TENSOR_ARRAY.
+
+    Example:
+        array = fluid.layers.create_array('float32')
+    """
     helper = LayerHelper('array')
     return _array(helper, helper.name + '.out', dtype)
 
@@ -26,7 +36,24 @@ def _array(helper, name, dtype):
 
 
 def array_write(x, i, array=None):
-    """Sets element i of the array, of a new one without it; the array."""
+    """Sets element i of an array; the array grows to hold it.
+
+    Args:
+        x (Variable): the element.
+        i (Variable): shape [1], int64.
+        array (Variable | None): the array; None: a new one.
+
+    Returns:
+        Variable: the array.
+
+    Raises:
+        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+
+    Example:
+        x = fluid.layers.fill_constant([2], 'float32', 1.0)
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        array = fluid.layers.array_write(x, i)
+    """
     helper = LayerHelper('array_write').takes(x=x)
     if array is None:
         array = _array(helper, helper.name + '.out', x.dtype)
@@ -36,7 +63,23 @@ def array_write(x, i, array=None):
 
 
 def array_read(array, i):
-    """Element i of the array."""
+    """Returns element i of an array.
+
+    Args:
+        array (Variable): of type LOD_TENSOR_ARRAY.
+        i (Variable): shape [1], int64.
+
+    Returns:
+        Variable: the element.
+
+    Raises:
+        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+
+    Example:
+        x = fluid.layers.fill_constant([2], 'float32', 1.0)
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        y = fluid.layers.array_read(fluid.layers.array_write(x, i), i)
+    """
     helper = LayerHelper('array_read')
     require_array('array_read', array)
     out = helper.create_variable_for_type_inference(array.dtype)
@@ -45,7 +88,20 @@ def array_read(array, i):
 
 
 def array_length(array):
-    """How many elements the array has, an int64."""
+    """Returns the number of elements of an array.
+
+    Args:
+        array (Variable): of type LOD_TENSOR_ARRAY.
+
+    Returns:
+        Variable: shape [1], int64.
+
+    Raises:
+        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+
+    Example:
+        count = fluid.layers.array_length(fluid.layers.create_array('float32'))
+    """
     helper = LayerHelper('array_length')
     require_array('array_length', array)
     out = helper.create_variable_for_type_inference('int64', stop_gradient=True)
@@ -54,7 +110,25 @@ def array_length(array):
 
 
 def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
-    """(The elements joined along an extent, how far each reaches along it); stacked along a new one with use_stack."""
+    """Joins the elements of an array along one axis.
+
+    Args:
+        input (Variable): of type LOD_TENSOR_ARRAY.
+        axis (int): the axis.
+        name (str | None): prefix of the names of what the layer creates.
+        use_stack (bool): join along a new axis.
+
+    Returns:
+        tuple[Variable, Variable]: the tensor, and the extent of each element along the axis, int32.
+
+    Raises:
+        TypeError: `input` is not a LOD_TENSOR_ARRAY.
+
+    Example:
+        x = fluid.layers.fill_constant([2, 3], 'float32', 1.0)
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        joined, extents = fluid.layers.tensor_array_to_tensor(fluid.layers.array_write(x, i), axis=1)
+    """
     helper = LayerHelper('tensor_array_to_tensor', name=name).takes(input=input)
     require_array('tensor_array_to_tensor', input)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -70,7 +144,19 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
 
 
 def lod_rank_table(x, level=0):
-    """The sequences of x, the longest first."""
+    """Sorts sequences by length, the longest first.
+
+    Args:
+        x (Variable): with sequences (lod_level of 1 or more).
+        level (int): the level whose sequences are sorted.
+
+    Returns:
+        Variable: of type LOD_RANK_TABLE.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        table = fluid.layers.control_flow.lod_rank_table(x)
+    """
     helper = LayerHelper('lod_rank_table')
     table = helper.create_variable(type=VarType.LOD_RANK_TABLE, name=unique_name.generate('lod_rank_table'))
     helper.append_op('lod_rank_table', {'X': x}, {'Out': table}, {'level': level})
@@ -78,7 +164,18 @@ def lod_rank_table(x, level=0):
 
 
 def max_sequence_len(rank_table):
-    """The length of the longest sequence, an int64."""
+    """Returns the length of the longest sequence of a rank table.
+
+    Args:
+        rank_table (Variable): of type LOD_RANK_TABLE.
+
+    Returns:
+        Variable: shape [1], int64.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        longest = fluid.layers.control_flow.max_sequence_len(fluid.layers.control_flow.lod_rank_table(x))
+    """
     helper = LayerHelper('max_seqence_len')
     out = helper.create_variable_for_type_inference('int64')
     helper.append_op('max_sequence_len', {'RankTable': rank_table}, {'Out': out})
@@ -86,7 +183,19 @@ def max_sequence_len(rank_table):
 
 
 def lod_tensor_to_array(x, table):
-    """Element t holds element t of each sequence that has one, in the table's order."""
+    """Cuts sequences into steps: element t of the array holds element t of each sequence that has one.
+
+    Args:
+        x (Variable): with sequences.
+        table (Variable): the rank table of `x`; its order is that of the rows of a step.
+
+    Returns:
+        Variable: of type LOD_TENSOR_ARRAY.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        steps = fluid.layers.control_flow.lod_tensor_to_array(x, fluid.layers.control_flow.lod_rank_table(x))
+    """
     helper = LayerHelper('lod_tensor_to_array').takes(x=x)
     array = _array(helper, unique_name.generate('lod_tensor_to_array'), x.dtype)
     helper.append_op('lod_tensor_to_array', {'X': x, 'RankTable': table}, {'Out': array})
@@ -94,7 +203,21 @@ def lod_tensor_to_array(x, table):
 
 
 def array_to_lod_tensor(x, table):
-    """The opposite of lod_tensor_to_array."""
+    """Joins steps into sequences again; the inverse of lod_tensor_to_array.
+
+    Args:
+        x (Variable): of type LOD_TENSOR_ARRAY.
+        table (Variable): the rank table.
+
+    Returns:
+        Variable: with sequences.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        table = fluid.layers.control_flow.lod_rank_table(x)
+        steps = fluid.layers.control_flow.lod_tensor_to_array(x, table)
+        y = fluid.layers.control_flow.array_to_lod_tensor(steps, table)
+    """
     helper = LayerHelper('array_to_lod_tensor').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('array_to_lod_tensor', {'X': x, 'RankTable': table}, {'Out': out})
@@ -102,7 +225,22 @@ def array_to_lod_tensor(x, table):
 
 
 def shrink_memory(x, i, table):
-    """The rows of x that take part in step i."""
+    """Keeps the rows of the sequences that have an element in step i.
+
+    Args:
+        x (Variable): a row for each sequence, in the order of the table.
+        i (Variable): shape [1], int64: the step.
+        table (Variable): of type LOD_RANK_TABLE.
+
+    Returns:
+        Variable: the first rows of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        state = fluid.data('state', [None, 8])
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        rows = fluid.layers.control_flow.shrink_memory(state, i, fluid.layers.control_flow.lod_rank_table(x))
+    """
     helper = LayerHelper('shrink_memory').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('shrink_rnn_memory', {'X': x, 'I': i, 'RankTable': table}, {'Out': out})
@@ -110,7 +248,22 @@ def shrink_memory(x, i, table):
 
 
 def reorder_lod_tensor_by_rank(x, rank_table):
-    """The sequences of x in the table's order."""
+    """Puts sequences into the order of a rank table.
+
+    Args:
+        x (Variable): with sequences, or with a row for each.
+        rank_table (Variable): of type LOD_RANK_TABLE.
+
+    Returns:
+        Variable: the sequences of `x` in that order.
+
+    Raises:
+        TypeError: `rank_table` has another type.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        y = fluid.layers.reorder_lod_tensor_by_rank(x, fluid.layers.control_flow.lod_rank_table(x))
+    """
     if not isinstance(rank_table, Variable) or rank_table.type != VarType.LOD_RANK_TABLE:
         raise TypeError('reorder_lod_tensor_by_rank: rank_table must be a Variable of type LOD_RANK_TABLE')
     helper = LayerHelper('reorder_lod_tensor_by_rank').takes(x=x)
@@ -120,7 +273,21 @@ def reorder_lod_tensor_by_rank(x, rank_table):
 
 
 def split_lod_tensor(input, mask, level=0):
-    """(The parts of input where the mask holds, the others)."""
+    """Splits rows, or sequences, by a mask.
+
+    Args:
+        input (Variable): rows or sequences.
+        mask (Variable): shape [N, 1], bool: one for each row or sequence.
+        level (int): the level of the sequences.
+
+    Returns:
+        tuple[Variable, Variable]: the parts where the mask holds, and the others.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        mask = fluid.data('mask', [None, 1], 'bool')
+        held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
+    """
     helper = LayerHelper('split_lod_tensor').takes(input=input)
     held, others = (helper.create_variable_for_type_inference(input.dtype) for _ in range(2))
     helper.append_op('split_lod_tensor', {'X': input, 'Mask': mask}, {
@@ -131,7 +298,24 @@ def split_lod_tensor(input, mask, level=0):
 
 
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
-    """The opposite of split_lod_tensor, of x."""
+    """Puts two parts together again in the original order; the inverse of split_lod_tensor.
+
+    Args:
+        in_true (Variable): the parts where the mask holds.
+        in_false (Variable): the others.
+        x (Variable): the tensor that was split, whose sequences are taken.
+        mask (Variable): shape [N, 1], bool.
+        level (int): the level of the sequences.
+
+    Returns:
+        Variable: all parts.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        mask = fluid.data('mask', [None, 1], 'bool')
+        held, others = fluid.layers.control_flow.split_lod_tensor(x, mask)
+        y = fluid.layers.control_flow.merge_lod_tensor(held, others, x, mask)
+    """
     helper = LayerHelper('merge_lod_tensor').takes(in_true=in_true)
     out = helper.create_variable_for_type_inference(in_true.dtype)
     helper.append_op('merge_lod_tensor', {

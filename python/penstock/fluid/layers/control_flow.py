@@ -23,7 +23,20 @@ __all__ = ([
 
 
 def increment(x, value=1.0, in_place=True):
-    """x + value, of one element; in place it is a counter."""
+    """Adds a number to a variable of one element.
+
+    Args:
+        x (Variable): shape [1]; numbers.
+        value (float): what is added.
+        in_place (bool): change `x` itself.
+
+    Returns:
+        Variable: `x`, or without `in_place` a new variable.
+
+    Example:
+        counter = fluid.layers.fill_constant([1], 'int64', 0)
+        fluid.layers.increment(counter)
+    """
     helper = LayerHelper('increment').takes(x=x)
     out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float(value)})
@@ -39,29 +52,73 @@ def _compare(op_type, x, y, cond, attrs=None):
 
 
 def less_than(x, y, force_cpu=None, cond=None):
-    """Whether x < y, element by element; into `cond` if it is given."""
+    """Tests whether x < y, element by element.
+
+    Args:
+        x (Variable): any shape; numbers.
+        y (Variable): the shape and type of `x`, or a shape that is repeated over the axes of `x`.
+        force_cpu (bool | None): keep the result in the memory of the host.
+        cond (Variable | None): where to put the result; bool.
+
+    Returns:
+        Variable: the shape of `x`, bool, with stop_gradient set.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.data('y', [None, 4])
+        z = fluid.layers.less_than(x, y)
+    """
     return _compare('less_than', x, y, cond, {'force_cpu': force_cpu})
 
 
-def _comparison(op_type):
+_COMPARE_DOC = """Tests whether {formula}, element by element.
+
+Args:
+    x (Variable): any shape; numbers or bool.
+    y (Variable): the shape and type of `x`, or a shape that is repeated over the axes of `x`.
+    cond (Variable | None): where to put the result; bool.
+
+Returns:
+    Variable: the shape of `x`, bool, with stop_gradient set.
+
+Example:
+    x = fluid.data('x', [None, 4])
+    y = fluid.data('y', [None, 4])
+    z = fluid.layers.{op}(x, y)
+"""
+
+
+def _comparison(op_type, formula):
 
     def layer(x, y, cond=None):
         return _compare(op_type, x, y, cond)
 
     layer.__name__ = op_type
-    layer.__doc__ = 'The op %s, element by element; into `cond` if it is given.' % op_type
+    layer.__doc__ = _COMPARE_DOC.format(op=op_type, formula=formula)
     return layer
 
 
-less_equal = _comparison('less_equal')
-greater_than = _comparison('greater_than')
-greater_equal = _comparison('greater_equal')
-equal = _comparison('equal')
-not_equal = _comparison('not_equal')
+less_equal = _comparison('less_equal', 'x <= y')
+greater_than = _comparison('greater_than', 'x > y')
+greater_equal = _comparison('greater_equal', 'x >= y')
+equal = _comparison('equal', 'x == y')
+not_equal = _comparison('not_equal', 'x != y')
 
 
 def is_empty(x, cond=None):
-    """Whether x has no elements; into `cond` if it is given."""
+    """Tests whether a variable has no elements.
+
+    Args:
+        x (Variable): any shape and type.
+        cond (Variable | None): where to put the result; bool.
+
+    Returns:
+        Variable: shape [1], bool, with stop_gradient set.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        nothing = fluid.layers.is_empty(x)
+    """
     helper = LayerHelper('is_empty')
     if cond is None:
         cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
@@ -71,7 +128,26 @@ def is_empty(x, cond=None):
 
 def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
           print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
-    """The input again; it is printed when the op runs, and its gradient when that one does, each first_n times."""
+    """Prints a variable to standard error when the op runs, and passes it on.
+
+    Args:
+        input (Variable): any shape and type.
+        first_n (int): print the first so many times; -1: always.
+        message (str | None): text in front.
+        summarize (int): number of elements that are printed; -1: all.
+        print_tensor_name (bool): print the name.
+        print_tensor_type (bool): print the type.
+        print_tensor_shape (bool): print the shape.
+        print_tensor_lod (bool): print the sequences.
+        print_phase (str): 'forward', 'backward' (the gradient), or 'both'.
+
+    Returns:
+        Variable: the value of `input`.
+
+    Example:
+        x = fluid.layers.fill_constant([2], 'float32', 1.0)
+        x = fluid.layers.Print(x, message='x:')
+    """
     require_variables('Print', input=input)
     helper = LayerHelper('print_' + input.name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -90,13 +166,20 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
 
 
 class Switch:
-    """The ops of the first case that holds run, else those of the default.
+    """Runs the ops of the first case whose condition holds, else those of the default.
 
-        with layers.Switch() as switch:
-            with switch.case(step < warm_up):
-                layers.assign(small, rate)
+    Args:
+        name (str | None): prefix of the names of what the layer creates.
+
+    Example:
+        step = fluid.layers.fill_constant([1], 'float32', 3.0)
+        limit = fluid.layers.fill_constant([1], 'float32', 5.0)
+        rate = fluid.layers.create_global_var([1], 0.0, 'float32', persistable=True)
+        with fluid.layers.Switch() as switch:
+            with switch.case(step < limit):
+                fluid.layers.assign(np.array([0.1], 'float32'), rate)
             with switch.default():
-                layers.assign(large, rate)
+                fluid.layers.assign(np.array([0.01], 'float32'), rate)
     """
 
     def __init__(self, name=None):
@@ -112,6 +195,18 @@ class Switch:
         self._inside = False
 
     def case(self, condition):
+        """Opens a block whose ops run if the condition holds and none of an earlier case does.
+
+        Args:
+            condition (Variable): shape [1], bool.
+
+        Returns:
+            ConditionalBlock: a context manager.
+
+        Raises:
+            TypeError: the condition is not a bool Variable.
+            ValueError: the case stands outside `with Switch()`.
+        """
         if not self._inside:
             raise ValueError('a case of a Switch stands inside `with Switch() as switch:`')
         if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
@@ -125,13 +220,40 @@ class Switch:
         return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
 
     def default(self):
+        """Opens a block whose ops run if no condition holds.
+
+        Returns:
+            ConditionalBlock: a context manager.
+
+        Raises:
+            ValueError: there is no case before it.
+        """
         if self._none_so_far is None:
             raise ValueError('the default of a Switch stands behind its cases, and there is none')
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """What true_fn returns if pred holds, else what false_fn returns: Variables, or lists of them, alike in both."""
+    """Runs one of two functions' ops, and returns its results.
+
+    Args:
+        pred (Variable): shape [1], bool.
+        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of them.
+        false_fn (callable | None): builds the ops for false; returns the same structure.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        The structure that both functions return, of new Variables; None if they return None.
+
+    Raises:
+        TypeError: `pred` is not a bool Variable, or a function is not callable.
+        ValueError: the functions return different structures.
+
+    Example:
+        x = fluid.layers.fill_constant([1], 'float32', 3.0)
+        zero = fluid.layers.fill_constant([1], 'float32', 0.0)
+        size = fluid.layers.cond(x < zero, lambda: fluid.layers.scale(x, -1.0), lambda: fluid.layers.scale(x, 1.0))
+    """
     if not isinstance(pred, Variable) or pred.dtype != VarType.BOOL:
         raise TypeError('cond: pred must be a Variable of bool')
     for what, function in (('true_fn', true_fn), ('false_fn', false_fn)):
@@ -198,7 +320,25 @@ def _form(results):
 
 
 def case(pred_fn_pairs, default=None, name=None):
-    """What the function of the first predicate that holds returns; by default the last one's."""
+    """Runs the function of the first predicate that holds, else the default, and returns its results.
+
+    Args:
+        pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
+        default (callable | None): None: the last pair's function.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        What the functions return, which must be alike.
+
+    Raises:
+        TypeError: the pairs are not a list of (Variable, function).
+
+    Example:
+        x = fluid.layers.fill_constant([1], 'float32', 3.0)
+        limit = fluid.layers.fill_constant([1], 'float32', 5.0)
+        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
+                              default=lambda: fluid.layers.scale(x, 1.0))
+    """
     if not isinstance(pred_fn_pairs, (list, tuple)):
         raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))
     pairs = list(pred_fn_pairs)
@@ -217,7 +357,26 @@ def case(pred_fn_pairs, default=None, name=None):
 
 
 def switch_case(branch_index, branch_fns, default=None, name=None):
-    """What the function at branch_index returns; by default that of the largest index."""
+    """Runs the function that a number selects, and returns its results.
+
+    Args:
+        branch_index (Variable): shape [1], uint8, int32 or int64.
+        branch_fns (dict[int, callable] | list): functions by index, or a list of functions or of (index, function).
+        default (callable | None): for all other indices; None: the function of the largest index.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        What the functions return, which must be alike.
+
+    Raises:
+        TypeError: the index or a branch has another type.
+        ValueError: an index stands twice, or there is no branch.
+
+    Example:
+        index = fluid.layers.fill_constant([1], 'int32', 1)
+        y = fluid.layers.switch_case(index, {1: lambda: fluid.layers.ones([2], 'float32'),
+                                             2: lambda: fluid.layers.zeros([2], 'float32')})
+    """
     if not isinstance(branch_index, Variable):
         raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
     if branch_index.dtype not in (VarType.UINT8, VarType.INT32, VarType.INT64):

@@ -62,6 +62,35 @@ def _paddings(padding, data_format):
 
 def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
            bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
+    """Convolves images with learned filters, and adds a bias.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
+        num_filters (int): number of channels of the result.
+        filter_size (int | list[int]): height and width of a filter.
+        stride (int | list[int]): distance between neighbouring positions of the filter, down and across.
+        padding (int | list | str): rows and columns of zeros around the image: one number, [height, width],
+            [top, bottom, left, right], a pair for each of the four axes, 'SAME' or 'VALID'.
+        dilation (int | list[int]): distance between the elements of the image that one filter reads.
+        groups (int | None): the channels are split into so many groups, each with filters of its own; None: 1.
+        param_attr (ParamAttr | None): the filters, of shape [num_filters, C / groups, height, width].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
+        use_cudnn (bool): False with groups=C makes the op depthwise_conv2d, as in Fluid.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+        data_format (str): 'NCHW' or 'NHWC'.
+
+    Returns:
+        Variable: images of `num_filters` channels, the type and format of `input`.
+
+    Raises:
+        ValueError: `groups` does not divide C, or an argument has no such value.
+
+    Example:
+        images = fluid.data('images', [None, 3, 32, 32])
+        features = fluid.layers.conv2d(images, num_filters=8, filter_size=3, padding=1, act='relu')
+        assert features.shape == (-1, 8, 32, 32)
+    """
     require_variables('conv2d', input=input)
     _require_bool(use_cudnn=use_cudnn)
     asked_groups = groups
@@ -94,6 +123,31 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
 
 def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
            ceil_mode=False, name=None, exclusive=True, data_format='NCHW'):
+    """Takes the maximum or the mean of a window that slides over each channel.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
+        pool_size (int | list[int]): height and width of the window; not needed with `global_pooling`.
+        pool_type (str): 'max' or 'avg'.
+        pool_stride (int | list[int]): distance between neighbouring windows.
+        pool_padding (int | list | str): as `padding` of conv2d.
+        global_pooling (bool): the window is the whole image.
+        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        ceil_mode (bool): keep the last window, which reaches beyond the image.
+        name (str | None): prefix of the names of what the layer creates.
+        exclusive (bool): a mean counts the elements of the image alone, without padding.
+        data_format (str): 'NCHW' or 'NHWC'.
+
+    Returns:
+        Variable: images of as many channels, the type and format of `input`.
+
+    Raises:
+        ValueError: an argument has no such value.
+
+    Example:
+        images = fluid.data('images', [None, 3, 32, 32])
+        assert fluid.layers.pool2d(images, pool_size=2, pool_stride=2).shape == (-1, 3, 16, 16)
+    """
     if pool_type not in ('max', 'avg'):
         raise ValueError('pool_type must be max or avg, not %r' % (pool_type,))
     if not global_pooling and pool_size == -1:
@@ -125,7 +179,35 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
 def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, padding=0, stride=1, dilation=1,
                      groups=None, param_attr=None, bias_attr=None, use_cudnn=True, act=None, name=None,
                      data_format='NCHW'):
-    """Each element puts the filter, times itself, onto the output: what the gradient of conv2d's input does."""
+    """Computes the transpose of a convolution: each element adds its multiple of the filter to the result.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
+        num_filters (int): number of channels of the result.
+        output_size (int | list[int] | None): height and width of the result; the filter's size follows from it.
+        filter_size (int | list[int] | None): height and width of a filter; one of the two sizes is required.
+        padding (int | list | str): as in conv2d: what it adds to an image there, this layer cuts off.
+        stride (int | list[int]): distance between the places of neighbouring elements in the result.
+        dilation (int | list[int]): distance between neighbouring elements of a filter in the result.
+        groups (int | None): the channels are split into so many groups; None: 1.
+        param_attr (ParamAttr | None): the filters, of shape [C, num_filters / groups, height, width].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
+        use_cudnn (bool): False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+        data_format (str): 'NCHW' or 'NHWC'.
+
+    Returns:
+        Variable: images of `num_filters` channels, the type and format of `input`.
+
+    Raises:
+        ValueError: both sizes are missing, or an argument has no such value.
+
+    Example:
+        features = fluid.data('features', [None, 8, 16, 16])
+        images = fluid.layers.conv2d_transpose(features, num_filters=3, filter_size=2, stride=2)
+        assert images.shape == (-1, 3, 32, 32)
+    """
     if not param_attr and param_attr is not None:
         raise ValueError('conv2d_transpose needs its filter: param_attr must not be False')
     require_variables('conv2d_transpose', input=input)

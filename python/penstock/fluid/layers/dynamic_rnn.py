@@ -13,13 +13,20 @@ __all__ = ['DynamicRNN']
 
 
 class DynamicRNN:
-    """The ops made inside block() run for each step; sequences that have ended take no part.
+    """Runs ops once for each step of sequences of different lengths.
 
-        rnn = layers.DynamicRNN()
+    Sequences that have ended take no part in a step.
+
+    Args:
+        name (str | None): prefix of the names of what the layer creates.
+
+    Example:
+        sentence = fluid.data('sentence', [None, 16], lod_level=1)
+        rnn = fluid.layers.DynamicRNN()
         with rnn.block():
             word = rnn.step_input(sentence)
-            before = rnn.memory(shape=[200])
-            state = layers.fc([word, before], 200, act='tanh')
+            before = rnn.memory(shape=[32])
+            state = fluid.layers.fc([word, before], 32, act='tanh')
             rnn.update_memory(before, state)
             rnn.output(state)
         states = rnn()
@@ -42,7 +49,19 @@ class DynamicRNN:
         self.outputs = []
 
     def step_input(self, x, level=0):
-        """The rows of x that belong to the step; x holds sequences."""
+        """Declares an input of the network.
+
+        Args:
+            x (Variable): shape [rows, ...] with sequences.
+            level (int): the level of the sequences.
+
+        Returns:
+            Variable: the rows of the step.
+
+        Raises:
+            ValueError: called outside the block.
+            TypeError: `x` is not a Variable.
+        """
         self._require_inside('step_input')
         _require_variable('step_input', x)
         around = self._around()
@@ -64,7 +83,19 @@ class DynamicRNN:
         return arrays.array_read(array, self.step_idx)
 
     def static_input(self, x):
-        """All of x in each step, but for the sequences that have ended."""
+        """Declares a variable that each step reads as a whole, without sequences that have ended.
+
+        Args:
+            x (Variable): a row or a sequence for each sequence of the inputs.
+
+        Returns:
+            Variable: its part in the step.
+
+        Raises:
+            ValueError: called outside the block.
+            RuntimeError: there is no `step_input` before it.
+            TypeError: `x` is not a Variable.
+        """
         self._require_inside('static_input')
         _require_variable('static_input', x)
         self._require_input('static_input')
@@ -103,6 +134,14 @@ class DynamicRNN:
             self.outputs.append(arrays.array_to_lod_tensor(array, self.lod_rank_table))
 
     def block(self):
+        """Opens the block of a step.
+
+        Returns:
+            A context manager; ops that are made inside run in each step.
+
+        Raises:
+            ValueError: the block was opened before.
+        """
         return self._steps()
 
     def __call__(self, *args, **kwargs):
@@ -111,7 +150,21 @@ class DynamicRNN:
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
-        """What update_memory set in the step before; in the first one `init`, or a constant of one row a sequence."""
+        """Declares a state that steps hand on; it has a row for each sequence.
+
+        Args:
+            init (Variable | None): its value in the first step; None: a constant.
+            shape (list[int] | None): shape of a row of the constant.
+            value (float): value of the constant.
+            need_reorder (bool): the rows of `init` are in the order of the sequences of the input.
+            dtype (str | VarType): type of the constant.
+
+        Returns:
+            Variable: the value of the step before.
+
+        Raises:
+            ValueError: called outside the block, before `step_input`, or with neither `init` nor `shape`.
+        """
         self._require_inside('memory')
         self._make_zero()
         if init is not None:
@@ -163,7 +216,16 @@ class DynamicRNN:
         })
 
     def update_memory(self, ex_mem, new_mem):
-        """new_mem is what the memory ex_mem holds in the next step."""
+        """Sets what a state holds in the next step.
+
+        Args:
+            ex_mem (Variable): what `memory` returned.
+            new_mem (Variable): the new value.
+
+        Raises:
+            ValueError: called outside the block, or `ex_mem` is not a memory of this network.
+            TypeError: an argument is not a Variable.
+        """
         self._require_inside('update_memory')
         _require_variable('update_memory', ex_mem)
         _require_variable('update_memory', new_mem)
@@ -173,7 +235,15 @@ class DynamicRNN:
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
-        """What rnn() gives: sequences as long as those that came in."""
+        """Declares outputs of the network; each becomes sequences as long as those of the input.
+
+        Args:
+            outputs (Variable): their values in the step.
+
+        Raises:
+            ValueError: called outside the block.
+            TypeError: an output is not a Variable.
+        """
         self._require_inside('output')
         around = self._around()
         for each in outputs:

@@ -12,14 +12,24 @@ __all__ = ['IfElse']
 
 
 class IfElse:
-    """Splits rows by a condition of one truth value each, and puts what becomes of them together again.
+    """Runs one block for the rows where a condition holds and another for the others, and joins the results.
 
-        either = layers.IfElse(layers.less_than(y, limit))
+    Args:
+        cond (Variable): shape [N, 1], bool: one for each row.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Raises:
+        TypeError: `cond` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 1])
+        zero = fluid.layers.fill_constant_batch_size_like(x, [-1, 1], 'float32', 0.0)
+        either = fluid.layers.IfElse(fluid.layers.less_than(x, zero))
         with either.true_block():
-            either.output(layers.scale(either.input(x), -1.0))
+            either.output(fluid.layers.scale(either.input(x), -1.0))
         with either.false_block():
             either.output(either.input(x))
-        out, = either()
+        magnitude, = either()
     """
     OUT_IF_ELSE_BLOCKS, IN_IF_ELSE_TRUE_BLOCKS, IN_IF_ELSE_FALSE_BLOCKS = range(3)
 
@@ -33,7 +43,17 @@ class IfElse:
         self.output_table = ([], [])    # of the false block, of the true one
 
     def input(self, x):
-        """The rows of x that the block at hand is for."""
+        """Returns the rows of `x` for which the current block runs.
+
+        Args:
+            x (Variable): shape [N, ...].
+
+        Returns:
+            Variable: the rows.
+
+        Raises:
+            ValueError: called outside true_block and false_block.
+        """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
             raise ValueError('input stands inside true_block or false_block')
         if x.name not in self.input_table:
@@ -50,9 +70,19 @@ class IfElse:
         return held if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else others
 
     def true_block(self):
+        """Opens the block for the rows where the condition holds.
+
+        Returns:
+            A context manager.
+        """
         return self._branch(IfElse.IN_IF_ELSE_TRUE_BLOCKS)
 
     def false_block(self):
+        """Opens the block for the rows where the condition does not hold.
+
+        Returns:
+            A context manager.
+        """
         return self._branch(IfElse.IN_IF_ELSE_FALSE_BLOCKS)
 
     @contextlib.contextmanager
@@ -70,7 +100,15 @@ class IfElse:
         return self.output_table[1 if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else 0]
 
     def output(self, *outs):
-        """What the block gives, as many from each of the two."""
+        """Names the results of the current block; both blocks must have as many.
+
+        Args:
+            outs (Variable): the results, one row for each row of the block's input.
+
+        Raises:
+            ValueError: called outside true_block and false_block.
+            TypeError: a result is not a Variable.
+        """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
             raise ValueError('output stands inside true_block or false_block')
         around = self._around()

@@ -18,7 +18,26 @@ __all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_read
 
 def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR,
          stop_gradient=True):
-    """Puts the unknown batch extent in front of the shape, unless some extent is unknown already."""
+    """Declares a variable that the caller feeds.
+
+    Unlike fluid.data it puts an unknown batch extent in front of the shape, unless an extent is unknown already.
+
+    Args:
+        name (str): its name, the key of the feed.
+        shape (list[int | None]): its shape; None or -1: known at run time.
+        append_batch_size (bool): put the batch extent in front.
+        dtype (str | VarType): type of its elements.
+        lod_level (int): number of levels of sequences.
+        type (VarType): kind of the variable.
+        stop_gradient (bool): no gradient is computed for it.
+
+    Returns:
+        Variable: the variable.
+
+    Example:
+        x = fluid.layers.data('x', [13])
+        assert x.shape == (-1, 13)
+    """
     require_name(name)
     shape = [-1 if extent is None else extent for extent in shape]
     if append_batch_size and all(extent >= 0 for extent in shape):
@@ -29,7 +48,17 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
 
 
 def load(out, file_path, load_as_fp16=None):
-    """Adds the op that reads `out` from a file when the program runs."""
+    """Adds the op that reads a variable from a file when the program runs.
+
+    Args:
+        out (Variable): the variable.
+        file_path (str): a file that `fluid.io.save_vars` wrote.
+        load_as_fp16 (bool | None): convert it to float16.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        fluid.layers.load(w, file_path='model/w')
+    """
     attrs = {'file_path': file_path}
     if load_as_fp16 is not None:
         attrs['load_as_fp16'] = load_as_fp16
@@ -142,7 +171,20 @@ def append_read_op(reader, out, attrs):
 
 
 def double_buffer(reader, place=None, name=None):
-    """A reader that has one batch of `reader` ready."""
+    """Makes a reader that holds one batch of another one ready.
+
+    Args:
+        reader (Variable): what `py_reader` returned.
+        place (Place | None): where the batch is wanted.
+        name (str | None): its name.
+
+    Returns:
+        Variable: the reader.
+
+    Example:
+        reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'], use_double_buffer=False)
+        ahead = fluid.layers.double_buffer(reader)
+    """
     block = framework.default_main_program().current_block()
     ahead = Reader._declare(block, unique_name.generate('create_double_buffer_reader') if name is None else name)
     block.append_op('create_double_buffer_reader', {'UnderlyingReader': reader}, {'Out': ahead},
@@ -168,12 +210,31 @@ def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buf
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
-    """A reader of batches with one tensor for each shape; read_file gives its variables.
+    """Makes a reader whose batches come from a Python generator, through a queue that a thread fills.
 
-        reader = layers.py_reader(64, [[-1, 784], [-1, 1]], ['float32', 'int64'])
-        image, label = layers.read_file(reader)
-        reader.decorate_sample_list_generator(fluid.io.batch(samples, 32))
-        reader.start()      # then runs without feed, until core.EOFException; then reader.reset()
+    Args:
+        capacity (int): number of batches that the queue holds.
+        shapes (list[list[int]]): the shape of each variable; -1: known at run time.
+        dtypes (list[str | VarType]): their types.
+        lod_levels (list[int] | None): their levels of sequences; None: 0.
+        name (str | None): prefix of the names of what the layer creates.
+        use_double_buffer (bool): hold one more batch ready.
+
+    Returns:
+        Variable: the reader; `read_file` gives its variables.
+
+    Raises:
+        ValueError: the lists differ in length, or `capacity` is below 1.
+
+    Example:
+        reader = fluid.layers.py_reader(4, [[-1, 8], [-1, 1]], ['float32', 'int64'])
+        image, label = fluid.layers.read_file(reader)
+        reader.decorate_batch_generator(lambda: iter([[np.zeros((2, 8), 'float32'), np.zeros((2, 1), 'int64')]]))
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        reader.start()
+        assert exe.run(fetch_list=[image])[0].shape == (2, 8)
+        reader.reset()
     """
     lod_levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
     if not len(shapes) == len(dtypes) == len(lod_levels):
@@ -185,12 +246,41 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
 
 
 def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
-    """py_reader for the shapes of variables that are there already; read_file gives others of these shapes."""
+    """Makes a py_reader for the shapes and types of variables that exist already.
+
+    Args:
+        capacity (int): number of batches that the queue holds.
+        feed_list (list[Variable]): the variables.
+        name (str | None): prefix of the names of what the layer creates.
+        use_double_buffer (bool): hold one more batch ready.
+
+    Returns:
+        Variable: the reader; `read_file` gives new variables of these shapes.
+
+    Raises:
+        ValueError: `capacity` is below 1.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        reader = fluid.layers.create_py_reader_by_data(4, [x])
+        batch = fluid.layers.read_file(reader)
+    """
     return _py_reader(capacity, name, _parts_of(feed_list), list(feed_list), _checks_of(feed_list), use_double_buffer)
 
 
 def read_file(reader):
-    """Adds the op that reads the next batch; gives its variables."""
+    """Adds the op that reads the next batch of a reader.
+
+    Args:
+        reader (Variable): what `py_reader` returned.
+
+    Returns:
+        Variable | list[Variable]: its variables, one alone without a list.
+
+    Example:
+        reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'])
+        x = fluid.layers.read_file(reader)
+    """
     helper = LayerHelper('read_file')
     out = [
         helper.create_variable(name=unique_name.generate(helper.name + '.tmp'), dtype=dtype, shape=shape,

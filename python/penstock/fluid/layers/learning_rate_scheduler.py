@@ -49,7 +49,25 @@ def _periods(steps, staircase):
 
 @_schedule
 def noam_decay(d_model, warmup_steps, learning_rate=1.0):
-    """learning_rate * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5), steps counted from 1"""
+    """Computes learning_rate * d_model ** -0.5 * min(step ** -0.5, step * warmup_steps ** -1.5).
+
+    Steps are counted from 1.
+
+    Args:
+        d_model (int | Variable): width of the model.
+        warmup_steps (int | Variable): number of steps in which the rate rises.
+        learning_rate (float | Variable): factor.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.noam_decay(d_model=512, warmup_steps=4000)
+        optimizer = fluid.optimizer.SGD(rate)
+
+    Reference:
+        Vaswani et al., Attention Is All You Need, NIPS 2017.
+    """
     step = _decay_step_counter(1)
     falling = step**-0.5
     rising = (warmup_steps**-1.5) * step
@@ -58,25 +76,81 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
 
 @_schedule
 def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
-    """learning_rate * decay_rate^(step / decay_steps)"""
+    """Computes learning_rate * decay_rate ** (step / decay_steps).
+
+    Args:
+        learning_rate (float | Variable): rate of step 0.
+        decay_steps (int): number of steps in which the rate is multiplied by `decay_rate` once.
+        decay_rate (float): the factor.
+        staircase (bool): round step / decay_steps down.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.exponential_decay(0.1, decay_steps=1000, decay_rate=0.9)
+        optimizer = fluid.optimizer.SGD(rate)
+    """
     return learning_rate * (decay_rate**_periods(decay_steps, staircase))
 
 
 @_schedule
 def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
-    """learning_rate * exp(-decay_rate * step / decay_steps)"""
+    """Computes learning_rate * exp(-decay_rate * step / decay_steps).
+
+    Args:
+        learning_rate (float | Variable): rate of step 0.
+        decay_steps (int): number of steps of one period.
+        decay_rate (float): exponent of one period.
+        staircase (bool): round step / decay_steps down.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.natural_exp_decay(0.1, decay_steps=1000, decay_rate=0.5)
+    """
     return learning_rate * ops.exp(-1 * decay_rate * _periods(decay_steps, staircase))
 
 
 @_schedule
 def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
-    """learning_rate / (1 + decay_rate * step / decay_steps)"""
+    """Computes learning_rate / (1 + decay_rate * step / decay_steps).
+
+    Args:
+        learning_rate (float | Variable): rate of step 0.
+        decay_steps (int): number of steps of one period.
+        decay_rate (float): growth of the divisor in one period.
+        staircase (bool): round step / decay_steps down.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.inverse_time_decay(0.1, decay_steps=1000, decay_rate=0.5)
+    """
     return learning_rate / (1 + decay_rate * _periods(decay_steps, staircase))
 
 
 @_schedule
 def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power=1.0, cycle=False):
-    """From learning_rate down to end_learning_rate in decay_steps; with cycle again and again, each time slower."""
+    """Lowers the rate from `learning_rate` to `end_learning_rate` in `decay_steps` steps.
+
+    The rate is (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate.
+
+    Args:
+        learning_rate (float | Variable): rate of step 0.
+        decay_steps (int): number of steps.
+        end_learning_rate (float): rate after them.
+        power (float): exponent; 1: a straight line.
+        cycle (bool): begin again each time, with `decay_steps` more steps than before; else the rate stays.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.polynomial_decay(0.1, decay_steps=1000, end_learning_rate=0.001)
+    """
     step = _decay_step_counter()
     if cycle:
         cycles = ops.ceil(step / decay_steps)
@@ -94,7 +168,21 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
 
 @_schedule
 def piecewise_decay(boundaries, values):
-    """values[i] before step boundaries[i], the last value after all of them."""
+    """Uses values[i] before step boundaries[i], and the last value after all boundaries.
+
+    Args:
+        boundaries (list[int]): steps in ascending order.
+        values (list[float]): rates; one more than boundaries.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Raises:
+        ValueError: there is not one value more than boundaries.
+
+    Example:
+        rate = fluid.layers.piecewise_decay(boundaries=[1000, 2000], values=[0.1, 0.01, 0.001])
+    """
     if len(values) - len(boundaries) != 1:
         raise ValueError('there must be one value more than boundaries; there are %d values and %d boundaries' %
                          (len(values), len(boundaries)))
@@ -114,14 +202,46 @@ def piecewise_decay(boundaries, values):
 
 @_schedule
 def cosine_decay(learning_rate, step_each_epoch, epochs):
-    """learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1)"""
+    """Computes learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1).
+
+    Args:
+        learning_rate (float | Variable): rate of epoch 0.
+        step_each_epoch (int): number of steps of an epoch.
+        epochs (int): number of epochs.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Example:
+        rate = fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=90)
+
+    Reference:
+        Loshchilov and Hutter, SGDR, ICLR 2017.
+    """
     epoch = ops.floor(_decay_step_counter() / step_each_epoch)
     return learning_rate * 0.5 * (ops.cos(epoch * math.pi / epochs) + 1)
 
 
 @_schedule
 def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
-    """From start_lr to end_lr in warmup_steps, then learning_rate: a number or another schedule."""
+    """Raises the rate from `start_lr` to `end_lr` in `warmup_steps` steps, then uses `learning_rate`.
+
+    Args:
+        learning_rate (float | Variable): the rate afterwards: a number, or another schedule.
+        warmup_steps (int): number of steps.
+        start_lr (float): rate of step 0.
+        end_lr (float): rate at the end of the warm-up.
+
+    Returns:
+        Variable: shape [1], float32: the rate of this step.
+
+    Raises:
+        TypeError: `learning_rate` is neither a number nor a Variable.
+
+    Example:
+        after = fluid.layers.cosine_decay(0.1, step_each_epoch=100, epochs=90)
+        rate = fluid.layers.linear_lr_warmup(after, warmup_steps=50, start_lr=0.0, end_lr=0.1)
+    """
     if not isinstance(learning_rate, (int, float, Variable)):
         raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
     growth = float(end_lr) - float(start_lr)

@@ -12,14 +12,25 @@ __all__ = ['While', 'while_loop']
 
 
 class While:
-    """The ops made inside block() run as long as the condition holds; they set its next value.
+    """Runs the ops of a block again and again while a condition holds; they compute its next value.
 
-        i, n = layers.fill_constant([1], 'int64', 0), layers.fill_constant([1], 'int64', 10)
-        more = layers.less_than(i, n)
-        with layers.While(more).block():
-            ...
-            layers.increment(i)
-            layers.less_than(i, n, cond=more)
+    Args:
+        cond (Variable): one bool; the block's ops set it.
+        is_test (bool): keep no values for a gradient.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Raises:
+        TypeError: `cond` is not one bool.
+
+    Example:
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        n = fluid.layers.fill_constant([1], 'int64', 10)
+        more = fluid.layers.less_than(i, n)
+        with fluid.layers.While(more).block():
+            fluid.layers.increment(i)
+            fluid.layers.less_than(i, n, cond=more)
+        exe = fluid.Executor(fluid.CPUPlace())
+        assert exe.run(fetch_list=[i])[0][0] == 10
     """
     BEFORE_WHILE_BLOCK, IN_WHILE_BLOCK, AFTER_WHILE_BLOCK = range(3)
 
@@ -52,6 +63,11 @@ class While:
         self._append_op(body)
 
     def block(self):
+        """Opens the block of the loop.
+
+        Returns:
+            A context manager; ops that are made inside belong to the loop.
+        """
         return self._body()
 
     def _append_op(self, body):
@@ -72,7 +88,27 @@ class While:
 
 
 def while_loop(cond, body, loop_vars, is_test=False, name=None):
-    """loop_vars = body(*loop_vars) as long as cond(*loop_vars) holds; the last loop_vars."""
+    """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) holds.
+
+    Args:
+        cond (callable): takes the loop variables, returns one bool Variable.
+        body (callable): takes the loop variables, returns as many, of the same shapes and types.
+        loop_vars (list[Variable] | tuple): initial values; they hold the results afterwards.
+        is_test (bool): keep no values for a gradient.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        list[Variable] | tuple: `loop_vars`.
+
+    Raises:
+        TypeError: an argument, or what `cond` returns, has another type.
+        ValueError: `loop_vars` is empty, or `body` returns another number of variables.
+
+    Example:
+        i = fluid.layers.fill_constant([1], 'int64', 0)
+        n = fluid.layers.fill_constant([1], 'int64', 10)
+        i, = fluid.layers.while_loop(lambda i: i < n, lambda i: [i + 1], [i])
+    """
     if not callable(cond) or not callable(body):
         raise TypeError('while_loop: cond and body must be callable')
     if not isinstance(loop_vars, (list, tuple)):

@@ -10,7 +10,23 @@ __all__ = [
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
-    """-log of the probability of the label (of the expected one, for soft labels)."""
+    """Computes -log of the probability of the label, for probabilities such as softmax gives.
+
+    Args:
+        input (Variable): shape [..., D], probabilities; float32 or float64.
+        label (Variable): shape [..., 1], int64: class numbers; with `soft_label` the shape and type of `input`: a
+            probability for each class.
+        soft_label (bool): labels are distributions.
+        ignore_index (int): examples of this class have a loss of 0; hard labels only.
+
+    Returns:
+        Variable: shape [..., 1], the type of `input`.
+
+    Example:
+        probabilities = fluid.layers.softmax(fluid.data('x', [None, 10]))
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.mean(fluid.layers.cross_entropy(probabilities, label))
+    """
     if not soft_label:
         return _cross_entropy2(input, label, ignore_index)
     helper = LayerHelper('cross_entropy').takes(input=input)
@@ -34,7 +50,28 @@ def _cross_entropy2(input, label, ignore_index):
 
 def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
                                return_softmax=False, axis=-1):
-    """softmax, then cross_entropy, in one op."""
+    """Computes softmax and cross entropy in one op, which does not overflow.
+
+    Args:
+        logits (Variable): shape [..., D] (D at `axis`), float32 or float64.
+        label (Variable): as `logits` with extent 1 at `axis`, int64: class numbers; with `soft_label` the shape and
+            type of `logits`.
+        soft_label (bool): labels are distributions.
+        ignore_index (int): examples of this class have a loss of 0; hard labels only.
+        numeric_stable_mode (bool): kept for Fluid's programs; the computation is always stable.
+        return_softmax (bool): return the probabilities too.
+        axis (int): the axis of the classes; negative: counted from the end.
+
+    Returns:
+        Variable | tuple[Variable, Variable]: the loss, of extent 1 at `axis`; with `return_softmax` also the
+        probabilities.
+
+    Example:
+        logits = fluid.data('x', [None, 10])
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.softmax_with_cross_entropy(logits, label)
+        assert loss.shape == (-1, 1)
+    """
     helper = LayerHelper('softmax_with_cross_entropy').takes(logits=logits)
     softmax = helper.create_variable_for_type_inference(logits.dtype)
     loss = helper.create_variable_for_type_inference(logits.dtype)
@@ -50,7 +87,20 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
 
 
 def square_error_cost(input, label):
-    """(input - label) squared."""
+    """Computes (input - label) ** 2, element by element.
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        label (Variable): the shape and type of `input`.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 1])
+        y = fluid.data('y', [None, 1])
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(x, y))
+    """
     helper = LayerHelper('square_error_cost').takes(input=input)
     difference = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('elementwise_sub', {'X': input, 'Y': label}, {'Out': difference})
@@ -60,7 +110,22 @@ def square_error_cost(input, label):
 
 
 def log_loss(input, label, epsilon=0.0001, name=None):
-    """The log loss of probabilities for labels of 0 and 1."""
+    """Computes -label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
+
+    Args:
+        input (Variable): shape [N, 1], probabilities; float32 or float64.
+        label (Variable): the shape and type of `input`; 0 or 1.
+        epsilon (float): keeps the logarithms finite.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`.
+
+    Example:
+        p = fluid.layers.sigmoid(fluid.data('x', [None, 1]))
+        label = fluid.data('label', [None, 1])
+        loss = fluid.layers.log_loss(p, label)
+    """
     helper = LayerHelper('log_loss', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('log_loss', {'Predicted': input, 'Labels': label}, {'Loss': out}, {'epsilon': epsilon})
@@ -68,7 +133,23 @@ def log_loss(input, label, epsilon=0.0001, name=None):
 
 
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
-    """The log loss of sigmoid(x); elements whose label is ignore_index do not count."""
+    """Computes the log loss of sigmoid(x), element by element, without overflow.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        label (Variable): the shape and type of `x`; probabilities.
+        ignore_index (int): elements with this label have a loss of 0.
+        name (str | None): prefix of the names of what the layer creates.
+        normalize (bool): divide by the number of elements that are not ignored.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        label = fluid.data('label', [None, 3])
+        loss = fluid.layers.sigmoid_cross_entropy_with_logits(x, label)
+    """
     helper = LayerHelper('sigmoid_cross_entropy_with_logits', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('sigmoid_cross_entropy_with_logits', {'X': x, 'Label': label}, {'Out': out}, {
@@ -79,7 +160,26 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
 
 
 def huber_loss(input, label, delta):
-    """Half the square of the error up to delta, then its size."""
+    """Computes the Huber loss: quadratic in the error r up to `delta`, linear beyond it.
+
+        r ** 2 / 2 if |r| <= delta, else delta * (|r| - delta / 2), where r = label - input
+
+    Args:
+        input (Variable): shape [N, 1], float32 or float64.
+        label (Variable): the shape and type of `input`.
+        delta (float): the error from which on the loss is linear.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 1])
+        y = fluid.data('y', [None, 1])
+        loss = fluid.layers.huber_loss(x, y, delta=1.0)
+
+    Reference:
+        Huber, Robust Estimation of a Location Parameter, Annals of Mathematical Statistics 1964.
+    """
     helper = LayerHelper('huber_loss').takes(input=input)
     residual = helper.create_variable_for_type_inference(input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -88,7 +188,20 @@ def huber_loss(input, label, delta):
 
 
 def one_hot(input, depth, allow_out_of_range=False):
-    """Class numbers, whose last extent is 1, as rows of 0 and 1."""
+    """Turns class numbers, whose last extent is 1, into rows with a 1 at the number and 0 elsewhere.
+
+    Args:
+        input (Variable): shape [..., 1], int32 or int64.
+        depth (int | Variable): length of a row; a Variable is int32 of shape [1].
+        allow_out_of_range (bool): a number outside [0, depth) gives a row of zeros instead of an error.
+
+    Returns:
+        Variable: shape [..., depth], float32.
+
+    Example:
+        label = fluid.data('label', [None, 1], 'int64')
+        assert fluid.layers.one_hot(label, depth=10).shape == (-1, 10)
+    """
     helper = LayerHelper('one_hot')
     out = helper.create_variable_for_type_inference('float32')
     inputs, attrs = {'X': input}, {'allow_out_of_range': allow_out_of_range}
@@ -102,7 +215,28 @@ def one_hot(input, depth, allow_out_of_range=False):
 
 
 def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None):
-    """(1 - epsilon) * label + epsilon * prior; by default all classes are alike."""
+    """Computes (1 - epsilon) * label + epsilon * prior.
+
+    Args:
+        label (Variable): shape [N, D], one-hot rows; float32 or float64.
+        prior_dist (Variable | None): shape [1, D], a distribution over the classes; None: all alike.
+        epsilon (float): weight of the prior, above 0 and at most 1.
+        dtype (str | VarType): type of the result.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape of `label`, of type `dtype`.
+
+    Raises:
+        ValueError: `epsilon` is out of range.
+
+    Example:
+        label = fluid.layers.one_hot(fluid.data('label', [None, 1], 'int64'), depth=10)
+        soft = fluid.layers.label_smooth(label, epsilon=0.1)
+
+    Reference:
+        Szegedy et al., Rethinking the Inception Architecture for Computer Vision, CVPR 2016.
+    """
     if not 0.0 < epsilon <= 1.0:
         raise ValueError('epsilon must be above 0 and at most 1, not %r' % (epsilon,))
     helper = LayerHelper('label_smooth', name=name)
@@ -114,7 +248,22 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
 
 
 def kldiv_loss(x, target, reduction='mean', name=None):
-    """How much the distribution `target` differs from the one whose logarithms x holds."""
+    """Computes the Kullback-Leibler divergence target * (log(target) - x).
+
+    Args:
+        x (Variable): shape [N, ...], logarithms of probabilities; float32 or float64.
+        target (Variable): the shape and type of `x`; probabilities.
+        reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [1], or with 'none' the shape of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        target = fluid.data('target', [None, 10])
+        loss = fluid.layers.kldiv_loss(x, target, reduction='batchmean')
+    """
     helper = LayerHelper('kldiv_loss', name=name).takes(x=x)
     loss = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('kldiv_loss', {'X': x, 'Target': target}, {'Loss': loss}, {'reduction': reduction})
@@ -122,7 +271,26 @@ def kldiv_loss(x, target, reduction='mean', name=None):
 
 
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
-    """Squares of small differences, sizes of large ones, added up row by row."""
+    """Computes the smooth L1 loss of each row: quadratic for differences below 1 / sigma ** 2, linear beyond.
+
+    Args:
+        x (Variable): shape [N, ...], float32 or float64.
+        y (Variable): the shape and type of `x`.
+        inside_weight (Variable | None): the shape of `x`; multiplies the differences.
+        outside_weight (Variable | None): the shape of `x`; multiplies the losses of the elements.
+        sigma (float | None): None: 1.
+
+    Returns:
+        Variable: shape [N, 1], the sum over each row, the type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.data('y', [None, 4])
+        assert fluid.layers.smooth_l1(x, y).shape == (-1, 1)
+
+    Reference:
+        Girshick, Fast R-CNN, ICCV 2015.
+    """
     helper = LayerHelper('smooth_l1_loss').takes(x=x)
     difference = helper.create_variable_for_type_inference(x.dtype)
     loss = helper.create_variable_for_type_inference(x.dtype)
@@ -137,7 +305,24 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
 
 def rank_loss(label, left, right, name=None):
-    """The log loss of the order of two scores; a label of 1 says that left comes first."""
+    """Computes the log loss of the order of two scores, log(1 + exp(o)) - label * o with o = left - right.
+
+    Args:
+        label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, 0 if `right` does.
+        left (Variable): shape [N, 1], float32.
+        right (Variable): shape [N, 1], float32.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [N, 1], float32.
+
+    Example:
+        label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
+        loss = fluid.layers.rank_loss(label, left, right)
+
+    Reference:
+        Burges et al., Learning to Rank using Gradient Descent, ICML 2005.
+    """
     helper = LayerHelper('rank_loss', name=name)
     out = helper.create_variable_for_type_inference('float32')
     helper.append_op('rank_loss', {'Label': label, 'Left': left, 'Right': right}, {'Out': out})
@@ -145,7 +330,22 @@ def rank_loss(label, left, right, name=None):
 
 
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
-    """The hinge loss of the order of two scores; a label of 1 says that left comes first, -1 that right does."""
+    """Computes the hinge loss of the order of two scores, max(0, -label * (left - right) + margin).
+
+    Args:
+        label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, -1 if `right` does.
+        left (Variable): shape [N, 1], float32.
+        right (Variable): shape [N, 1], float32.
+        margin (float): the difference that scores should have.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [N, 1], float32.
+
+    Example:
+        label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
+        loss = fluid.layers.margin_rank_loss(label, left, right, margin=0.1)
+    """
     helper = LayerHelper('margin_rank_loss', name=name).takes(left=left)
     out = helper.create_variable_for_type_inference(left.dtype)
     activated = helper.create_variable_for_type_inference(left.dtype)

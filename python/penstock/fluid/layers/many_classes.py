@@ -13,7 +13,36 @@ _SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
 
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
-    """Noise-contrastive estimation: the true classes against num_neg_samples that are drawn, on average of both."""
+    """Computes the loss of noise-contrastive estimation: true classes against classes that are drawn as noise.
+
+    Args:
+        input (Variable): shape [N, D], float32 or float64.
+        label (Variable): shape [N, number of true classes], int64.
+        num_total_classes (int): number of classes.
+        sample_weight (Variable | None): shape [N, 1]: weight of each example.
+        param_attr (ParamAttr | None): the weights, of shape [num_total_classes, D].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_total_classes, 1]; False: no bias.
+        num_neg_samples (int | None): noise classes drawn for each example; None: 10.
+        name (str | None): prefix of the names of what the layer creates.
+        sampler (str): 'uniform', 'log_uniform' or 'custom_dist'.
+        custom_dist (list[float] | None): probability of each class, for 'custom_dist'.
+        seed (int): 0: other classes in each run; else the same classes in each run.
+        is_sparse (bool): the gradient of the weights is selected rows.
+
+    Returns:
+        Variable: shape [N, 1], the loss divided by num_neg_samples + 1.
+
+    Raises:
+        ValueError: the sampler is unknown, or `custom_dist` is missing or of another length.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.nce(x, label, num_total_classes=1000, num_neg_samples=5)
+
+    Reference:
+        Gutmann and Hyvärinen, Noise-contrastive estimation, AISTATS 2010.
+    """
     if sampler not in _SAMPLERS:
         raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
     if sampler == 'custom_dist' and custom_dist is None:
@@ -77,7 +106,34 @@ def _alias_tables(helper, custom_dist, classes):
 
 def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
              is_custom=False, is_sparse=False):
-    """The log loss of a class, decided down a binary tree: the complete one, or ways that path_table names."""
+    """Computes the log loss of a class that is decided by the nodes on its path through a binary tree.
+
+    Args:
+        input (Variable): shape [N, D], float32 or float64.
+        label (Variable): shape [N, 1], int64.
+        num_classes (int): number of classes; with `is_custom` the number of inner nodes. At least 2.
+        param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
+        name (str | None): prefix of the names of what the layer creates.
+        path_table (Variable | None): shape [N, depth], int64: nodes from the root to the class, then -1.
+        path_code (Variable | None): shape [N, depth], int64: 0 or 1 at each node, then -1.
+        is_custom (bool): paths are given; else the tree is the complete binary one.
+        is_sparse (bool): the gradient of the weights is selected rows.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`.
+
+    Raises:
+        ValueError: the paths are missing or not wanted, or there are fewer than 2 classes.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        label = fluid.data('label', [None, 1], 'int64')
+        loss = fluid.layers.hsigmoid(x, label, num_classes=1000)
+
+    Reference:
+        Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, AISTATS 2005.
+    """
     if is_custom and (path_table is None or path_code is None):
         raise ValueError('is_custom wants path_table and path_code')
     if not is_custom and (path_table is not None or path_code is not None):

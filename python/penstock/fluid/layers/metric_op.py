@@ -8,7 +8,23 @@ __all__ = ['accuracy', 'auc']
 
 
 def accuracy(input, label, k=1, correct=None, total=None):
-    """The share of rows whose label is among the k best; the counts go to `correct` and `total` if given."""
+    """Computes the share of rows whose label is among the k largest elements.
+
+    Args:
+        input (Variable): shape [N, D], scores; float32 or float64.
+        label (Variable): shape [N, 1], int64 or int32.
+        k (int): how many elements of a row count.
+        correct (Variable | None): shape [1], int32: where to put the number of such rows.
+        total (Variable | None): shape [1], int32: where to put N.
+
+    Returns:
+        Variable: shape [1], float32.
+
+    Example:
+        scores = fluid.data('scores', [None, 10])
+        label = fluid.data('label', [None, 1], 'int64')
+        top5 = fluid.layers.accuracy(scores, label, k=5)
+    """
     helper = LayerHelper('accuracy')
     values, indices = nn.topk(input, k=k)
     share = helper.create_variable_for_type_inference('float32')
@@ -25,8 +41,25 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 
 def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
-    """The area under the ROC curve, or of precision over recall ('PR'): over all batches so far, over the last
-    slide_steps (0: all), and the four statistics."""
+    """Computes the area under a curve over all batches so far, and over the last batches.
+
+    Args:
+        input (Variable): shape [N, 2], probabilities of both classes; float32.
+        label (Variable): shape [N, 1], int64; 0 or 1.
+        curve (str): 'ROC', or 'PR' for precision over recall.
+        num_thresholds (int): number of buckets of the histograms.
+        topk (int): kept for Fluid's scripts; has no effect.
+        slide_steps (int): number of last batches of the second result; 0: all batches.
+
+    Returns:
+        tuple: the area over all batches and that over the last ones, each of shape [1], float64, and the list of the
+        four persistable statistics.
+
+    Example:
+        p = fluid.layers.softmax(fluid.data('x', [None, 2]))
+        label = fluid.data('label', [None, 1], 'int64')
+        area, recent, statistics = fluid.layers.auc(p, label)
+    """
     helper = LayerHelper('auc')
     all_batches = helper.create_variable_for_type_inference('float64')
     last_batches = helper.create_variable_for_type_inference('float64')

@@ -16,7 +16,27 @@ __all__ = [
 
 
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
-    """act(sum of flatten(input_i) . W_i + b)"""
+    """Computes a fully connected layer: act(sum over i of flatten(input_i) . W_i + b).
+
+    Each input is flattened to a matrix: its first `num_flatten_dims` extents are the rows, the others the columns.
+
+    Args:
+        input (Variable | list[Variable]): shape [N, ...], float32 or float64; several inputs have a weight each.
+        size (int): number of columns of the result.
+        num_flatten_dims (int): number of leading extents of `input` that form the rows; -1: all but the last.
+        param_attr (ParamAttr | list | None): the weights, of shape [columns of the input, size].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [size]; False: no bias.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [first `num_flatten_dims` extents of the input..., size], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.fc(x, size=2, act='relu')
+        assert y.shape == (-1, 2)
+    """
     helper = LayerHelper('fc', input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     dtype = helper.input_dtype()
     products = []
@@ -40,7 +60,28 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
-    """As fluid.embedding, for ids whose last extent is 1: it goes, and the width takes its place."""
+    """Looks up rows of a table by ids whose last extent is 1; the row replaces that extent.
+
+    Args:
+        input (Variable): shape [..., 1], int64: row numbers.
+        size (list[int]): [number of rows, width] of the table.
+        is_sparse (bool): the gradient is selected rows; with parameter servers trainers look rows up there.
+        is_distributed (bool): the table is sharded by id over the parameter servers, and no trainer holds it.
+        padding_idx (int | None): a row that reads as zeros and is not trained; negative: counted from the end.
+        param_attr (ParamAttr | None): the table.
+        dtype (str | VarType): type of the table.
+
+    Returns:
+        Variable: shape [..., width], of type `dtype`.
+
+    Raises:
+        TypeError: `input` is not int64.
+
+    Example:
+        ids = fluid.data('ids', [None, 1], 'int64')
+        rows = fluid.layers.embedding(ids, size=[100, 8], is_sparse=True)
+        assert rows.shape == (-1, 8)
+    """
     return lookup_layer('lookup_table', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
@@ -67,7 +108,23 @@ def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, p
 
 
 def autoincreased_step_counter(counter_name=None, begin=1, step=1):
-    """A variable that goes on by `step` before each run's first op, and is `begin` in the first run."""
+    """Creates a counter that each run of the main program increases by `step` before its first op.
+
+    Args:
+        counter_name (str | None): name of the variable; the same name gives the same counter.
+        begin (int): value in the first run.
+        step (int): difference between two runs.
+
+    Returns:
+        Variable: shape [1], int64, persistable.
+
+    Example:
+        counter = fluid.layers.autoincreased_step_counter(begin=1)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        values = [int(exe.run(fetch_list=[counter])[0][0]) for _ in range(3)]
+        assert values == [1, 2, 3]
+    """
     helper = LayerHelper('global_step_counter')
     counter, is_new = helper.create_or_get_global_variable(name=counter_name or '@STEP_COUNTER@', dtype='int64',
                                                            shape=[1], persistable=True)
@@ -80,6 +137,27 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
 
 
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
+    """Sets elements to 0 at random, each with probability `dropout_prob`.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        dropout_prob (float): probability that an element is dropped, in [0, 1].
+        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
+        seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a fresh one.
+        name (str | None): prefix of the names of what the layer creates.
+        dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
+            'upscale_in_train' divides what is kept by 1 - dropout_prob in training and does nothing in inference.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.dropout(x, dropout_prob=0.5)
+
+    Reference:
+        Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from Overfitting, JMLR 2014.
+    """
     helper = LayerHelper('dropout', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
@@ -97,6 +175,21 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
 
 
 def softmax(input, use_cudnn=False, name=None, axis=-1):
+    """Computes exp(x) / sum(exp(x)) along one axis.
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        name (str | None): prefix of the names of what the layer creates.
+        axis (int): the axis along which the results add up to 1; negative: counted from the end.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        probabilities = fluid.layers.softmax(x)
+    """
     helper = LayerHelper('softmax', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('softmax', {'X': input}, {'Out': out}, {'axis': axis, 'use_cudnn': use_cudnn})
@@ -104,6 +197,26 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
 
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
+    """Multiplies two tensors as matrices, each flattened to two dimensions first.
+
+    Args:
+        x (Variable): its first `x_num_col_dims` extents are the rows; float32 or float64.
+        y (Variable): its first `y_num_col_dims` extents are the rows, as many as `x` has columns; the type of `x`.
+        x_num_col_dims (int): at least 1.
+        y_num_col_dims (int): at least 1.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [row extents of `x`..., column extents of `y`...], the type of `x`.
+
+    Raises:
+        penstock.ProgramError: the columns of `x` and the rows of `y` differ in number.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.data('y', [4, 3])
+        assert fluid.layers.mul(x, y).shape == (-1, 3)
+    """
     helper = LayerHelper('mul', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('mul', {'X': x, 'Y': y}, {'Out': out}, {
@@ -114,6 +227,27 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
 
 
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
+    """Computes alpha * X . Y over the last two axes; leading axes are batches and broadcast.
+
+    Args:
+        x (Variable): shape [..., M, K], or [K]; float32 or float64.
+        y (Variable): shape [..., K, N], or [K]; the type of `x`.
+        transpose_x (bool): exchange the last two axes of `x` first.
+        transpose_y (bool): exchange the last two axes of `y` first.
+        alpha (float): factor of the product.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [..., M, N], the type of `x`.
+
+    Raises:
+        penstock.ProgramError: the inner extents or the batches do not fit.
+
+    Example:
+        x = fluid.data('x', [2, 3, 4])
+        y = fluid.data('y', [2, 5, 4])
+        assert fluid.layers.matmul(x, y, transpose_y=True).shape == (2, 3, 5)
+    """
     helper = LayerHelper('matmul', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('matmul', {'X': x, 'Y': y}, {'Out': out}, {
@@ -125,7 +259,20 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
 
 
 def cos_sim(X, Y):
-    """The cosine between rows of X and Y; Y may have one row for all of X's."""
+    """Computes the cosine of the angle between corresponding rows.
+
+    Args:
+        X (Variable): shape [N, D], float32 or float64.
+        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; the type of `X`.
+
+    Returns:
+        Variable: shape [N, 1], the type of `X`.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [1, 8])
+        assert fluid.layers.cos_sim(x, y).shape == (-1, 1)
+    """
     helper = LayerHelper('cos_sim').takes(X=X)
     out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
     helper.append_op('cos_sim', {'X': X, 'Y': Y}, {'Out': out, 'XNorm': x_norm, 'YNorm': y_norm})
@@ -133,6 +280,23 @@ def cos_sim(X, Y):
 
 
 def transpose(x, perm, name=None):
+    """Reorders the axes: axis i of the result is axis perm[i] of `x`.
+
+    Args:
+        x (Variable): any shape and type.
+        perm (list[int]): a permutation of the axes of `x`.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `x`.
+
+    Raises:
+        ValueError: `perm` is not a permutation of the axes.
+
+    Example:
+        x = fluid.data('x', [2, 3, 4])
+        assert fluid.layers.transpose(x, [1, 0, 2]).shape == (3, 2, 4)
+    """
     require_variables('transpose', x=x)
     if sorted(perm) != list(range(len(x.shape))):
         raise ValueError('perm must be a permutation of the %d axes of x, not %s' % (len(x.shape), list(perm)))
@@ -144,7 +308,27 @@ def transpose(x, perm, name=None):
 
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
-    """-1 stands for the extent that is left over, 0 for the input's own extent there."""
+    """Gives a tensor another shape with the same elements in the same order.
+
+    Args:
+        x (Variable): any shape and type.
+        shape (list[int | Variable] | Variable): the new extents. -1: whatever is left over, at most once; 0: the extent
+            of `x` at the same place. Extents that are known only at run time are Variables of shape [1], int32.
+        actual_shape (Variable | None): shape [rank], int32; takes precedence over `shape` at run time.
+        act (str | None): name of an activation.
+        inplace (bool): the result is `x` itself with the new shape.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `x`.
+
+    Raises:
+        penstock.ProgramError: the number of elements would change, or -1 stands more than once.
+
+    Example:
+        x = fluid.data('x', [2, 4, 6])
+        assert fluid.layers.reshape(x, [-1, 0, 3, 2]).shape == (2, 4, 3, 2)
+    """
     helper = LayerHelper('reshape2', act=act, name=name).takes(x=x)
     inputs = {'X': x}
     if isinstance(shape, Variable):
@@ -163,7 +347,23 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 
 def flatten(x, axis=1, name=None):
-    """A matrix: the extents before `axis` are its rows, the others its columns."""
+    """Gives a tensor the shape of a matrix.
+
+    Args:
+        x (Variable): any shape and type.
+        axis (int): the extents before it form the rows, the others the columns; from 0 to the rank of `x`.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [rows, columns], the type of `x`.
+
+    Raises:
+        ValueError: `axis` is out of range.
+
+    Example:
+        x = fluid.data('x', [4, 4, 3])
+        assert fluid.layers.flatten(x, axis=2).shape == (16, 3)
+    """
     require_variables('flatten', x=x)
     if not 0 <= axis <= len(x.shape):
         raise ValueError('axis must be in [0, %d], not %r' % (len(x.shape), axis))
@@ -175,12 +375,39 @@ def flatten(x, axis=1, name=None):
 
 
 def squeeze(input, axes, name=None):
-    """Without the extents in `axes` that are 1; without any axes, without every extent that is 1."""
+    """Removes axes of extent 1.
+
+    Args:
+        input (Variable): any shape and type.
+        axes (list[int]): the axes to remove; empty: all of extent 1. Negative: counted from the end.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `input`.
+
+    Example:
+        x = fluid.data('x', [5, 1, 10])
+        assert fluid.layers.squeeze(x, axes=[1]).shape == (5, 10)
+    """
     return _with_axes('squeeze2', LayerHelper('squeeze', name=name).takes(input=input), input, axes)
 
 
 def unsqueeze(input, axes, name=None):
-    """With an extent of 1 at each place in `axes`, put in one after the other. Axes may be Variables."""
+    """Inserts axes of extent 1, one after the other in the given order.
+
+    Args:
+        input (Variable): any shape and type.
+        axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, in a list of shape
+            [1].
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `input`.
+
+    Example:
+        x = fluid.data('x', [5, 10])
+        assert fluid.layers.unsqueeze(x, axes=[1]).shape == (5, 1, 10)
+    """
     helper = LayerHelper('unsqueeze2', name=name).takes(input=input)
     if isinstance(axes, Variable):
         axes.stop_gradient = True
@@ -199,8 +426,26 @@ def _with_axes(op_type, helper, input, axes, **tensors):
 
 
 def split(input, num_or_sections, dim=-1, name=None):
-    """A list of parts: so many equal ones, or parts of the given extents (one may be -1: what is left). Extents and the
-    dimension may be Variables."""
+    """Splits a tensor along one axis.
+
+    Args:
+        input (Variable): any shape and type.
+        num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent may
+            be -1, which stands for what is left.
+        dim (int | Variable): the axis; negative: counted from the end.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        list[Variable]: the parts, of the type of `input`.
+
+    Raises:
+        penstock.ProgramError: the parts do not add up to the extent.
+
+    Example:
+        x = fluid.data('x', [3, 9, 5])
+        first, second = fluid.layers.split(x, [4, 5], dim=1)
+        assert second.shape == (3, 5, 5)
+    """
     helper = LayerHelper('split', name=name).takes(input=input)
     inputs, attrs = {'X': input}, {}
     if isinstance(dim, Variable):
@@ -221,7 +466,20 @@ def split(input, num_or_sections, dim=-1, name=None):
 
 
 def merge_selected_rows(x, name=None):
-    """Selected rows with each row once."""
+    """Adds up the rows of a SELECTED_ROWS variable that have the same number.
+
+    Args:
+        x (Variable): SELECTED_ROWS; row numbers may repeat.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: SELECTED_ROWS with each row number once, in ascending order, the type of `x`.
+
+    Example:
+        block = fluid.default_main_program().global_block()
+        x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
+        merged = fluid.layers.merge_selected_rows(x)
+    """
     helper = LayerHelper('merge_selected_rows', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('merge_selected_rows', {'X': x}, {'Out': out})
@@ -229,7 +487,23 @@ def merge_selected_rows(x, name=None):
 
 
 def get_tensor_from_selected_rows(x, name=None):
-    """The values of selected rows as a tensor."""
+    """Copies the values of a SELECTED_ROWS variable into a tensor.
+
+    Args:
+        x (Variable): SELECTED_ROWS with n rows of width D.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [n, D], the type of `x`.
+
+    Raises:
+        TypeError: `x` is not SELECTED_ROWS.
+
+    Example:
+        block = fluid.default_main_program().global_block()
+        x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
+        values = fluid.layers.get_tensor_from_selected_rows(x)
+    """
     require_variables('get_tensor_from_selected_rows', x=x)
     if x.type != VarType.SELECTED_ROWS:
         raise TypeError('get_tensor_from_selected_rows: %s is no SELECTED_ROWS, but %s' % (x.name, x.type.name))
@@ -240,7 +514,21 @@ def get_tensor_from_selected_rows(x, name=None):
 
 
 def topk(input, k, name=None):
-    """The k largest of each row, and where they stood."""
+    """Finds the k largest elements of each row and their positions.
+
+    Args:
+        input (Variable): shape [..., D], float32 or float64.
+        k (int | Variable): how many, from 1 to D; a Variable is int32 of shape [1].
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: values of shape [..., k] in descending order, and their int64 indices in the row.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        values, indices = fluid.layers.topk(x, k=3)
+        assert values.shape == (-1, 3)
+    """
     helper = LayerHelper('top_k', name=name).takes(input=input)
     values = helper.create_variable_for_type_inference(input.dtype)
     indices = helper.create_variable_for_type_inference('int64')

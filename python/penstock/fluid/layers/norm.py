@@ -14,7 +14,39 @@ __all__ = ['batch_norm', 'l2_normalize', 'layer_norm', 'lrn']
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
-    """Normalises each channel over the batch; the running mean and variance are parameters that are not trained."""
+    """Normalises each channel over the batch, then scales and shifts it by learned numbers.
+
+    Training uses the mean and variance of the batch and updates running ones; inference uses the running ones.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
+        act (str | None): name of an activation.
+        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        in_place (bool): the result replaces `input`.
+        name (str | None): prefix of the names of what the layer creates.
+        moving_mean_name (str | None): name of the running mean.
+        moving_variance_name (str | None): name of the running variance.
+        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
+        use_global_stats (bool): use the running values in training, too.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        penstock.ProgramError: `input` has fewer than two axes.
+
+    Example:
+        x = fluid.data('x', [None, 3, 8, 8])
+        y = fluid.layers.batch_norm(x, act='relu')
+
+    Reference:
+        Ioffe and Szegedy, Batch Normalization, ICML 2015.
+    """
     helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
     require_rank('batch_norm', 'input', input, 2)
@@ -61,7 +93,29 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
 
 def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
                act=None, name=None):
-    """Normalises what stands behind begin_norm_axis, then stretches and shifts it, element by element, if asked."""
+    """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
+
+    Args:
+        input (Variable): any shape of two axes or more; float32 or float64.
+        scale (bool): multiply by a learned scale.
+        shift (bool): add a learned shift.
+        begin_norm_axis (int): the first axis that is normalised over.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
+        bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        y = fluid.layers.layer_norm(x)
+
+    Reference:
+        Ba, Kiros and Hinton, Layer Normalization, arXiv:1607.06450.
+    """
     helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
     dtype = input.dtype
@@ -82,7 +136,21 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
 
 
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
-    """The vectors along `axis`, each made one long."""
+    """Divides the vectors along one axis by their Euclidean norm.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        axis (int | None): the axis of the vectors; None: 1; for a tensor of one axis always 0.
+        epsilon (float): added to the sum of squares.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 16])
+        y = fluid.layers.l2_normalize(x, axis=1)
+    """
     require_variables('l2_normalize', x=x)
     if len(x.shape) == 1:
         axis = 0
@@ -97,7 +165,30 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
 
 
 def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW'):
-    """Each element against its neighbours in n channels."""
+    """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32.
+        n (int): number of channels of a neighbourhood, odd.
+        k (float): offset.
+        alpha (float): factor of the sum.
+        beta (float): exponent.
+        name (str | None): prefix of the names of what the layer creates.
+        data_format (str): 'NCHW' or 'NHWC'.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: `input` does not have four axes, or `data_format` has no such value.
+
+    Example:
+        x = fluid.data('x', [None, 8, 4, 4])
+        y = fluid.layers.lrn(x)
+
+    Reference:
+        Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012.
+    """
     require_variables('lrn', input=input)
     if len(input.shape) != 4:
         raise ValueError('lrn takes images of 4 axes; the shape of its input is %s' % (input.shape,))

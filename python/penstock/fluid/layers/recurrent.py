@@ -25,7 +25,38 @@ def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
 def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True,
                  is_reverse=False, gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
                  dtype='float32', name=None):
-    """(what an LSTM puts out, its cells) over each sequence of `input`, whose width `size` is four times the cell's."""
+    """Runs a long short-term memory network over each sequence.
+
+    The input holds the four gates' terms of each row, so a fully connected layer of `size` columns stands before it.
+
+    Args:
+        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        size (int): four times the width of the cell.
+        h_0 (Variable | None): shape [sequences, size / 4], the first hidden state; None: zeros.
+        c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
+        param_attr (ParamAttr | None): the weights, of shape [size / 4, size].
+        bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
+        use_peepholes (bool): gates see the cell state.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): the same names.
+        candidate_activation (str): the same names.
+        dtype (str | VarType): type of the parameters.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: hidden states and cell states, each [rows, size / 4] with the sequences of `input`.
+
+    Raises:
+        ValueError: `bias_attr` is False.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        hidden, cell = fluid.layers.dynamic_lstm(fluid.layers.fc(x, size=16), size=16)
+
+    Reference:
+        Hochreiter and Schmidhuber, Long Short-Term Memory, Neural Computation 1997.
+    """
     if bias_attr is False:
         raise ValueError('dynamic_lstm: bias_attr must not be False')
     helper = LayerHelper('lstm', param_attr=param_attr, bias_attr=bias_attr, name=name)
@@ -76,7 +107,31 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
 
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',
                 candidate_activation='tanh', h_0=None, origin_mode=False):
-    """What a GRU of `size` elements puts out over each sequence of `input`, which is three times as wide."""
+    """Runs a gated recurrent unit over each sequence.
+
+    The input holds the three gates' terms of each row, so a fully connected layer of 3 * size columns stands before it.
+
+    Args:
+        input (Variable): shape [rows, 3 * size] with sequences, float32 or float64.
+        size (int): width of the hidden state.
+        param_attr (ParamAttr | None): the weights, of shape [size, 3 * size].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [1, 3 * size]; False: no bias.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
+        candidate_activation (str): the same names.
+        h_0 (Variable | None): shape [sequences, size], the first hidden state; None: zeros.
+        origin_mode (bool): h = u * h_before + (1 - u) * candidate, as in the paper; else the other way round.
+
+    Returns:
+        Variable: hidden states, [rows, size] with the sequences of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        hidden = fluid.layers.dynamic_gru(fluid.layers.fc(x, size=12), size=4)
+
+    Reference:
+        Cho et al., Learning Phrase Representations using RNN Encoder-Decoder, EMNLP 2014.
+    """
     helper = LayerHelper('gru', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
     inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)}
@@ -98,7 +153,29 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
 
 def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='tanh', gate_activation='sigmoid',
              origin_mode=False):
-    """(the new hidden state, what the reset gate let pass, the gates) of one GRU step; `size` is the width of input."""
+    """Computes one step of a gated recurrent unit.
+
+    Args:
+        input (Variable): shape [N, size], the three gates' terms; float32 or float64.
+        hidden (Variable): shape [N, size / 3], the hidden state before.
+        size (int): three times the width of the hidden state.
+        param_attr (ParamAttr | None): the weights, of shape [size / 3, size].
+        bias_attr (ParamAttr | bool | None): the bias, of shape [1, size]; False: no bias.
+        activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
+        gate_activation (str): the same names.
+        origin_mode (bool): as in dynamic_gru.
+
+    Returns:
+        tuple[Variable, Variable, Variable]: the new hidden state, the hidden state after the reset gate, and the gates.
+
+    Raises:
+        ValueError: an activation is unknown.
+
+    Example:
+        x = fluid.data('x', [None, 12])
+        before = fluid.data('before', [None, 4])
+        hidden, reset, gates = fluid.layers.gru_unit(x, before, size=12)
+    """
     helper = LayerHelper('gru_unit', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
     width = size // 3
@@ -122,7 +199,27 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
 
 
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
-    """(what one LSTM step puts out, its cell) from its input, and both of the step before."""
+    """Computes one step of a long short-term memory network.
+
+    Args:
+        x_t (Variable): shape [N, D], float32 or float64.
+        hidden_t_prev (Variable): shape [N, W], the hidden state before.
+        cell_t_prev (Variable): shape [N, W], the cell state before.
+        forget_bias (float): added to the forget gate.
+        param_attr (ParamAttr | None): the weights, of shape [D + W, 4 * W].
+        bias_attr (ParamAttr | None): the bias, of shape [4 * W].
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: the new hidden state and cell state, each [N, W].
+
+    Raises:
+        ValueError: the shapes do not fit together.
+
+    Example:
+        x, hidden, cell = (fluid.data(name, [8, 4]) for name in ('x', 'hidden', 'cell'))
+        hidden, cell = fluid.layers.lstm_unit(x, hidden, cell)
+    """
     helper = LayerHelper('lstm_unit', name=name).takes(x_t=x_t, hidden_t_prev=hidden_t_prev, cell_t_prev=cell_t_prev)
     for what, var in (('x_t', x_t), ('hidden_t_prev', hidden_t_prev), ('cell_t_prev', cell_t_prev)):
         if len(var.shape) != 2:

@@ -27,7 +27,24 @@ def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_
 
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
-    """One row for each sequence: its 'sum', 'average', 'sqrt', 'max', 'first' or 'last'."""
+    """Reduces each sequence to one row.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
+        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the root of the length), 'max', 'first' or 'last'.
+        is_test (bool): keep nothing for a gradient.
+        pad_value (float): what an empty sequence gives.
+
+    Returns:
+        Variable: shape [number of sequences, ...], the type of `input`.
+
+    Raises:
+        TypeError: `pool_type` is not a str.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_pool(x, 'average')
+    """
     helper = LayerHelper('sequence_pool').takes(input=input)
     if not isinstance(pool_type, str):
         raise TypeError('sequence_pool: pool_type must be a str, not %s' % describe(pool_type))
@@ -44,20 +61,78 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
 
 
 def sequence_first_step(input):
+    """Takes the first row of each sequence.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences.
+
+    Returns:
+        Variable: shape [number of sequences, ...], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_first_step(x)
+    """
     return sequence_pool(input, 'first')
 
 
 def sequence_last_step(input):
+    """Takes the last row of each sequence.
+
+    Args:
+        input (Variable): shape [rows, ...] with sequences.
+
+    Returns:
+        Variable: shape [number of sequences, ...], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_last_step(x)
+    """
     return sequence_pool(input, 'last')
 
 
 def sequence_softmax(input, use_cudnn=False, name=None):
+    """Computes softmax over the rows of each sequence.
+
+    Args:
+        input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
+        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape, type and sequences of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 1], lod_level=1)
+        weights = fluid.layers.sequence_softmax(x)
+    """
     return _one_op('sequence_softmax', {'X': input}, {'use_cudnn': use_cudnn}, name=name)
 
 
 def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
                   param_attr=None, act=None, name=None):
-    """A convolution along each sequence; a window begins `padding_start` rows from its own (None: it is centred)."""
+    """Convolves each sequence with learned filters over neighbouring rows.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, float32 or float64.
+        num_filters (int): width of the result.
+        filter_size (int): number of rows that a filter covers.
+        filter_stride (int): 1.
+        padding (bool): kept for Fluid's programs; rows outside the sequence count as zeros.
+        padding_start (int | None): where a filter begins, relative to its row; None: it is centred.
+        bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
+        param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
+        act (str | None): name of an activation.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [rows, num_filters], the type and sequences of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_conv(x, num_filters=4)
+    """
     helper = LayerHelper('sequence_conv', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
     helper.takes(input=input)
     require_rank('sequence_conv', 'input', input, 2)
@@ -73,7 +148,24 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
 
 
 def row_conv(input, future_context_size, param_attr=None, act=None):
-    """Each row with the `future_context_size` rows after it, weighted element by element."""
+    """Adds to each row the rows that follow it, weighted element by element (lookahead convolution).
+
+    Args:
+        input (Variable): shape [rows, D] with sequences, or [N, length, D]; float32 or float64.
+        future_context_size (int): number of rows that follow.
+        param_attr (ParamAttr | None): the weights, of shape [future_context_size + 1, D].
+        act (str | None): name of an activation.
+
+    Returns:
+        Variable: the shape, type and sequences of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.row_conv(x, future_context_size=2)
+
+    Reference:
+        Amodei et al., Deep Speech 2, ICML 2016.
+    """
     helper = LayerHelper('row_conv', param_attr=param_attr, act=act).takes(input=input)
     weight = helper.create_parameter(helper.param_attr, [future_context_size + 1, input.shape[-1]], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -82,18 +174,80 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
 
 
 def sequence_concat(input, name=None):
+    """Joins the i-th sequences of all inputs, for each i.
+
+    Args:
+        input (list[Variable]): with as many sequences each.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: with as many sequences.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.data('y', [None, 8], lod_level=1)
+        z = fluid.layers.sequence_concat([x, y])
+    """
     return _one_op('sequence_concat', {'X': input}, name=name)
 
 
 def sequence_expand(x, y, ref_level=-1, name=None):
+    """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
+
+    Args:
+        x (Variable): rows, or sequences of one level.
+        y (Variable): with sequences.
+        ref_level (int): the level of `y` that counts; -1: the innermost.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [None, 1], lod_level=1)
+        z = fluid.layers.sequence_expand(x, y)
+    """
     return _one_op('sequence_expand', {'X': x, 'Y': y}, {'ref_level': ref_level}, name=name)
 
 
 def sequence_expand_as(x, y, name=None):
+    """Repeats row i of `x` as often as sequence i of `y` has rows.
+
+    Args:
+        x (Variable): a row for each sequence of `y`.
+        y (Variable): with sequences.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the sequences of `y`, the type of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [None, 1], lod_level=1)
+        z = fluid.layers.sequence_expand_as(x, y)
+    """
     return _one_op('sequence_expand_as', {'X': x, 'Y': y}, name=name)
 
 
 def sequence_slice(input, offset, length, name=None):
+    """Cuts a part out of each sequence.
+
+    Args:
+        input (Variable): with sequences.
+        offset (Variable): shape [sequences, 1], int64 or int32: where each part begins.
+        length (Variable): shape [sequences, 1], int64 or int32: its length.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the parts as sequences, the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        offset = fluid.data('offset', [None, 1], 'int64')
+        length = fluid.data('length', [None, 1], 'int64')
+        y = fluid.layers.sequence_slice(x, offset, length)
+    """
     require_variables('sequence_slice', offset=offset, length=length)
     offset.stop_gradient = True
     length.stop_gradient = True
@@ -101,7 +255,21 @@ def sequence_slice(input, offset, length, name=None):
 
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
-    """(the sequences as rows of one length, filled up with `pad_value`; how long each one is)"""
+    """Turns sequences into a tensor, padding each to one length.
+
+    Args:
+        x (Variable): shape [rows, ...] with sequences.
+        pad_value (Variable): shape [1] or that of a row; the type of `x`.
+        maxlen (int | None): the length; None: that of the longest sequence.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences], int64.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        padded, lengths = fluid.layers.sequence_pad(x, fluid.layers.zeros([1], 'float32'))
+    """
     helper = LayerHelper('sequence_pad', name=name).takes(x=x, pad_value=pad_value)
     out = helper.create_variable_for_type_inference(x.dtype)
     length = helper.create_variable_for_type_inference('int64', stop_gradient=True)
@@ -112,20 +280,80 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
 
 
 def sequence_unpad(x, length, name=None):
+    """Turns a padded tensor into sequences; the inverse of sequence_pad.
+
+    Args:
+        x (Variable): shape [N, length, ...].
+        length (Variable): shape [N], int64: the length of each sequence.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [rows, ...] with N sequences, the type of `x`.
+
+    Example:
+        x = fluid.data('x', [4, 10, 8])
+        length = fluid.data('length', [4], 'int64')
+        y = fluid.layers.sequence_unpad(x, length)
+    """
     require_variables('sequence_unpad', length=length)
     length.stop_gradient = True
     return _one_op('sequence_unpad', {'X': x, 'Length': length}, name=name)
 
 
 def sequence_reshape(input, new_dim):
+    """Gives the rows another width; sequences get longer or shorter accordingly.
+
+    Args:
+        input (Variable): shape [rows, D] with sequences.
+        new_dim (int): the new width; divides the elements of each sequence.
+
+    Returns:
+        Variable: shape [rows * D / new_dim, new_dim], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_reshape(x, new_dim=4)
+    """
     return _one_op('sequence_reshape', {'X': input}, {'new_dim': new_dim})
 
 
 def sequence_scatter(input, index, updates, name=None):
+    """Adds updates to elements of rows: row i gets those of sequence i.
+
+    Args:
+        input (Variable): shape [N, D].
+        index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
+        updates (Variable): shape [updates, 1] with the same sequences, the type of `input`.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [N, D], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 6])
+        index = fluid.data('index', [None, 1], 'int64', lod_level=1)
+        updates = fluid.data('updates', [None, 1], lod_level=1)
+        y = fluid.layers.sequence_scatter(x, index, updates)
+    """
     return _one_op('sequence_scatter', {'X': input, 'Ids': index, 'Updates': updates}, name=name)
 
 
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
+    """Lists for each row the ids from it on, up to a window's size.
+
+    Args:
+        input (Variable): shape [rows, 1] with sequences, int64 or int32.
+        win_size (int): size of the window.
+        pad_value (int): what stands for ids beyond the end of the sequence.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [rows, win_size], the type and sequences of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 1], 'int64', lod_level=1)
+        windows = fluid.layers.sequence_enumerate(x, win_size=2)
+    """
     return _one_op('sequence_enumerate', {'X': input}, {
         'win_size': win_size,
         'pad_value': pad_value
@@ -133,7 +361,21 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
 
 
 def sequence_mask(x, maxlen=None, dtype='int64', name=None):
-    """Ones up to the lengths in `x`, zeros from there to `maxlen` (None: the largest of them)."""
+    """Makes rows of ones up to a length and zeros beyond it.
+
+    Args:
+        x (Variable): any shape, int64: the lengths.
+        maxlen (int | Variable | None): length of a row; None: the largest of `x`; a Variable has one element.
+        dtype (str | VarType): type of the result.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
+
+    Example:
+        lengths = fluid.data('lengths', [None], 'int64')
+        mask = fluid.layers.sequence_mask(lengths, maxlen=10, dtype='float32')
+    """
     helper = LayerHelper('sequence_mask', name=name)
     out = helper.create_variable_for_type_inference(dtype)
     inputs, attrs = {'X': x}, {'out_dtype': int(out.dtype)}
@@ -147,11 +389,40 @@ def sequence_mask(x, maxlen=None, dtype='int64', name=None):
 
 
 def sequence_reverse(x, name=None):
+    """Reverses the rows of each sequence.
+
+    Args:
+        x (Variable): with sequences.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the shape, type and sequences of `x`.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        y = fluid.layers.sequence_reverse(x)
+    """
     return _one_op('sequence_reverse', {'X': x}, out='Y', name=name)
 
 
 def lod_reset(x, y=None, target_lod=None):
-    """The rows of x in the sequences of y, or in those that the offsets in y or target_lod make."""
+    """Gives the rows of a variable other sequences.
+
+    Args:
+        x (Variable): shape [rows, ...].
+        y (Variable | None): its sequences are taken; one without sequences holds offsets, int32.
+        target_lod (list[int] | None): offsets, if `y` is not given.
+
+    Returns:
+        Variable: the rows of `x` in those sequences.
+
+    Raises:
+        ValueError: neither is given.
+
+    Example:
+        x = fluid.data('x', [6, 8])
+        y = fluid.layers.lod_reset(x, target_lod=[0, 4, 6])
+    """
     if y is not None:
         return _one_op('lod_reset', {'X': x, 'Y': y})
     if target_lod is None:
@@ -160,7 +431,22 @@ def lod_reset(x, y=None, target_lod=None):
 
 
 def lod_append(x, level):
-    """x with one more level of sequences, below its own: offsets, or a variable that holds them or has them."""
+    """Adds a level of sequences below those that a variable has.
+
+    Args:
+        x (Variable): shape [rows, ...].
+        level (list[int] | tuple | Variable): offsets of the new level; a Variable holds them or has sequences.
+
+    Returns:
+        Variable: the rows of `x` with one more level.
+
+    Raises:
+        ValueError: `level` is none of these.
+
+    Example:
+        x = fluid.data('x', [6, 8])
+        y = fluid.layers.lod_append(x, [0, 4, 6])
+    """
     if isinstance(level, Variable):
         return _one_op('lod_reset', {'X': x, 'Y': level}, {'append': True}, layer='lod_append')
     if not isinstance(level, (list, tuple)):
@@ -182,7 +468,24 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
 
 
 def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
-    """(how far each sequence is from its label, their number); without the ignored tokens, if there are some."""
+    """Computes the Levenshtein distance between sequences of tokens.
+
+    Args:
+        input (Variable): shape [rows, 1] with sequences, or [N, length]; int64.
+        label (Variable): likewise, as many sequences.
+        normalized (bool): divide by the length of the label.
+        ignored_tokens (list[int] | None): tokens that are removed first.
+        input_length (Variable | None): shape [N], int64, for inputs without sequences.
+        label_length (Variable | None): shape [N], int64, for labels without sequences.
+
+    Returns:
+        tuple[Variable, Variable]: distances, [sequences, 1], float32, and the number of sequences, [1], int64.
+
+    Example:
+        hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
+        reference = fluid.data('r', [None, 1], 'int64', lod_level=1)
+        distance, count = fluid.layers.edit_distance(hypothesis, reference)
+    """
     helper = LayerHelper('edit_distance')
     if ignored_tokens:
         erased = []
@@ -200,7 +503,26 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
 
 def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
-    """What the most likely label of each row says: without repetitions and blanks."""
+    """Decodes by taking the most likely token of each row, merging repetitions and removing blanks.
+
+    Args:
+        input (Variable): shape [rows, tokens + 1] with sequences, or [N, length, tokens + 1]; probabilities.
+        blank (int): number of the blank.
+        input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
+        padding_value (int): fills up the results of inputs without sequences.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable | tuple[Variable, Variable]: tokens as sequences of shape [rows, 1]; with `input_length` tokens
+        [N, length] and their number [N, 1]; int64.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        tokens = fluid.layers.ctc_greedy_decoder(x, blank=0)
+
+    Reference:
+        Graves et al., Connectionist Temporal Classification, ICML 2006.
+    """
     helper = LayerHelper('ctc_greedy_decoder', name=name)
     _, labels = topk(input, k=1)
     out = helper.create_variable_for_type_inference('int64')

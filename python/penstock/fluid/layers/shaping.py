@@ -8,7 +8,19 @@ __all__ = ['expand', 'gather', 'pad', 'pad2d', 'reverse', 'shape', 'slice', 'sta
 
 
 def shape(input):
-    """The extents of a tensor, as a tensor of int32."""
+    """Returns the shape of a tensor as it is at run time.
+
+    Args:
+        input (Variable): any shape and type.
+
+    Returns:
+        Variable: shape [rank of `input`], int32.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        extents = fluid.layers.shape(x)
+        assert extents.shape == (2,)
+    """
     helper = LayerHelper('shape')
     out = helper.create_variable_for_type_inference('int32')
     helper.append_op('shape', {'Input': input}, {'Out': out})
@@ -16,13 +28,41 @@ def shape(input):
 
 
 def slice(input, axes, starts, ends):
-    """The box [starts, ends) along `axes`; a negative number counts from the end. Numbers may be Variables."""
+    """Cuts the range [starts[i], ends[i]) out of axis axes[i].
+
+    Args:
+        input (Variable): any shape and type.
+        axes (list[int]): the axes that are cut.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
+        ends (list[int | Variable] | Variable): bounds; beyond the end: the end.
+
+    Returns:
+        Variable: the type of `input`.
+
+    Example:
+        x = fluid.data('x', [4, 5, 6])
+        assert fluid.layers.slice(x, axes=[0, 1], starts=[1, 0], ends=[3, -1]).shape == (2, 4, 6)
+    """
     return _cut('slice', input, axes, (('starts', starts), ('ends', ends)), flag_of_whole=-1)
 
 
 def strided_slice(input, axes, starts, ends, strides):
-    """Every strides[i]-th element of [starts[i], ends[i]) along axes[i]; backwards from starts[i] where that is
-    negative. Numbers may be Variables."""
+    """Takes every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i].
+
+    Args:
+        input (Variable): any shape and type.
+        axes (list[int]): the axes that are cut.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
+        ends (list[int | Variable] | Variable): bounds.
+        strides (list[int | Variable] | Variable): distances, not 0; negative: from the start backwards.
+
+    Returns:
+        Variable: the type of `input`.
+
+    Example:
+        x = fluid.data('x', [3, 6])
+        assert fluid.layers.strided_slice(x, axes=[1], starts=[0], ends=[6], strides=[2]).shape == (3, 3)
+    """
     return _cut('strided_slice', input, axes, (('starts', starts), ('ends', ends), ('strides', strides)),
                 flag_of_whole=1)
 
@@ -50,7 +90,19 @@ def _cut(op, input, axes, bounds, flag_of_whole):
 
 
 def reverse(x, axis):
-    """x with the order of elements along each axis in `axis` turned round."""
+    """Reverses the order of the elements along axes.
+
+    Args:
+        x (Variable): any shape and type.
+        axis (int | list[int]): the axes; negative: counted from the end.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Example:
+        x = fluid.data('x', [3, 4])
+        y = fluid.layers.reverse(x, axis=[0])
+    """
     helper = LayerHelper('reverse').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('reverse', {'X': x}, {'Out': out}, {'axis': [axis] if isinstance(axis, int) else list(axis)})
@@ -58,7 +110,20 @@ def reverse(x, axis):
 
 
 def expand(x, expand_times, name=None):
-    """x laid side by side with itself, expand_times[i] times along axis i. Numbers may be Variables."""
+    """Repeats a tensor expand_times[i] times along axis i.
+
+    Args:
+        x (Variable): any shape and type.
+        expand_times (list[int | Variable] | Variable): number of repetitions, one for each axis.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `x`.
+
+    Example:
+        x = fluid.data('x', [2, 3])
+        assert fluid.layers.expand(x, expand_times=[1, 4]).shape == (2, 12)
+    """
     helper = LayerHelper('expand', name=name).takes(x=x)
     inputs, attrs = {'X': x}, {}
     if isinstance(expand_times, Variable):
@@ -74,7 +139,22 @@ def expand(x, expand_times, name=None):
 
 
 def gather(input, index, overwrite=True):
-    """Rows by their numbers. With overwrite the gradient of a row that is taken twice is the last one alone."""
+    """Takes rows of a tensor by their numbers.
+
+    Args:
+        input (Variable): shape [N, ...], any type.
+        index (Variable): shape [K] or [K, 1], int32 or int64: row numbers.
+        overwrite (bool): the gradient of a row that is taken more than once is that of its last use alone; False: the
+            sum of all.
+
+    Returns:
+        Variable: shape [K, ...], the type of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        index = fluid.data('index', [None], 'int32')
+        assert fluid.layers.gather(x, index).shape == (-1, 8)
+    """
     helper = LayerHelper('gather').takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('gather', {'X': input, 'Index': index}, {'Out': out}, {'overwrite': overwrite})
@@ -82,7 +162,20 @@ def gather(input, index, overwrite=True):
 
 
 def stack(x, axis=0):
-    """Tensors of one shape, or the elements of one array, as one, with a new axis at `axis`."""
+    """Joins tensors of one shape along a new axis.
+
+    Args:
+        x (list[Variable] | Variable): the tensors, or one LoDTensorArray whose elements are stacked.
+        axis (int): position of the new axis; negative: counted from the end.
+
+    Returns:
+        Variable: one axis more than each tensor.
+
+    Example:
+        a = fluid.data('a', [2, 3])
+        b = fluid.data('b', [2, 3])
+        assert fluid.layers.stack([a, b], axis=1).shape == (2, 2, 3)
+    """
     helper = LayerHelper('stack', input=x)
     parts = helper.multiple_input()
     out = helper.create_variable_for_type_inference(parts[0].dtype)
@@ -93,7 +186,21 @@ def stack(x, axis=0):
 
 
 def pad(x, paddings, pad_value=0.0, name=None):
-    """A frame of pad_value: two numbers an axis, before and after it."""
+    """Adds elements of one value before and after each axis.
+
+    Args:
+        x (Variable): any shape, float32 or float64.
+        paddings (list[int]): for each axis the number of elements before and after it.
+        pad_value (float): value of the added elements.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type of `x`.
+
+    Example:
+        x = fluid.data('x', [2, 3])
+        assert fluid.layers.pad(x, [0, 1, 2, 0]).shape == (3, 5)
+    """
     helper = LayerHelper('pad', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float(pad_value)})
@@ -101,7 +208,23 @@ def pad(x, paddings, pad_value=0.0, name=None):
 
 
 def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
-    """A frame around images: of pad_value, of the nearest elements ('edge'), or mirrored ('reflect')."""
+    """Adds rows and columns around images.
+
+    Args:
+        input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
+        paddings (list[int] | Variable): [top, bottom, left, right]; a Variable is int32 of shape [4].
+        mode (str): 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
+        pad_value (float): value of the added elements.
+        data_format (str): 'NCHW' or 'NHWC'.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the type and format of `input`.
+
+    Example:
+        x = fluid.data('x', [None, 3, 8, 8])
+        assert fluid.layers.pad2d(x, [1, 1, 2, 2], mode='reflect').shape == (-1, 3, 10, 12)
+    """
     helper = LayerHelper('pad2d', name=name).takes(input=input)
     inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float(pad_value), 'data_format': data_format}
     if isinstance(paddings, Variable):

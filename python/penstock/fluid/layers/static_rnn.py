@@ -20,13 +20,20 @@ class StaticRNNMemoryLink:
 
 
 class StaticRNN:
-    """The ops made inside step() run for each step: a row of the first extent of what comes in.
+    """Runs ops once for each step of inputs whose sequences all have one length.
 
-        rnn = layers.StaticRNN()
+    The first axis of an input is the step.
+
+    Args:
+        name (str | None): prefix of the names of what the layer creates.
+
+    Example:
+        words = fluid.data('words', [20, 8, 16])
+        rnn = fluid.layers.StaticRNN()
         with rnn.step():
             word = rnn.step_input(words)
-            before = rnn.memory(shape=[-1, 200], batch_ref=word)
-            state = layers.fc([word, before], 200, act='tanh')
+            before = rnn.memory(shape=[-1, 32], batch_ref=word)
+            state = fluid.layers.fc([word, before], 32, act='tanh')
             rnn.update_memory(before, state)
             rnn.step_output(state)
         states = rnn()
@@ -54,10 +61,30 @@ class StaticRNN:
             raise
 
     def step(self):
+        """Opens the block of a step.
+
+        Returns:
+            A context manager; ops that are made inside run in each step.
+        """
         return self._body()
 
     def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
-        """What update_memory set in the step before; in the first one `init`, or a constant like batch_ref."""
+        """Declares a state that steps hand on.
+
+        Args:
+            init (Variable | None): its value in the first step; None: a constant.
+            shape (list[int] | None): shape of the constant; -1 is the extent of the batch.
+            batch_ref (Variable | None): a variable of the step from which that extent is taken.
+            init_value (float): value of the constant.
+            init_batch_dim_idx (int): axis of the batch in `shape`.
+            ref_batch_dim_idx (int): axis of the batch in the input outside the step.
+
+        Returns:
+            Variable: the value of the step before.
+
+        Raises:
+            ValueError: called outside a step, or neither `init` nor both `shape` and `batch_ref` are given.
+        """
         self._require_inside('memory')
         if init is None:
             if shape is None or batch_ref is None:
@@ -79,7 +106,18 @@ class StaticRNN:
         return before
 
     def step_input(self, x):
-        """Row t of x, in step t."""
+        """Declares an input of the network, whose first axis is the step.
+
+        Args:
+            x (Variable): shape [steps, ...].
+
+        Returns:
+            Variable: the input of the step, [...].
+
+        Raises:
+            ValueError: called outside a step, or the number of steps differs from that of another input.
+            TypeError: `x` is not a Variable.
+        """
         self._require_inside('step_input')
         if not isinstance(x, Variable):
             raise TypeError('step_input takes a Variable, not %s' % type(x).__name__)
@@ -93,7 +131,15 @@ class StaticRNN:
         return row
 
     def step_output(self, o):
-        """What rnn() gives has it as row t."""
+        """Declares an output of the network.
+
+        Args:
+            o (Variable): its value in the step.
+
+        Raises:
+            ValueError: called outside a step.
+            TypeError: `o` is not a Variable.
+        """
         self._require_inside('step_output')
         if not isinstance(o, Variable):
             raise TypeError('step_output takes a Variable, not %s' % type(o).__name__)
@@ -103,11 +149,25 @@ class StaticRNN:
                                                       dtype=row.dtype))
 
     def output(self, *outputs):
+        """Declares several outputs of the network.
+
+        Args:
+            outputs (Variable): their values in the step.
+        """
         for each in outputs:
             self.step_output(each)
 
     def update_memory(self, mem, var):
-        """`var` is what the memory `mem` holds in the next step."""
+        """Sets what a state holds in the next step.
+
+        Args:
+            mem (Variable): what `memory` returned.
+            var (Variable): the new value.
+
+        Raises:
+            ValueError: `mem` is not a memory of this network.
+            TypeError: an argument is not a Variable.
+        """
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
             raise TypeError('update_memory takes two Variables')
         if mem.name not in self.memories:

@@ -18,17 +18,62 @@ __all__ = [
 
 
 def create_tensor(dtype, name=None, persistable=False):
+    """Declares a variable of a given type and no shape, to be written by ops.
+
+    Args:
+        dtype (str | VarType): type of its elements.
+        name (str | None): its name; None: a fresh one.
+        persistable (bool): its value stays in the scope between runs, and is saved.
+
+    Returns:
+        Variable: the variable.
+
+    Example:
+        t = fluid.layers.create_tensor('float32')
+    """
     helper = LayerHelper('create_tensor', name=name)
     return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    """Creates a parameter: a persistable variable that is trained and initialised by the startup program.
+
+    Args:
+        shape (list[int]): its shape.
+        dtype (str | VarType): type of its elements.
+        name (str | None): its name; None: a fresh one.
+        attr (ParamAttr | None): initializer, regularizer, learning rate and more.
+        is_bias (bool): the default initial value is 0 instead of Xavier's.
+        default_initializer (Initializer | None): used where `attr` names no initializer.
+
+    Returns:
+        Parameter: the parameter.
+
+    Example:
+        w = fluid.layers.create_parameter([4, 2], 'float32')
+    """
     helper = LayerHelper('create_parameter', name=name)
     attr = ParamAttr(name=name) if attr is None else attr
     return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
 
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
+    """Creates a variable of the main program that the startup program fills with one value.
+
+    Args:
+        shape (list[int]): its shape.
+        value (float): initial value of each element.
+        dtype (str | VarType): type of its elements.
+        persistable (bool): its value stays in the scope between runs, and is saved.
+        force_cpu (bool): keep it in the memory of the host.
+        name (str | None): its name; None: a fresh one.
+
+    Returns:
+        Variable: the variable, with stop_gradient set.
+
+    Example:
+        step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
+    """
     helper = LayerHelper('global_var', name=name)
     var = helper.create_global_variable(dtype=dtype, shape=list(shape), persistable=persistable, name=name,
                                         stop_gradient=True)
@@ -75,7 +120,24 @@ def _shape_inputs(helper, shape):
 
 
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
-    """A tensor of one value; its shape may be a Variable, or hold some, and the value may be one of one element."""
+    """Creates a tensor whose elements are all one value.
+
+    Args:
+        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
+        dtype (str | VarType): type of its elements.
+        value (float | int | Variable): the value; a Variable has one element.
+        force_cpu (bool): keep the tensor in the memory of the host.
+        out (Variable | None): where to put the result; of type `dtype`.
+
+    Returns:
+        Variable: the tensor, with stop_gradient set.
+
+    Raises:
+        TypeError: `out` has another type.
+
+    Example:
+        one = fluid.layers.fill_constant([2, 3], 'float32', 1.0)
+    """
     helper = LayerHelper('fill_constant')
     dtype = to_dtype(dtype)
     if out is not None and helper.takes(out=out) and out.dtype != dtype:
@@ -95,7 +157,25 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
 
 
 def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
-    """fill_constant, but for one extent, which is the input's."""
+    """Creates a tensor of one value, one of whose extents is taken from another tensor.
+
+    Args:
+        input (Variable): the tensor that gives the extent.
+        shape (list[int]): the shape; the extent at `output_dim_idx` is replaced.
+        dtype (str | VarType): type of its elements.
+        value (float | int): the value.
+        input_dim_idx (int): axis of `input` whose extent is taken.
+        output_dim_idx (int): axis of the result that gets it.
+        force_cpu (bool): keep the tensor in the memory of the host.
+
+    Returns:
+        Variable: the tensor, with stop_gradient set.
+
+    Example:
+        x = fluid.data('x', [None, 8])
+        zeros = fluid.layers.fill_constant_batch_size_like(x, [-1, 4], 'float32', 0.0)
+        assert zeros.shape == (-1, 4)
+    """
     helper = LayerHelper('fill_constant_batch_size_like')
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
@@ -119,15 +199,55 @@ def _text_of(value, dtype):
 
 
 def zeros(shape, dtype, force_cpu=False):
+    """Creates a tensor of zeros.
+
+    Args:
+        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
+        dtype (str | VarType): type of its elements.
+        force_cpu (bool): keep the tensor in the memory of the host.
+
+    Returns:
+        Variable: the tensor, with stop_gradient set.
+
+    Example:
+        z = fluid.layers.zeros([2, 3], 'int64')
+    """
     return fill_constant(shape, dtype, 0.0, force_cpu)
 
 
 def ones(shape, dtype, force_cpu=False):
+    """Creates a tensor of ones.
+
+    Args:
+        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
+        dtype (str | VarType): type of its elements.
+        force_cpu (bool): keep the tensor in the memory of the host.
+
+    Returns:
+        Variable: the tensor, with stop_gradient set.
+
+    Example:
+        o = fluid.layers.ones([2, 3], 'float32')
+    """
     return fill_constant(shape, dtype, 1.0, force_cpu)
 
 
 def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
-    """Random numbers, all equally likely between min and max; without a seed, other ones in each run."""
+    """Creates a tensor of random numbers, uniformly distributed in [min, max).
+
+    Args:
+        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
+        dtype (str | VarType): float32 or float64.
+        min (float): lower bound.
+        max (float): upper bound.
+        seed (int): 0: other numbers in each run; else the same numbers in each run.
+
+    Returns:
+        Variable: the tensor.
+
+    Example:
+        u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
+    """
     helper = LayerHelper('uniform_random')
     inputs = {}
     if isinstance(shape, Variable):
@@ -141,7 +261,21 @@ def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
 
 
 def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
-    """Random numbers of a normal distribution; without a seed, other ones in each run."""
+    """Creates a tensor of random numbers, normally distributed.
+
+    Args:
+        shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
+        mean (float): mean of the distribution.
+        std (float): its standard deviation.
+        seed (int): 0: other numbers in each run; else the same numbers in each run.
+        dtype (str | VarType): float32 or float64.
+
+    Returns:
+        Variable: the tensor.
+
+    Example:
+        g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)
+    """
     helper = LayerHelper('gaussian_random')
     inputs, shape = _shape_inputs(helper, shape)
     return _random(helper, inputs, dtype, {'shape': shape, 'mean': mean, 'std': std, 'seed': seed})
@@ -155,6 +289,19 @@ def _random(helper, inputs, dtype, attrs):
 
 
 def cast(x, dtype):
+    """Converts the elements to another type.
+
+    Args:
+        x (Variable): any shape and type.
+        dtype (str | VarType): type of the result.
+
+    Returns:
+        Variable: the shape of `x`, of type `dtype`.
+
+    Example:
+        label = fluid.data('label', [None, 1], 'int64')
+        y = fluid.layers.cast(label, 'float32')
+    """
     helper = LayerHelper('cast').takes(x=x)
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
@@ -163,7 +310,22 @@ def cast(x, dtype):
 
 
 def concat(input, axis=0, name=None):
-    """Tensors, or the elements of one array, end to end along an axis, which may be a Variable."""
+    """Joins tensors along one axis.
+
+    Args:
+        input (list[Variable] | Variable): tensors of one type that differ in the extent of that axis alone, or one
+            LoDTensorArray whose elements are joined.
+        axis (int | Variable): the axis; negative: counted from the end; a Variable is int32 of shape [1].
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: the joined tensor.
+
+    Example:
+        a = fluid.data('a', [None, 3])
+        b = fluid.data('b', [None, 5])
+        assert fluid.layers.concat([a, b], axis=1).shape == (-1, 8)
+    """
     helper = LayerHelper('concat', name=name, input=input)
     parts = helper.multiple_input()
     out = helper.create_variable_for_type_inference(helper.input_dtype())
@@ -193,7 +355,20 @@ def join_array(helper, array, out, axis, use_stack):
 
 
 def sums(input, out=None):
-    """The sum of a list of tensors."""
+    """Adds tensors of one shape, or selected rows, element by element.
+
+    Args:
+        input (list[Variable] | Variable): the addends, of one type.
+        out (Variable | None): where to put the result; it may be one of the addends.
+
+    Returns:
+        Variable: the sum.
+
+    Example:
+        a = fluid.data('a', [None, 3])
+        b = fluid.data('b', [None, 3])
+        total = fluid.layers.sums([a, b])
+    """
     helper = LayerHelper('sum', input=input)
     inputs = helper.multiple_input()
     if out is None:
@@ -203,11 +378,40 @@ def sums(input, out=None):
 
 
 def sum(x):
+    """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
+
+    Args:
+        x (list[Variable] | Variable): the addends, of one type.
+
+    Returns:
+        Variable: the sum.
+
+    Example:
+        a = fluid.data('a', [None, 3])
+        b = fluid.data('b', [None, 3])
+        total = fluid.layers.sum([a, b])
+    """
     return sums(x)
 
 
 def assign(input, output=None):
-    """A copy of a variable, or a constant from a numpy array."""
+    """Copies a variable, or puts a NumPy array into the program as a constant.
+
+    Args:
+        input (Variable | numpy.ndarray): what to copy; an array of bool, float32, int32 or int64 with at most 1,048,576
+            elements.
+        output (Variable | None): where to put the copy; None: a new variable.
+
+    Returns:
+        Variable: the copy.
+
+    Raises:
+        TypeError: `input` is neither, or the array has another type.
+        ValueError: the array is too large.
+
+    Example:
+        table = fluid.layers.assign(np.eye(3, dtype='float32'))
+    """
     helper = LayerHelper('assign')
     if isinstance(input, Variable):
         if output is None:
@@ -234,7 +438,20 @@ def assign(input, output=None):
 
 
 def range(start, end, step, dtype):
-    """start, start + step, ... before end, which may be Variables of one element."""
+    """Creates the numbers start, start + step, ... up to but not including end.
+
+    Args:
+        start (int | float | Variable): first number; a Variable has one element of type `dtype`.
+        end (int | float | Variable): bound.
+        step (int | float | Variable): distance; not 0.
+        dtype (str | VarType): type of the result.
+
+    Returns:
+        Variable: shape [number of elements], of type `dtype`.
+
+    Example:
+        numbers = fluid.layers.range(0, 10, 2, 'int64')
+    """
     helper = LayerHelper('range')
     dtype = to_dtype(dtype)
     bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, end, step)]
@@ -253,17 +470,56 @@ def _arg(op_type, x, axis):
 
 
 def argmax(x, axis=0):
-    """Where the largest elements along `axis` are."""
+    """Finds the position of the largest element along one axis; of equal elements the first.
+
+    Args:
+        x (Variable): any shape; numbers.
+        axis (int): the axis; negative: counted from the end.
+
+    Returns:
+        Variable: the shape of `x` without that axis, int64.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        best = fluid.layers.argmax(x, axis=1)
+    """
     return _arg('arg_max', x, axis)
 
 
 def argmin(x, axis=0):
-    """Where the smallest elements along `axis` are."""
+    """Finds the position of the smallest element along one axis; of equal elements the first.
+
+    Args:
+        x (Variable): any shape; numbers.
+        axis (int): the axis; negative: counted from the end.
+
+    Returns:
+        Variable: the shape of `x` without that axis, int64.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        worst = fluid.layers.argmin(x, axis=1)
+    """
     return _arg('arg_min', x, axis)
 
 
 def argsort(input, axis=-1, descending=False, name=None):
-    """The elements along `axis` in order, and where each came from."""
+    """Sorts the elements along one axis.
+
+    Args:
+        input (Variable): any shape; numbers.
+        axis (int): the axis; negative: counted from the end.
+        descending (bool): the largest first.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of
+        `input`.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        ordered, positions = fluid.layers.argsort(x, axis=1)
+    """
     helper = LayerHelper('argsort', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     indices = helper.create_variable_for_type_inference('int64', stop_gradient=True)
@@ -282,15 +538,48 @@ def _test(op_type, x):
 
 
 def isfinite(x):
-    """Whether all elements are finite."""
+    """Tests whether all elements are finite.
+
+    Args:
+        x (Variable): any shape; numbers.
+
+    Returns:
+        Variable: shape [1], bool.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        ok = fluid.layers.isfinite(x)
+    """
     return _test('isfinite', x)
 
 
 def has_inf(x):
-    """Whether some element is infinite."""
+    """Tests whether any element is infinite.
+
+    Args:
+        x (Variable): any shape; numbers.
+
+    Returns:
+        Variable: shape [1], bool.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        bad = fluid.layers.has_inf(x)
+    """
     return _test('isinf', x)
 
 
 def has_nan(x):
-    """Whether some element is NaN."""
+    """Tests whether any element is NaN.
+
+    Args:
+        x (Variable): any shape; numbers.
+
+    Returns:
+        Variable: shape [1], bool.
+
+    Example:
+        x = fluid.data('x', [None, 10])
+        bad = fluid.layers.has_nan(x)
+    """
     return _test('isnan', x)

@@ -8,14 +8,30 @@ __all__ = ['py_func']
 
 
 def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
-    """Calls func with x as LoDTensors whenever the program runs; it returns a LoDTensor or array for each of `out`.
+    """Adds an op that calls a Python function whenever the program runs.
 
-    x, out         a Variable, a list of them, or None; those of `out` are made by the caller, with shape and type
-    backward_func  gets x, out and the gradients of out, and returns those of x (None where nobody asks); without it no
-                   gradient flows through
-    skip_vars_in_backward_input  of x and out, what backward_func does not get
+    The program holds the function's number, so it runs only in processes that have made the same calls in the same
+    order.
 
-    The program holds numbers instead of functions: it runs only where the same calls have been made in the same order.
+    Args:
+        func (callable): takes a LoDTensor for each of `x`, returns a LoDTensor or array for each of `out`.
+        x (Variable | list[Variable] | None): the inputs.
+        out (Variable | list[Variable] | None): the outputs, which the caller makes, with shape and type.
+        backward_func (callable | None): takes `x`, `out` and the gradients of `out`, returns those of `x` (None: no
+            gradient); without it no gradient flows through the op.
+        skip_vars_in_backward_input (list[Variable] | None): what `backward_func` does not take.
+
+    Returns:
+        `out`.
+
+    Raises:
+        TypeError: an argument is no Variable or list of them.
+        ValueError: an output has no shape, or a skipped variable is neither in `x` nor in `out`.
+
+    Example:
+        x = fluid.data('x', [2, 3])
+        out = fluid.default_main_program().global_block().create_var(name='out', dtype='float32', shape=[2, 3])
+        fluid.layers.py_func(lambda x: np.array(x) + 1, x, out)
     """
     helper = LayerHelper('py_func')
     inputs = _variables('x', x)

@@ -74,7 +74,7 @@ class DistributeTranspilerConfig:
     is asked for; E-text-syntax, E-compression-value: the text is no compression.
 
     Example:
-        config = DistributeTranspilerConfig()
+        config = fluid.DistributeTranspilerConfig()
         config.compression = 'two_bit 0.5 from 65536'
 
     Reference: Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (2013);

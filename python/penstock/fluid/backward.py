@@ -44,7 +44,26 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
-    """As gradients, but the one result itself where there is one input."""
+    """Adds gradient ops as `gradients` does.
+
+    Args:
+        targets (Variable | list[Variable]): the addends.
+        inputs (Variable | list[Variable]): with respect to what.
+        target_gradients (Variable | list | None): the factor of each target; None: ones.
+        no_grad_set (set | list | None): variables, or names, through which no gradient flows.
+
+    Returns:
+        Variable | None | list: the gradient of the one input, or a list for several.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+        ValueError: there is no target.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        x.stop_gradient = False
+        dx = fluid.backward.calc_gradient(fluid.layers.square(x), x)
+    """
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = ['' if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
     for target in targets:
@@ -60,10 +79,25 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
 
 
 def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
-    """Adds the gradient ops of the targets' sum; returns a variable for each input, or None where the targets do not
-    depend on it. (A single None is an empty list, as in Fluid.)
+    """Adds the ops that compute the gradient of the sum of targets.
 
-    target_gradients  what stands in front of each target in that sum: a variable of its shape, or None for ones
+    Args:
+        targets (Variable | list[Variable]): the addends.
+        inputs (Variable | list[Variable]): with respect to what.
+        target_gradients (Variable | list | None): the factor of each target, of its shape; None: ones.
+        no_grad_set (set | list | None): variables, or names, through which no gradient flows.
+
+    Returns:
+        list[Variable | None]: the gradient of each input; None where the targets do not depend on it.
+
+    Raises:
+        TypeError: an argument is not a Variable.
+        ValueError: there is no target.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        x.stop_gradient = False
+        dx, = fluid.gradients(fluid.layers.square(x), x)
     """
     return _as_list(calc_gradient(targets, inputs, target_gradients, no_grad_set))
 

@@ -46,7 +46,17 @@ class _Vars:
 
 
 class Block:
-    """A block of a program."""
+    """A block of a program: variables and ops. `Program.block` returns it.
+
+    Args:
+        program (Program): the program.
+        idx (int): its index.
+
+    Example:
+        block = fluid.default_main_program().global_block()
+        x = block.create_var(name='x', shape=[2], dtype='float32')
+        block.append_op('fill_constant', outputs={'Out': x}, attrs={'shape': [2], 'dtype': int(x.dtype), 'value': 1.0})
+    """
 
     def __init__(self, program, idx):
         self.program = program
@@ -57,10 +67,12 @@ class Block:
 
     @property
     def parent_idx(self):
+        """Index of the block around; -1 for block 0."""
         return self._desc.parent(self.idx)
 
     @property
     def forward_block_idx(self):
+        """For a gradient block, the index of the block whose gradient it is; else -1."""
         return self._desc.forward_block(self.idx)
 
     @property
@@ -76,9 +88,22 @@ class Block:
 
     @property
     def vars(self):
+        """The block's own variables by name, a read-only view."""
         return _Vars(self)
 
     def var(self, name):
+        """Returns a variable of this block.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            Variable: its handle.
+
+        Raises:
+            ValueError: the block has no such variable.
+            TypeError: `name` is not a str.
+        """
         if not isinstance(name, str):
             raise TypeError('a variable is asked for by its name, not by %s' % type(name).__name__)
         if not self._desc.has_var(self.idx, name):
@@ -86,6 +111,14 @@ class Block:
         return self._var_handle(name)
 
     def has_var(self, name):
+        """Tells whether this block has a variable.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            bool: whether it is there.
+        """
         return self._desc.has_var(self.idx, name)
 
     def _find_var_recursive(self, name):
@@ -106,15 +139,47 @@ class Block:
         return handle
 
     def all_parameters(self):
+        """Returns the parameters of this block.
+
+        Returns:
+            list[Parameter]: in the order of their declaration.
+        """
         return list(self.iter_parameters())
 
     def iter_parameters(self):
+        """Yields the parameters of this block.
+
+        Returns:
+            Iterator[Parameter]: in the order of their declaration.
+        """
         return (var for var in self.vars.values() if isinstance(var, Parameter))
 
     def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
                    stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
                    initializer=None, belong_to_optimizer=False):
-        """Declares a variable, or gives the one of that name if what is asked agrees with it."""
+        """Declares a variable, or returns the one of that name if the two declarations agree.
+
+        Args:
+            name (str | None): its name; None: a fresh one.
+            shape (list[int] | None): its shape; -1: known at run time.
+            dtype (str | VarType | None): type of its elements.
+            type (VarType): kind of the variable.
+            lod_level (int | None): number of levels of sequences.
+            persistable (bool | None): its value stays in the scope between runs, and is saved.
+            stop_gradient (bool): the backward pass stops here.
+            is_data (bool): the caller feeds it.
+            need_check_feed (bool): what is fed is compared with the shape.
+            error_clip (BaseErrorClipAttr | None): how its gradient is clipped in the backward pass.
+            capacity (int | None): accepted for Fluid's scripts.
+            initializer (Initializer | None): adds the op that fills it.
+            belong_to_optimizer (bool): accepted for Fluid's scripts.
+
+        Returns:
+            Variable: its handle.
+
+        Raises:
+            ValueError: a variable of this name contradicts the arguments.
+        """
         desc = self._desc
         if name is None:
             name = unique_name.generator('_generated_var')
@@ -154,7 +219,30 @@ class Block:
     def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,
                          optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
                          is_distributed=False, lod_level=0, persistable=True, need_clip=True):
-        """Declares a parameter in the global block. With an initializer (in a start-up program) adds its op, once."""
+        """Declares a parameter in block 0.
+
+        Args:
+            shape (list[int]): its shape; extents above 0.
+            dtype (str | VarType): type of its elements.
+            name (str | None): its name; None: a fresh one.
+            type (VarType): kind of the variable.
+            initializer (Initializer | None): adds the op that gives its initial value, once.
+            trainable (bool): an optimizer updates it.
+            optimize_attr (dict | None): {'learning_rate': factor}.
+            regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
+            do_model_average (bool | None): ModelAverage averages it.
+            stop_gradient (bool): the backward pass stops here.
+            is_distributed (bool): it is a table that is sharded over parameter servers.
+            lod_level (int): number of levels of sequences.
+            persistable (bool): accepted for Fluid's scripts; a parameter always is.
+            need_clip (bool): accepted for Fluid's scripts.
+
+        Returns:
+            Parameter: its handle.
+
+        Raises:
+            ValueError: an extent is not above 0, or a variable of this name contradicts the arguments.
+        """
         shape = to_extents(shape)
         if not shape or min(shape) <= 0:
             raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
@@ -188,7 +276,21 @@ class Block:
         return any(name in op.output_arg_names for op in self.program.global_block().ops)
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
-        """`stop_gradient` is of Fluid's imperative mode, and changes no program."""
+        """Adds an op at the end.
+
+        Args:
+            type (str): its type.
+            inputs (dict | None): slot -> Variable, name, or list of them.
+            outputs (dict | None): slot -> Variable, name, or list of them.
+            attrs (dict | None): attributes by name.
+            stop_gradient (bool): accepted for Fluid's scripts.
+
+        Returns:
+            Operator: its handle.
+
+        Raises:
+            penstock.ProgramError: the op is unknown, or its arguments do not fit its declaration.
+        """
         return self._insert(-1, type, inputs, outputs, attrs)
 
     def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
@@ -220,6 +322,15 @@ class Block:
         return self._var_handle(new_name)
 
     def to_string(self, throw_on_error=True, with_details=False):
+        """Prints variables and ops as text.
+
+        Args:
+            throw_on_error (bool): accepted for Fluid's scripts.
+            with_details (bool): accepted for Fluid's scripts.
+
+        Returns:
+            str: one line each.
+        """
         return '\n'.join([var.to_string() for var in self.vars.values()] + [str(op) for op in self.ops])
 
     __str__ = to_string

@@ -16,7 +16,7 @@ __all__ = [
 
 
 class VarType(enum.IntEnum):
-    """The numbers of the wire form: element types, then kinds of variables."""
+    """The numbers of the wire form: types of elements, then kinds of variables."""
     __str__ = enum.Enum.__str__    # VarType.FP32 in every Python
     BOOL = 0
     INT16 = 1
@@ -42,6 +42,8 @@ class VarType(enum.IntEnum):
 
 
 class VarDesc:
+    """Where Fluid's scripts find VarType."""
+
     VarType = VarType
 
 
@@ -63,7 +65,20 @@ _NAMES = {member: name for name, member in _DTYPES.items()}
 
 
 def to_dtype(dtype):
-    """VarType of 'float32', numpy.float32, a numpy dtype, or a VarType."""
+    """Returns the VarType of an element type.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): such as 'float32'.
+
+    Returns:
+        VarType: its number.
+
+    Raises:
+        ValueError: there is no such type.
+
+    Example:
+        assert fluid.core.to_dtype('float32') == fluid.core.VarDesc.VarType.FP32
+    """
     if type(dtype) is VarType:
         return dtype
     if isinstance(dtype, int):
@@ -78,12 +93,32 @@ def to_dtype(dtype):
 
 
 def dtype_name(dtype):
-    """'float32' of VarType.FP32."""
+    """Returns the name of an element type.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): the type.
+
+    Returns:
+        str: such as 'float32'.
+
+    Example:
+        assert fluid.core.dtype_name(fluid.core.VarDesc.VarType.INT64) == 'int64'
+    """
     return _NAMES[to_dtype(dtype)]
 
 
 def dtype_size(dtype):
-    """Bytes of one element."""
+    """Returns the size of an element.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): the type.
+
+    Returns:
+        int: bytes.
+
+    Example:
+        assert fluid.core.dtype_size('int64') == 8
+    """
     return numpy.dtype(dtype_name(dtype)).itemsize
 
 
@@ -115,16 +150,37 @@ class _Place:
 
 
 class CPUPlace(_Place):
+    """The CPU.
+
+    Example:
+        exe = fluid.Executor(fluid.CPUPlace())
+    """
+
     pass
 
 
 class CUDAPlace(_Place):
+
+    """A GPU.
+
+    Args:
+        id (int): its number.
+
+    Example:
+        place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
+    """
 
     def __init__(self, id):
         self.device = id
 
 
 class CUDAPinnedPlace(_Place):
+    """Pinned memory of the host.
+
+    Example:
+        place = fluid.CUDAPinnedPlace()
+    """
+
     pass
 
 
@@ -158,5 +214,12 @@ def get_cuda_device_count():
 
 
 def is_compiled_with_cuda():
-    """Whether programs can run on GPUs through this API; CPUPlace is the only place now."""
+    """Tells whether programs can run on GPUs through this API.
+
+    Returns:
+        bool: False: CPUPlace is the only place.
+
+    Example:
+        place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
+    """
     return False

@@ -46,7 +46,19 @@ class _Column:
 
 
 class DataFeeder:
-    """feed([(image, label), ...]) gives {name: LoDTensor} in the order of feed_list."""
+    """Turns rows of Python values into the feed of an Executor.
+
+    Args:
+        feed_list (list[Variable | str]): the variables, in the order of the fields of a row.
+        place (Place): where the tensors are.
+        program (Program | None): the program of the names; None: the default main program.
+
+    Example:
+        x = fluid.data('x', [None, 2])
+        y = fluid.data('y', [None, 1], 'int64')
+        feed = fluid.DataFeeder([x, y], fluid.CPUPlace()).feed([([1.0, 2.0], [0]), ([3.0, 4.0], [1])])
+        assert np.array(feed['x']).shape == (2, 2)
+    """
 
     def __init__(self, feed_list, place, program=None):
         program = program or framework.default_main_program()
@@ -56,6 +68,17 @@ class DataFeeder:
         self.place = place
 
     def feed(self, iterable):
+        """Makes a feed of the rows of a batch.
+
+        Args:
+            iterable (Iterable): rows, with a value for each variable.
+
+        Returns:
+            dict[str, LoDTensor]: tensors by name.
+
+        Raises:
+            ValueError: a row has another number of fields.
+        """
         columns = [_Column(var) for var in self.feed_vars]
         for row in iterable:
             if len(row) != len(columns):
@@ -66,7 +89,18 @@ class DataFeeder:
         return {name: column.tensor(self.place) for name, column in zip(self.feed_names, columns)}
 
     def feed_parallel(self, iterable, num_places=None):
-        """A feed for each place, of one batch each."""
+        """Yields a feed for each place.
+
+        Args:
+            iterable (Iterable): one batch for each place.
+            num_places (int | None): number of places; None: 1.
+
+        Returns:
+            Iterator[dict[str, LoDTensor]]: the feeds.
+
+        Raises:
+            ValueError: there are not as many batches as places.
+        """
         batches = list(iterable)
         if len(batches) != (num_places or 1):
             raise ValueError('feed_parallel takes one batch for each of the %d places, not %d' %
@@ -75,7 +109,17 @@ class DataFeeder:
             yield self.feed(batch)
 
     def decorate_reader(self, reader, multi_devices, num_places=None, drop_last=True):
-        """A reader of feeds out of a reader of batches; multi_devices: of lists of num_places feeds."""
+        """Makes a reader of feeds out of a reader of batches.
+
+        Args:
+            reader (callable): returns an iterator of batches.
+            multi_devices (bool): give lists of feeds, one for each place.
+            num_places (int | None): number of places; None: 1.
+            drop_last (bool): leave out batches that are not enough for all places.
+
+        Returns:
+            callable: returns an iterator of feeds.
+        """
         if not multi_devices:
             return lambda: (self.feed(batch) for batch in reader())
         places = num_places or 1

@@ -22,13 +22,31 @@ _log.name_process()
 
 
 def global_scope():
-    """The scope that programs run in unless another is given."""
+    """Returns the scope that programs run in unless another is given.
+
+    Returns:
+        Scope: variables by name.
+
+    Example:
+        fluid.global_scope().var('x').get_tensor().set(np.ones((2, 3), 'float32'), fluid.CPUPlace())
+    """
     return _scope
 
 
 @contextlib.contextmanager
 def scope_guard(scope):
-    """Inside, `scope` is the global one."""
+    """Makes another scope the global one inside a with statement.
+
+    Args:
+        scope (Scope): the scope.
+
+    Returns:
+        A context manager.
+
+    Example:
+        with fluid.scope_guard(fluid.Scope()):
+            assert fluid.global_scope().find_var('x') is None
+    """
     global _scope
     outer, _scope = _scope, scope
     try:
@@ -38,20 +56,50 @@ def scope_guard(scope):
 
 
 def as_numpy(tensor):
-    """The array of a LoDTensor without sequences, sharing its memory."""
+    """Returns the array of a LoDTensor, which shares its memory.
+
+    Args:
+        tensor (LoDTensor): without sequences.
+
+    Returns:
+        numpy.ndarray: its elements.
+
+    Raises:
+        RuntimeError: the tensor has sequences.
+
+    Example:
+        exe = fluid.Executor(fluid.CPUPlace())
+        one = fluid.layers.ones([2], 'float32')
+        tensor, = exe.run(fetch_list=[one], return_numpy=False)
+        assert fluid.executor.as_numpy(tensor).tolist() == [1.0, 1.0]
+    """
     if tensor.lod():
         raise RuntimeError('a fetched tensor has sequences, which an array cannot say; fetch with return_numpy=False')
     return tensor._view()
 
 
 class Executor:
-    """Runs programs on a place. Ctrl-C stops a run within a second; other Python threads go on while one lasts.
+    """Runs programs. Ctrl-C stops a run within a second; other Python threads go on while one lasts.
 
-    place CPUPlace() or None. A place on a GPU is an error (E-no-cuda); with PENSTOCK_CUDA_FALLBACK=1 in the environment
-          it means the CPU, with one warning
-    wire  what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid', the protocol of
-          Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says, else 'native'. All
-          Executors of a process speak the same
+    Args:
+        place (Place | None): CPUPlace(). A place on a GPU is an error; with PENSTOCK_CUDA_FALLBACK=1 in the
+            environment it
+            means the CPU, with one warning.
+        wire (str | None): what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid',
+            the
+            protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says, else
+            'native'. All Executors of a process speak the same.
+
+    Raises:
+        NotImplementedError: the place is on a GPU.
+        TypeError: `place` is not a place.
+
+    Example:
+        x = fluid.data('x', [None, 2])
+        y = fluid.layers.scale(x, 2.0)
+        exe = fluid.Executor(fluid.CPUPlace())
+        result, = exe.run(feed={'x': np.ones((1, 2), 'float32')}, fetch_list=[y])
+        assert result.tolist() == [[2.0, 2.0]]
     """
 
     def __init__(self, place=None, wire=None):

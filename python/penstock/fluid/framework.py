@@ -29,7 +29,7 @@ _device = ''    # of the ops that are made now, as device_guard says
 
 
 class OpRole:
-    """Bits of op_role."""
+    """The bits of an op's attribute op_role."""
     Forward = 0
     Backward = 1
     Optimize = 2
@@ -40,6 +40,14 @@ class OpRole:
 
 
 def in_dygraph_mode():
+    """Tells whether ops run as they are made.
+
+    Returns:
+        bool: False: there are programs only.
+
+    Example:
+        assert not fluid.in_dygraph_mode()
+    """
     return False
 
 
@@ -64,7 +72,19 @@ def load_op_library(lib_filename):
 
 
 def require_version(min_version, max_version=None):
-    """Raises unless the version of Fluid whose API this is, 1.8.5, is in the range."""
+    """Raises unless Fluid 1.8.5, whose API this is, lies in a range of versions.
+
+    Args:
+        min_version (str): the oldest version that will do, such as '1.6.0'.
+        max_version (str | None): the newest; None: any.
+
+    Raises:
+        Exception: 1.8.5 is outside the range.
+        TypeError, ValueError: a bound is not a version.
+
+    Example:
+        fluid.require_version('1.6.0')
+    """
     bounds = [min_version, max_version or min_version]
     for bound in bounds:
         if not isinstance(bound, str):
@@ -81,7 +101,16 @@ def require_version(min_version, max_version=None):
 
 
 class Program:
-    """A program. `desc` is the C++ value it stands for; assigning to that makes every handle mean the new one."""
+    """A program: blocks of variables and ops. A new one has one empty block.
+
+    `desc` is the C++ value that it stands for; assigning to that changes what every handle of the program means.
+
+    Example:
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        assert [op.type for op in main.global_block().ops] == ['mul', 'elementwise_add']
+    """
 
     def __init__(self):
         self._adopt(ProgramDesc())
@@ -113,13 +142,26 @@ class Program:
     # Blocks.
     @property
     def num_blocks(self):
+        """Number of blocks."""
         return self.desc.num_blocks()
 
     @property
     def blocks(self):
+        """Handles of all blocks, as a list."""
         return [self.block(index) for index in range(self.desc.num_blocks())]
 
     def block(self, index):
+        """Returns a block by its index.
+
+        Args:
+            index (int): from 0 to num_blocks - 1.
+
+        Returns:
+            Block: its handle.
+
+        Raises:
+            IndexError: there is no such block.
+        """
         block = self._blocks.get(index)
         if block is None:
             if not 0 <= index < self.desc.num_blocks():
@@ -128,9 +170,19 @@ class Program:
         return block
 
     def global_block(self):
+        """Returns block 0.
+
+        Returns:
+            Block: its handle.
+        """
         return self._blocks.get(0) or self.block(0)
 
     def current_block(self):
+        """Returns the block to which layers add ops.
+
+        Returns:
+            Block: its handle.
+        """
         return self.block(self._current_block)
 
     def _create_block(self, parent_idx=None):
@@ -142,14 +194,29 @@ class Program:
 
     # What it holds.
     def list_vars(self):
+        """Yields the variables of all blocks.
+
+        Returns:
+            Iterator[Variable]: block by block.
+        """
         for block in self.blocks:
             yield from block.vars.values()
 
     def all_parameters(self):
+        """Returns the parameters of all blocks.
+
+        Returns:
+            list[Parameter]: block by block.
+        """
         return [param for block in self.blocks for param in block.all_parameters()]
 
     @property
     def random_seed(self):
+        """Seed of the ops that have none of their own; 0: other numbers in each run.
+
+        Raises:
+            ValueError: it is set to something else than an int.
+        """
         return self.desc.random_seed
 
     @random_seed.setter
@@ -159,6 +226,11 @@ class Program:
         self.desc.random_seed = seed
 
     def global_seed(self, seed=0):
+        """Sets random_seed.
+
+        Args:
+            seed (int): the seed.
+        """
         self.random_seed = seed
 
     @property
@@ -211,7 +283,15 @@ class Program:
 
     # Copies.
     def clone(self, for_test=False):
-        """A program of its own with the same content; for_test: without backward and optimizer ops, in test mode."""
+        """Copies the program.
+
+        Args:
+            for_test (bool): leave out backward and optimizer ops, and set what remains to inference. Clone before
+                `minimize`.
+
+        Returns:
+            Program: one of its own; variables of the same names share their values in a scope.
+        """
         program = Program._of(self.desc.clone_for_test() if for_test else self.desc.copy())
         program._copy_parameter_attrs_from(self)
         return program
@@ -245,9 +325,29 @@ class Program:
 
     @staticmethod
     def parse_from_string(binary_str):
+        """Reads a serialized ProgramDesc.
+
+        Args:
+            binary_str (bytes): the bytes, as `program.desc.serialize_to_string()` gives them.
+
+        Returns:
+            Program: the program.
+
+        Raises:
+            penstock.DataError: the bytes are not a ProgramDesc.
+        """
         return Program._of(ProgramDesc.parse(bytes(binary_str)))
 
     def to_string(self, throw_on_error=True, with_details=False):
+        """Prints the program as text.
+
+        Args:
+            throw_on_error (bool): accepted for Fluid's scripts.
+            with_details (bool): print every attribute, also those with their default.
+
+        Returns:
+            str: the text, which the command `penstock convert` reads.
+        """
         return self.desc.to_string(with_details)
 
     def __str__(self):
@@ -259,7 +359,22 @@ class Program:
 
 @contextlib.contextmanager
 def name_scope(prefix=None):
-    """Ops made inside carry the scope in their attribute op_namescope. It only serves reading programs."""
+    """Names the ops that are made inside, for those who read the program: their attribute op_namescope says the scope.
+
+    Args:
+        prefix (str): name of the scope.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        ValueError: the name is empty.
+
+    Example:
+        with fluid.name_scope('encoder'):
+            y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        assert fluid.default_main_program().global_block().ops[0].attr('op_namescope') == '/encoder/'
+    """
     if not prefix:
         raise ValueError('a name scope needs a name')
     _name_scopes.enter(prefix)
@@ -318,14 +433,44 @@ _startup_program = Program()
 
 
 def default_main_program():
+    """Returns the program to which layers add ops.
+
+    Returns:
+        Program: the one of the innermost program_guard, else the process's.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        print(fluid.default_main_program())
+    """
     return _main_program
 
 
 def default_startup_program():
+    """Returns the program to which layers add the ops that initialise parameters.
+
+    Returns:
+        Program: the one of the innermost program_guard, else the process's.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+    """
     return _startup_program
 
 
 def switch_main_program(program):
+    """Makes another program the default main program.
+
+    Args:
+        program (Program): the new one.
+
+    Returns:
+        Program: the one before.
+
+    Example:
+        old = fluid.framework.switch_main_program(fluid.Program())
+        fluid.framework.switch_main_program(old)
+    """
     global _main_program
     old, _main_program = _main_program, program
     _enter_scope()
@@ -333,6 +478,18 @@ def switch_main_program(program):
 
 
 def switch_startup_program(program):
+    """Makes another program the default startup program.
+
+    Args:
+        program (Program): the new one.
+
+    Returns:
+        Program: the one before.
+
+    Example:
+        old = fluid.framework.switch_startup_program(fluid.Program())
+        fluid.framework.switch_startup_program(old)
+    """
     global _startup_program
     old, _startup_program = _startup_program, program
     _enter_scope()
@@ -346,7 +503,23 @@ def _get_var(name, program=None):
 
 @contextlib.contextmanager
 def program_guard(main_program, startup_program=None):
-    """Inside, ops go to these programs. Without a start-up program the one of outside stays."""
+    """Makes other programs the default ones inside a with statement.
+
+    Args:
+        main_program (Program): layers add their ops to it.
+        startup_program (Program | None): layers add the ops that initialise parameters to it; None: it does not change.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        TypeError: an argument is not a Program.
+
+    Example:
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+    """
     for program in (main_program, startup_program):
         if program is not None and not isinstance(program, Program):
             raise TypeError('program_guard takes Programs, not %s' % type(program).__name__)

@@ -8,8 +8,25 @@ __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
 
 
 def create_lod_tensor(data, recursive_seq_lens, place):
-    """A tensor whose rows fall into sequences: [[2, 3]] is two sequences, of 2 and of 3 rows. `data` is an array, a
-    LoDTensor, or a list of sequences of numbers."""
+    """Creates a tensor whose rows fall into sequences.
+
+    Args:
+        data (numpy.ndarray | LoDTensor | list): the rows; or a list of sequences of numbers, which become rows of one
+            int64.
+        recursive_seq_lens (list[list[int]]): lengths, level by level: [[2, 3]] is a sequence of 2 rows and one of 3.
+        place (Place): where the tensor is.
+
+    Returns:
+        LoDTensor: the tensor.
+
+    Raises:
+        ValueError: the lengths do not fit the rows.
+        TypeError: `data` is none of these.
+
+    Example:
+        t = fluid.create_lod_tensor(np.zeros((5, 8), 'float32'), [[2, 3]], fluid.CPUPlace())
+        assert t.recursive_sequence_lengths() == [[2, 3]]
+    """
     if isinstance(data, core.LoDTensor):
         return create_lod_tensor(numpy.array(data), recursive_seq_lens, place)
     if isinstance(data, list):
@@ -28,7 +45,21 @@ def create_lod_tensor(data, recursive_seq_lens, place):
 
 
 def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high):
-    """Random whole numbers in [low, high], one row of base_shape for each row of the sequences."""
+    """Creates a tensor of random integers whose rows fall into sequences.
+
+    Args:
+        recursive_seq_lens (list[list[int]]): lengths, level by level.
+        base_shape (list[int]): shape of a row.
+        place (Place): where the tensor is.
+        low (int): the smallest number.
+        high (int): the largest number.
+
+    Returns:
+        LoDTensor: int64.
+
+    Example:
+        t = fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), low=0, high=9)
+    """
     rows = sum(recursive_seq_lens[-1])
     data = numpy.random.randint(low, high + 1, [rows] + list(base_shape)).astype('int64')
     return create_lod_tensor(data, recursive_seq_lens, place)

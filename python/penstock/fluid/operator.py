@@ -6,7 +6,17 @@ ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 
 
 
 class Operator:
-    """An op of a block."""
+    """An op of a block. `Block.append_op` makes it.
+
+    Args:
+        block (Block): the block.
+        op_id (int): its identity, which does not change with its position.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        op = fluid.default_main_program().global_block().ops[0]
+        assert op.type == 'mul' and op.input('X') == ['x']
+    """
 
     __slots__ = ('block', '_id', '_desc', '__weakref__')
 
@@ -17,6 +27,7 @@ class Operator:
 
     @property
     def type(self):
+        """Its type, such as 'mul'."""
         return self._desc.op_type(self.block.idx, self._id)
 
     @property
@@ -36,45 +47,97 @@ class Operator:
         return self._desc.op_outputs(self.block.idx, self._id)
 
     def input(self, name):
+        """Returns the names in an input slot.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: names of variables; empty for a slot that the op lacks.
+        """
         return self._inputs().get(name, [])
 
     def output(self, name):
+        """Returns the names in an output slot.
+
+        Args:
+            name (str): the slot.
+
+        Returns:
+            list[str]: names of variables; empty for a slot that the op lacks.
+        """
         return self._outputs().get(name, [])
 
     @property
     def input_names(self):
+        """Its input slots."""
         return list(self._inputs())
 
     @property
     def output_names(self):
+        """Its output slots."""
         return list(self._outputs())
 
     @property
     def input_arg_names(self):
+        """Names of all variables that it reads."""
         return [name for names in self._inputs().values() for name in names]
 
     @property
     def output_arg_names(self):
+        """Names of all variables that it writes."""
         return [name for names in self._outputs().values() for name in names]
 
     def all_attrs(self):
+        """Returns its attributes.
+
+        Returns:
+            dict: values by name.
+        """
         return self._desc.op_attrs(self.block.idx, self._id)
 
     @property
     def attr_names(self):
+        """Names of its attributes."""
         return list(self.all_attrs())
 
     def has_attr(self, name):
+        """Tells whether it has an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            bool: whether it is there.
+        """
         return name in self.all_attrs()
 
     def attr(self, name):
+        """Returns the value of an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            Its value.
+
+        Raises:
+            ValueError: there is no such attribute.
+        """
         attrs = self.all_attrs()
         if name not in attrs:
             raise ValueError('op %s has no attribute %s; it has %s' % (self.type, name, ', '.join(sorted(attrs))))
         return attrs[name]
 
     def attr_type(self, name):
-        """'INT', 'FLOATS', ... ; None if there is no such attribute."""
+        """Returns the kind of an attribute.
+
+        Args:
+            name (str): the attribute.
+
+        Returns:
+            str | None: 'INT', 'FLOATS' and so on; None if there is no such attribute.
+        """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
         return None if kind is None else ATTR_KINDS[kind]
 
@@ -91,6 +154,14 @@ class Operator:
         self._desc.rename_in_op(self.block.idx, self._id, old_name, new_name, False, True)
 
     def to_string(self, throw_on_error=True):
+        """Prints the op as text.
+
+        Args:
+            throw_on_error (bool): accepted for Fluid's scripts.
+
+        Returns:
+            str: one line.
+        """
         return self._desc.op_to_string(self.block.idx, self._id)
 
     def __str__(self):

@@ -11,17 +11,48 @@ generator = UniqueNames()
 
 
 def generate(key):
-    """key_0, key_1, ... : the next of its key."""
+    """Returns a name that no one has drawn yet.
+
+    Args:
+        key (str): its prefix.
+
+    Returns:
+        str: key_0, key_1 and so on.
+
+    Example:
+        assert fluid.unique_name.generate('fc') == 'fc_0'
+    """
     return generator(key)
 
 
 def generate_with_ignorable_key(key):
-    """generate, under the name that Fluid's layers call it by."""
+    """Returns a name that no one has drawn yet; the same as `generate`.
+
+    Args:
+        key (str): its prefix.
+
+    Returns:
+        str: key_0, key_1 and so on.
+
+    Example:
+        name = fluid.unique_name.generate_with_ignorable_key('tmp')
+    """
     return generate(key)
 
 
 def switch(new_generator=None):
-    """Makes `new_generator` (default: an empty one) the current one; returns the one before."""
+    """Replaces the generator of names.
+
+    Args:
+        new_generator (UniqueNameGenerator | None): the new one; None: one that begins afresh.
+
+    Returns:
+        UniqueNameGenerator: the one before.
+
+    Example:
+        old = fluid.unique_name.switch()
+        fluid.unique_name.switch(old)
+    """
     global generator
     old = generator
     generator = UniqueNames() if new_generator is None else new_generator
@@ -30,7 +61,18 @@ def switch(new_generator=None):
 
 @contextlib.contextmanager
 def guard(new_generator=None):
-    """Names inside start afresh. A string is a prefix of all of them."""
+    """Makes names begin afresh inside a with statement.
+
+    Args:
+        new_generator (str | bytes | UniqueNameGenerator | None): a prefix of all names, or a generator.
+
+    Returns:
+        A context manager.
+
+    Example:
+        with fluid.unique_name.guard('a_'):
+            assert fluid.unique_name.generate('fc') == 'a_fc_0'
+    """
     if isinstance(new_generator, bytes):
         new_generator = new_generator.decode()
     if isinstance(new_generator, str):

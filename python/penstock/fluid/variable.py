@@ -12,11 +12,32 @@ GRAD_SUFFIX = '@GRAD'
 
 
 def grad_var_name(var_name):
+    """Returns the name of a variable's gradient.
+
+    Args:
+        var_name (str): name of the variable.
+
+    Returns:
+        str: the name with '@GRAD' appended.
+
+    Example:
+        assert fluid.framework.grad_var_name('w') == 'w@GRAD'
+    """
     return var_name + GRAD_SUFFIX
 
 
 class Variable:
-    """A variable of a block."""
+    """A variable of a block. Layers return Variables; arithmetic on them adds ops.
+
+    Args:
+        block (Block): the block.
+        name (str): its name.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = 2.0 * x + 1.0
+        assert y.shape == (-1, 4)
+    """
 
     __slots__ = ('block', 'name', '_desc', 'error_clip', '__weakref__')
 
@@ -28,6 +49,7 @@ class Variable:
 
     @property
     def shape(self):
+        """Its shape as a tuple; -1: known at run time."""
         return self._desc.var_shape(self.block.idx, self.name)
 
     @shape.setter
@@ -36,6 +58,7 @@ class Variable:
 
     @property
     def dtype(self):
+        """Type of its elements, a VarType."""
         return VAR_TYPES[self._desc.var_dtype(self.block.idx, self.name)]
 
     @dtype.setter
@@ -44,14 +67,17 @@ class Variable:
 
     @property
     def lod_level(self):
+        """Number of levels of sequences."""
         return self._desc.var_lod_level(self.block.idx, self.name)
 
     @property
     def type(self):
+        """Kind of the variable, a VarType such as LOD_TENSOR."""
         return VAR_TYPES[self._desc.var_kind(self.block.idx, self.name)]
 
     @property
     def persistable(self):
+        """Whether its value stays in the scope between runs, and is saved."""
         return self._desc.var_persistable(self.block.idx, self.name)
 
     @persistable.setter
@@ -60,10 +86,12 @@ class Variable:
 
     @property
     def need_check_feed(self):
+        """Whether what is fed is compared with the declared shape."""
         return self._desc.var_need_check_feed(self.block.idx, self.name)
 
     @property
     def stop_gradient(self):
+        """Whether the backward pass stops here."""
         return self._facts().stop_gradient
 
     @stop_gradient.setter
@@ -72,6 +100,7 @@ class Variable:
 
     @property
     def is_data(self):
+        """Whether the caller feeds it."""
         return self._facts().is_data
 
     @is_data.setter
@@ -80,6 +109,7 @@ class Variable:
 
     @property
     def grad_name(self):
+        """Name of its gradient."""
         return grad_var_name(self.name)
 
     @property
@@ -99,6 +129,15 @@ class Variable:
         self._desc.set_var_facts(self.block.idx, self.name, facts)
 
     def to_string(self, throw_on_error=True, with_details=False):
+        """Prints the variable's declaration.
+
+        Args:
+            throw_on_error (bool): accepted for Fluid's scripts.
+            with_details (bool): accepted for Fluid's scripts.
+
+        Returns:
+            str: one line.
+        """
         kind = self.type
         what = '%s%s' % (core.dtype_name(self.dtype), list(self.shape)) if kind == VarType.LOD_TENSOR else kind.name
         return '%s %s : %s' % ('param' if isinstance(self, Parameter) else 'persist' if self.persistable else 'var',
@@ -125,7 +164,12 @@ class _OptimizeAttr(dict):
 
 
 class Parameter(Variable):
-    """A variable that training changes. What C++ has no field for is shared by all handles of its name."""
+    """A variable that training updates. All handles of one name share its attributes.
+
+    Example:
+        w = fluid.layers.create_parameter([4, 2], 'float32', name='w')
+        w.trainable = False
+    """
 
     __slots__ = ()
 
@@ -135,6 +179,7 @@ class Parameter(Variable):
 
     @property
     def trainable(self):
+        """Whether an optimizer updates it."""
         return self._facts().trainable
 
     @trainable.setter
@@ -143,6 +188,7 @@ class Parameter(Variable):
 
     @property
     def is_distributed(self):
+        """Whether it is a table that is sharded over parameter servers."""
         return self._facts().is_distributed
 
     @is_distributed.setter
@@ -151,6 +197,7 @@ class Parameter(Variable):
 
     @property
     def optimize_attr(self):
+        """{'learning_rate': factor of the optimizer's learning rate}."""
         return _OptimizeAttr(self)
 
     @optimize_attr.setter
@@ -168,6 +215,7 @@ class Parameter(Variable):
 
     @property
     def regularizer(self):
+        """Its WeightDecayRegularizer; None: the optimizer's."""
         return self._attrs.get('regularizer')
 
     @regularizer.setter
@@ -176,6 +224,7 @@ class Parameter(Variable):
 
     @property
     def do_model_average(self):
+        """Whether ModelAverage averages it."""
         return self._attrs.get('do_model_average')
 
     @do_model_average.setter

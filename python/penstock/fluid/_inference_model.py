@@ -35,11 +35,31 @@ def _require_needed(program, feeds):
 
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
                          params_filename=None, export_for_deployment=True, program_only=False):
-    """Writes the part of the program that computes `target_vars` from the feeds, and its parameters. Returns the names
-    of what it will fetch.
+    """Writes the part of a program that computes targets from feeds, and its parameters.
 
-    export_for_deployment  False writes the whole program, as <model>.main_program
-    program_only           leaves out the parameters
+    Args:
+        dirname (str): the folder.
+        feeded_var_names (list[str] | str): names of the feeds.
+        target_vars (list[Variable] | Variable): the targets.
+        executor (Executor): fetches tables of pservers.
+        main_program (Program | None): the program; None: the default main program.
+        model_filename (str | None): file of the program; None: __model__.
+        params_filename (str | None): one file of all parameters; None: a file for each.
+        export_for_deployment (bool): False: write the whole program, with the suffix .main_program.
+        program_only (bool): leave out the parameters, with a warning.
+
+    Returns:
+        list[str]: names of what the saved program fetches.
+
+    Raises:
+        ValueError: a feed is not needed for the targets, or an argument has another type.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.fc(x, 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model('model', ['x'], [y], exe)
     """
     feeds, targets = _feed_names(feeded_var_names), _targets(target_vars)
     program = program_or_default(main_program).clone()
@@ -70,7 +90,20 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
 
 
 def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='feed'):
-    """A feed op for each name; the last one comes first, as in Fluid."""
+    """Adds a feed op for each name at the beginning of a program.
+
+    Args:
+        inference_program (Program): the program.
+        feed_target_names (list[str]): the names.
+        feed_holder_name (str): name of the variable from which they are fed.
+
+    Raises:
+        ValueError: the program has no such variable.
+
+    Example:
+        y = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0)
+        fluid.io.prepend_feed_ops(fluid.default_main_program(), ['x'])
+    """
     if not feed_target_names:
         return
     block = inference_program.global_block()
@@ -82,7 +115,17 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='fee
 
 
 def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='fetch'):
-    """A fetch op for each name, in their order."""
+    """Adds a fetch op for each name at the end of a program.
+
+    Args:
+        inference_program (Program): the program.
+        fetch_target_names (list[str]): the names.
+        fetch_holder_name (str): name of the variable into which they are fetched.
+
+    Example:
+        y = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0)
+        fluid.io.append_fetch_ops(fluid.default_main_program(), [y.name])
+    """
     block = inference_program.global_block()
     holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
     for i, name in enumerate(fetch_target_names):
@@ -90,10 +133,29 @@ def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='f
 
 
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
-    """[program, names of its feeds, variables that it fetches] of a saved inference model; loads its parameters.
+    """Reads a saved inference model, and loads its parameters into the global scope.
 
-    dirname            None: model_filename and params_filename are what the two files hold, the bytes themselves
-    pserver_endpoints  servers of its tables, in place of those that the program names
+    Args:
+        dirname (str | None): the folder; None: the next two arguments hold the bytes themselves.
+        executor (Executor): accepted for Fluid's scripts.
+        model_filename (str | bytes | None): file of the program; None: __model__.
+        params_filename (str | bytes | None): one file of all parameters; None: a file for each.
+        pserver_endpoints (list[str] | None): servers of its tables, in place of those that the program names.
+
+    Returns:
+        list: the program, the names of its feeds, and the Variables that it fetches.
+
+    Raises:
+        ValueError: `dirname` is not a folder, or the program is of a later version.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_inference_model('model', ['x'], [y], exe)
+        program, feeds, fetches = fluid.io.load_inference_model('model', exe)
+        result, = exe.run(program, feed={feeds[0]: np.ones((3, 4), 'float32')}, fetch_list=fetches)
+        assert result.shape == (3, 2)
     """
     if dirname is None:
         if not isinstance(model_filename, bytes) or not isinstance(params_filename, bytes):

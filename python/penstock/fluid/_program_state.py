@@ -17,21 +17,79 @@ _SUFFIXES = ('.pdparams', '.pdopt', '.pdmodel')
 
 
 def get_program_parameter(program):
+    """Returns the parameters of a program.
+
+    Args:
+        program (Program): the program.
+
+    Returns:
+        list[Parameter]: its parameters.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        assert [p.name for p in fluid.io.get_program_parameter(fluid.default_main_program())] == ['w']
+    """
     return list(filter(is_parameter, program.list_vars()))
 
 
 def get_program_persistable_vars(program):
+    """Returns the persistable variables of a program, without feeds, fetches and readers.
+
+    Args:
+        program (Program): the program.
+
+    Returns:
+        list[Variable]: its persistable variables.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        assert len(fluid.io.get_program_persistable_vars(fluid.default_main_program())) == 1
+    """
     return list(filter(is_persistable, program.list_vars()))
 
 
 def get_parameter_value(para, executor):
-    """The array that the global scope holds of a parameter."""
+    """Returns the value that the global scope holds of a parameter.
+
+    Args:
+        para (Parameter): the parameter.
+        executor (Executor): accepted for Fluid's scripts.
+
+    Returns:
+        numpy.ndarray: a copy.
+
+    Raises:
+        ValueError: `para` is not a parameter.
+        RuntimeError: it has no value.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32')
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        assert fluid.io.get_parameter_value(w, exe).shape == (2, 3)
+    """
     if not is_parameter(para):
         raise ValueError('%r is no parameter' % (para,))
     return numpy.array(held_value(para).get_tensor())
 
 
 def get_parameter_value_by_name(name, executor, program=None):
+    """Returns the value that the global scope holds of a parameter.
+
+    Args:
+        name (str): its name.
+        executor (Executor): accepted for Fluid's scripts.
+        program (Program | None): the program; None: the default main program.
+
+    Returns:
+        numpy.ndarray: a copy.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        assert fluid.io.get_parameter_value_by_name('w', exe).shape == (2, 3)
+    """
     return get_parameter_value(program_or_default(program).global_block().var(name), executor)
 
 
@@ -45,8 +103,20 @@ def _arrays(program, predicate):
 
 
 def save(program, model_path):
-    """Writes what the program's parameters hold, what its optimizer keeps, and the program, to three files that are
-    called model_path and a suffix."""
+    """Writes parameters, optimizer state and program to three files.
+
+    Args:
+        program (Program): the program.
+        model_path (str): path of the files without their suffixes .pdparams, .pdopt and .pdmodel.
+
+    Raises:
+        ValueError: `model_path` ends with a slash.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+        fluid.save(fluid.default_main_program(), 'model/step_1')
+    """
     if not os.path.basename(model_path):
         raise ValueError('model_path is %r; it must be dirname/filename' % model_path)
     program_or_default(program)
@@ -56,8 +126,23 @@ def save(program, model_path):
 
 
 def load(program, model_path, executor=None, var_list=None):
-    """Reads what fluid.save wrote; or, if there is no .pdparams, a folder of save_vars and its kin, or their one file,
-    which holds the variables of var_list."""
+    """Reads what `fluid.save` wrote, or files of save_vars, save_params or save_persistables.
+
+    Args:
+        program (Program): the program.
+        model_path (str): path of the files without their suffixes, or a folder, or one file of all.
+        executor (Executor | None): accepted for Fluid's scripts.
+        var_list (list[Variable] | None): the variables in one file of all.
+
+    Raises:
+        ValueError: the files are missing or do not fit the program.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+        fluid.save(fluid.default_main_program(), 'model/step_1')
+        fluid.load(fluid.default_main_program(), 'model/step_1')
+    """
     program_or_default(program)
     prefix = _prefix(model_path)
     if not os.path.exists(prefix + '.pdparams'):
@@ -109,8 +194,24 @@ def _set(var, array, there):
 
 
 def load_program_state(model_path, var_list=None):
-    """{name: array} of what fluid.save wrote, or of a folder of save_vars and its kin, or of their one file, which
-    holds the variables of var_list."""
+    """Reads saved values without a program.
+
+    Args:
+        model_path (str): as for `load`.
+        var_list (list[Variable | str] | None): the variables in one file of all.
+
+    Returns:
+        dict[str, numpy.ndarray]: values by name.
+
+    Raises:
+        ValueError: the files are missing, or `var_list` is.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+        fluid.save(fluid.default_main_program(), 'model/step_1')
+        assert fluid.load_program_state('model/step_1')['w'].shape == (2, 3)
+    """
     prefix = _prefix(model_path)
     if os.path.exists(prefix + '.pdparams'):
         state = _read_arrays(prefix + '.pdparams')
@@ -137,7 +238,19 @@ def _files_below(folder):
 
 
 def set_program_state(program, state_dict):
-    """Puts arrays into the program's persistable variables; what the program does not have is warned of."""
+    """Sets persistable variables of a program to arrays, with a warning for names that it lacks.
+
+    Args:
+        program (Program): the program.
+        state_dict (dict[str, numpy.ndarray]): values by name.
+
+    Raises:
+        ValueError: a value has another shape or type than the variable.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        fluid.set_program_state(fluid.default_main_program(), {'w': np.zeros((2, 3), 'float32')})
+    """
     known = {var.name: var for var in get_program_persistable_vars(program_or_default(program))}
     for name, array in state_dict.items():
         if name in known:

@@ -17,11 +17,27 @@ __all__ = [
 
 
 class ComposeNotAligned(ValueError):
-    """Composed readers did not end together."""
+    """Raised by composed readers that do not end together."""
 
 
 def batch(reader, batch_size, drop_last=False):
-    """Lists of batch_size samples; the last may be shorter, or is dropped. 4.0, which a division gives, is 4."""
+    """Makes a reader of lists of samples.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        batch_size (int): number of samples of a list; a whole float will do.
+        drop_last (bool): leave out a last list that is shorter.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: `batch_size` is not a whole number above 0.
+
+    Example:
+        batches = fluid.io.batch(lambda: range(5), 2)
+        assert list(batches()) == [[0, 1], [2, 3], [4]]
+    """
     size = int(batch_size) if isinstance(batch_size, (numbers.Integral, float)) and batch_size == batch_size // 1 else 0
     if size <= 0:
         raise ValueError('batch_size must be an int above 0, not %r' % (batch_size,))
@@ -40,12 +56,25 @@ def batch(reader, batch_size, drop_last=False):
 
 
 def shard(reader, num_parts=None, part_index=None, padding='wrap'):
-    """Every num_parts-th sample, from part_index on: each trainer of a job reads another part.
+    """Makes a reader of every num_parts-th sample, so that each trainer of a job reads another part.
 
-    num_parts, part_index  None: the trainers of the job and this trainer's number, as the launcher says
-    padding  'wrap'  the samples go on from their beginning until each part has as many: equal steps for all trainers
-             'drop'  samples that are not enough for one more each are left out
-             'none'  the first parts may have one more
+    Args:
+        reader (callable): returns an iterable of samples.
+        num_parts (int | None): number of parts; None: the trainers of the job, as the launcher says.
+        part_index (int | None): the first sample; None: this trainer's number.
+        padding (str): 'wrap': go on from the beginning until each part has as many samples; 'drop': leave out the
+            samples
+            that do not suffice for one more each; 'none': the first parts may have one more.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    Example:
+        part = fluid.io.shard(lambda: range(5), num_parts=2, part_index=1)
+        assert list(part()) == [1, 3, 0]
     """
     num_parts = int(os.environ.get('PADDLE_TRAINERS_NUM', 1)) if num_parts is None else num_parts
     part_index = int(os.environ.get('PADDLE_TRAINER_ID', 0)) if part_index is None else part_index
@@ -72,7 +101,19 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
 
 
 def map_readers(func, *readers):
-    """func of one sample of each reader, until the shortest ends."""
+    """Makes a reader of what a function returns for one sample of each reader, until the shortest ends.
+
+    Args:
+        func (callable): takes one sample of each reader.
+        readers (callable): return iterables of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        sums = fluid.io.map_readers(lambda a, b: a + b, lambda: range(3), lambda: range(3))
+        assert list(sums()) == [0, 2, 4]
+    """
 
     def mapped():
         yield from map(func, *(reader() for reader in readers))
@@ -81,7 +122,19 @@ def map_readers(func, *readers):
 
 
 def shuffle(reader, buf_size):
-    """The samples in random order, as far as a buffer of buf_size allows."""
+    """Makes a reader that shuffles samples within a buffer.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        buf_size (int): number of samples of the buffer.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        shuffled = fluid.io.shuffle(lambda: range(5), buf_size=5)
+        assert sorted(shuffled()) == [0, 1, 2, 3, 4]
+    """
 
     def shuffled():
         samples = iter(reader())
@@ -96,7 +149,17 @@ def shuffle(reader, buf_size):
 
 
 def chain(*readers):
-    """The samples of the first reader, then those of the next."""
+    """Makes a reader of the samples of one reader after another.
+
+    Args:
+        readers (callable): return iterables of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.chain(lambda: [1, 2], lambda: [3])()) == [1, 2, 3]
+    """
 
     def chained():
         for reader in readers:
@@ -109,9 +172,21 @@ _END = object()
 
 
 def compose(*readers, **kwargs):
-    """One tuple of the samples of all readers, whose own tuples are joined.
+    """Makes a reader of tuples: one sample of each reader, whose own tuples are joined.
 
-    check_alignment  whether readers that do not end together raise ComposeNotAligned (default), or the rest is left out
+    Args:
+        readers (callable): return iterables of samples.
+        check_alignment (bool): raise where readers do not end together; else leave out the rest. A keyword.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ComposeNotAligned: while it is read, with `check_alignment`.
+
+    Example:
+        both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])
+        assert list(both()) == [(1, 3, 4), (2, 5, 6)]
     """
     check_alignment = kwargs.pop('check_alignment', True)
     if kwargs:
@@ -132,7 +207,18 @@ def compose(*readers, **kwargs):
 
 
 def firstn(reader, n):
-    """The first n samples."""
+    """Makes a reader of the first samples.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        n (int): how many.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.firstn(lambda: range(5), 2)()) == [0, 1]
+    """
 
     def first():
         yield from itertools.islice(reader(), n)
@@ -141,7 +227,17 @@ def firstn(reader, n):
 
 
 def cache(reader):
-    """Reads all samples now, and gives them from memory."""
+    """Reads all samples at once, and makes a reader that gives them from memory.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+
+    Returns:
+        callable: the reader.
+
+    Example:
+        assert list(fluid.io.cache(lambda: range(2))()) == [0, 1]
+    """
     samples = tuple(reader())
 
     def cached():
@@ -196,7 +292,18 @@ def _checked(item):
 
 
 def buffered(reader, size):
-    """A thread reads up to `size` samples ahead."""
+    """Makes a reader whose samples a thread reads ahead.
+
+    Args:
+        reader (callable): returns an iterable of samples.
+        size (int): the most samples that wait.
+
+    Returns:
+        callable: the reader; it raises what `reader` raises.
+
+    Example:
+        assert list(fluid.io.buffered(lambda: range(3), 2)()) == [0, 1, 2]
+    """
 
     def ahead():
         out, stop = queue.Queue(size), threading.Event()
@@ -217,7 +324,22 @@ def buffered(reader, size):
 
 
 def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
-    """mapper of each sample, on process_num threads. `order` keeps the samples' order."""
+    """Makes a reader of what a function returns for each sample, computed by threads.
+
+    Args:
+        mapper (callable): takes a sample.
+        reader (callable): returns an iterable of samples.
+        process_num (int): number of threads.
+        buffer_size (int): the most samples that wait.
+        order (bool): keep the order of the samples.
+
+    Returns:
+        callable: the reader; it raises what the others raise.
+
+    Example:
+        squares = fluid.io.xmap_readers(lambda x: x * x, lambda: range(4), 2, 4, order=True)
+        assert list(squares()) == [0, 1, 4, 9]
+    """
 
     def mapped():
         tasks, results, stop = queue.Queue(buffer_size), queue.Queue(buffer_size), threading.Event()
@@ -283,9 +405,23 @@ def _read_in_process(reader, out):
 
 
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
-    """Each reader in a process of its own; samples as they come.
+    """Makes a reader of the samples of several readers, each in a process of its own, as they come.
 
-    use_pipe  makes no difference: samples always go through one bounded queue
+    Args:
+        readers (list[callable]): return iterables of samples.
+        use_pipe (bool): accepted for Fluid's scripts; samples always go through one bounded queue.
+        queue_size (int): the most samples that wait.
+
+    Returns:
+        callable: the reader.
+
+    Raises:
+        ValueError: there is no reader.
+        RuntimeError: while it is read: a reader raised, or its process ended.
+
+    Example:
+        both = fluid.io.multiprocess_reader([lambda: range(2), lambda: range(2)])
+        assert sorted(both()) == [0, 0, 1, 1]
     """
     if not readers:
         raise ValueError('readers must not be empty')

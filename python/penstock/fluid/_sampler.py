@@ -9,24 +9,26 @@ __all__ = ['DistributedSampler']
 
 
 class DistributedSampler:
-    """The indices of one rank's examples, as many for every rank.
+    """Yields the indices of one rank's examples; every rank has as many.
 
-        sampler = fluid.io.DistributedSampler(len(images), shuffle=True)
-        for epoch in range(10):
-            sampler.set_epoch(epoch)
-            for index in sampler: ...
+    Rank r has the entries r, r + num_ranks and so on of the order; len() is their number.
 
-    size       how many examples there are
-    num_ranks  how many ranks; PADDLE_TRAINERS_NUM by default, or 1
-    rank       this one; PADDLE_TRAINER_ID by default, or 0
-    shuffle    whether each epoch has another order, the same on all ranks; else 0, 1, 2, ...
-    seed       of the orders
-    drop_last  where the ranks do not divide size: False pads the order with examples from its beginning, so that
-               every example is seen; True leaves the last ones of the order out
+    Args:
+        size (int): number of examples.
+        num_ranks (int | None): number of ranks; None: PADDLE_TRAINERS_NUM, or 1.
+        rank (int | None): this rank; None: PADDLE_TRAINER_ID, or 0.
+        shuffle (bool): each epoch has another order, the same on all ranks; else 0, 1, 2 and so on.
+        seed (int): seed of the orders.
+        drop_last (bool): where the ranks do not divide `size`: False appends examples from the beginning of the
+            order, so
+            that every example is seen; True leaves out the last ones.
 
-    len() is the number of this rank's indices. Rank r has entries r, r + num_ranks, ... of the order.
+    Raises:
+        ValueError: `size` is below 0, or there is no such rank.
 
-    Raises: ValueError (size below 0, no such rank).
+    Example:
+        sampler = fluid.io.DistributedSampler(5, num_ranks=2, rank=1, shuffle=False)
+        assert list(sampler) == [1, 3, 0]
     """
 
     def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
@@ -39,7 +41,11 @@ class DistributedSampler:
         self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
 
     def set_epoch(self, epoch):
-        """Whose order the next iteration has."""
+        """Chooses the order of the next iteration.
+
+        Args:
+            epoch (int): the epoch, from 0.
+        """
         self._epoch = _count('epoch', epoch, 0)
 
     def __len__(self):

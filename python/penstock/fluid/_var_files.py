@@ -23,14 +23,49 @@ _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarT
 
 
 def is_parameter(var):
+    """Tells whether a variable is a parameter.
+
+    Args:
+        var (Variable): the variable.
+
+    Returns:
+        bool: whether training updates it.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32')
+        assert fluid.io.is_parameter(w)
+    """
     return isinstance(var, Parameter)
 
 
 def is_persistable(var):
+    """Tells whether a variable is saved: persistable, and neither a feed, a fetch nor a reader.
+
+    Args:
+        var (Variable): the variable.
+
+    Returns:
+        bool: whether it is.
+
+    Example:
+        assert not fluid.io.is_persistable(fluid.data('x', [2, 3]))
+    """
     return var.persistable and var.type not in _NEVER_SAVED
 
 
 def is_belong_to_optimizer(var):
+    """Tells whether a variable is persistable and not a parameter, as the state of an optimizer is.
+
+    Args:
+        var (Variable): the variable.
+
+    Returns:
+        bool: whether it is.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32')
+        assert not fluid.io.is_belong_to_optimizer(w)
+    """
     return not is_parameter(var) and not var.need_check_feed and is_persistable(var)
 
 
@@ -125,11 +160,32 @@ def read_file(path):
 
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
-    """Writes variables of the global scope: those of `vars` (Variables or names), or those that the predicate takes.
-    Tables whose rows the trainers of a distributed job only ask for come from the pservers; trainer 0 writes them.
+    """Writes variables of the global scope to files, in Fluid's format.
 
-    dirname   None: gives the bytes that a file of all would hold
-    filename  of a file of all, in the order of their names; None: each has a file of its name
+    Tables whose rows the trainers of a distributed job look up come from the pservers; trainer 0 writes them.
+
+    Args:
+        executor (Executor): fetches such tables.
+        dirname (str | None): the folder; None: return the bytes that one file of all would hold.
+        main_program (Program | None): the program; None: the default main program.
+        vars (list[Variable | str] | None): which variables.
+        predicate (callable | None): takes a variable, returns whether it is written; used where `vars` is None.
+        filename (str | None): one file of all, in the order of their names; None: a file for each, with its name.
+
+    Returns:
+        bytes | None: the bytes, without `dirname`.
+
+    Raises:
+        RuntimeError: a variable has no value.
+        ValueError: `filename` without `dirname`, or selected rows in one file with others.
+        penstock.ProgramError: a name leads out of the folder (E-file-outside).
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_vars(exe, 'model', vars=[w])
+        fluid.io.load_vars(exe, 'model', vars=[w])
     """
     if dirname is None and filename is not None:
         raise ValueError('file %s has no folder: give dirname, or leave out filename, too, for bytes' % filename)
@@ -161,9 +217,27 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
-    """Reads variables into the global scope. Another shape or element type than the declared one is an error.
+    """Reads variables from files into the global scope.
 
-    dirname   None: filename is what save_vars gave, the bytes themselves
+    Args:
+        executor (Executor): accepted for Fluid's scripts.
+        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        main_program (Program | None): the program; None: the default main program.
+        vars (list[Variable | str] | None): which variables.
+        predicate (callable | None): takes a variable, returns whether it is read; used where `vars` is None.
+        filename (str | bytes | None): one file of all, as for save_vars.
+
+    Raises:
+        ValueError: a file holds another shape or type than the variable's declaration, or another number of
+            variables.
+        FileNotFoundError: a file is missing.
+        penstock.DataError: a file is damaged.
+
+    Example:
+        w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.load_vars(exe, None, vars=[w], filename=fluid.io.save_vars(exe, None, vars=[w]))
     """
     chosen = _chosen(main_program, vars, predicate)
     names = [var.name for var in chosen]
@@ -229,21 +303,78 @@ def _put(var, value):
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
+    """Writes the parameters of a program; see save_vars.
+
+    Args:
+        executor (Executor): fetches tables of pservers.
+        dirname (str | None): the folder; None: return the bytes.
+        main_program (Program | None): the program; None: the default main program.
+        filename (str | None): one file of all; None: a file for each.
+
+    Returns:
+        bytes | None: the bytes, without `dirname`.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_params(exe, 'model')
+    """
     return save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
+    """Reads the parameters of a program; see load_vars.
+
+    Args:
+        executor (Executor): accepted for Fluid's scripts.
+        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        main_program (Program | None): the program; None: the default main program.
+        filename (str | bytes | None): one file of all; None: a file for each.
+
+    Example:
+        y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_params(exe, 'model')
+        fluid.io.load_params(exe, 'model')
+    """
     load_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
-    """Parameters, optimizer state, learning rates. A trainer of a distributed job writes what it holds itself: all
-    parameters, as received last; trainer 0 also the tables whose rows the trainers only ask for. Embeddings with
-    is_distributed are written by the pservers when trainer 0 asks them: pserver i, on its own disk, to
-    __lookup_table__/<name>_<i> of dirname. They write only inside PENSTOCK_CHECKPOINT_DIR (the launcher's
-    --checkpoint_dir; default: the folder in which they were started), in which a relative dirname lies too, and over
-    no file that no pserver has written; if asked to, ProgramError (E-server-save-path) or StateError
-    (E-server-save-exists) is raised."""
+    """Writes parameters, optimizer state and learning rates.
+
+    A trainer of a distributed job writes what it holds itself: all parameters as it received them last. Trainer 0
+    also
+    writes the tables whose rows trainers look up. Tables with is_distributed are written by the pservers when trainer
+    0 asks
+    them: pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside
+    PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were started), in
+    which a
+    relative `dirname` lies too, and replace only files that a pserver has written.
+
+    Args:
+        executor (Executor): asks the pservers.
+        dirname (str | None): the folder; None: return the bytes.
+        main_program (Program | None): the program; None: the default main program.
+        filename (str | None): one file of all; None: a file for each.
+
+    Returns:
+        bytes | None: the bytes, without `dirname`.
+
+    Raises:
+        penstock.ProgramError: a pserver may not write there (E-server-save-path).
+        penstock.StateError: a file is there that no pserver has written (E-server-save-exists).
+        ValueError: tables are written by pservers, and `dirname` is None.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adam(0.01).minimize(loss)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_persistables(exe, 'checkpoint')
+    """
     program = program_or_default(main_program)
     tables = _tables_of(program)
     if tables and dirname is None:
@@ -259,9 +390,28 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    """What save_persistables wrote; a trainer of a distributed job reads what it holds itself. Loaded by every trainer
-    after its start-up program and before its first step, these are the values that the pservers begin from; a trainer
-    that loads others, or none, or later, is an error. Embeddings with is_distributed are loaded by the pservers."""
+    """Reads what save_persistables wrote.
+
+    A trainer of a distributed job reads what it holds itself. If every trainer loads after its startup program and
+    before
+    its first step, the pservers begin with these values; a trainer that loads other values, none, or later is an
+    error.
+    Tables with is_distributed are loaded by the pservers.
+
+    Args:
+        executor (Executor): accepted for Fluid's scripts.
+        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        main_program (Program | None): the program; None: the default main program.
+        filename (str | bytes | None): one file of all; None: a file for each.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adam(0.01).minimize(loss)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        fluid.io.save_persistables(exe, 'checkpoint', filename='all')
+        fluid.io.load_persistables(exe, 'checkpoint', filename='all')
+    """
     program = program_or_default(main_program)
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
 

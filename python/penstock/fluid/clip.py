@@ -19,14 +19,26 @@ __all__ = [
 
 
 class BaseErrorClipAttr:
-    """What Variable.error_clip may be: how the variable's gradient is clipped before it flows on."""
+    """Base of what Variable.error_clip may be."""
 
     def _insert_op(self, block, position, grad_name):
         raise NotImplementedError
 
 
 class ErrorClipByValue(BaseErrorClipAttr):
-    """Each element between min and max; min is -max by default."""
+    """Limits the elements of a variable's gradient before it flows on.
+
+    Args:
+        max (float): upper bound.
+        min (float | None): lower bound; None: -max.
+
+    Raises:
+        ValueError: `max` is not above 0, without `min`.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 4)
+        h.error_clip = fluid.clip.ErrorClipByValue(max=1.0)
+    """
 
     def __init__(self, max, min=None):
         self.max, self.min = _bounds(max, min)
@@ -66,10 +78,15 @@ def _bounds(max, min):
 
 
 class GradientClipBase:
-    """Called with (parameter, gradient) pairs, gives the pairs with clipped gradients. A pair whose gradient is None,
-    as backward gives for a parameter that the loss does not depend on, is left out.
+    """Base of the gradient clips: called with (parameter, gradient) pairs, they return pairs with clipped gradients.
 
-    need_clip  a function of a parameter: whether its gradient is clipped; by default all are
+    A pair whose gradient is None is left out.
+
+    Args:
+        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+
+    Raises:
+        TypeError: `need_clip` is not callable.
     """
 
     def __init__(self, need_clip=None):
@@ -103,7 +120,17 @@ class GradientClipBase:
 
 
 class GradientClipByValue(GradientClipBase):
-    """Each element of a gradient between min and max; min is -max by default."""
+    """Limits each element of a gradient.
+
+    Args:
+        max (float): upper bound.
+        min (float | None): lower bound; None: -max.
+        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByValue(max=1.0)).minimize(loss)
+    """
 
     def __init__(self, max, min=None, need_clip=None):
         super().__init__(need_clip)
@@ -117,7 +144,16 @@ class GradientClipByValue(GradientClipBase):
 
 
 class GradientClipByNorm(GradientClipBase):
-    """Each gradient made shorter if the root of the sum of its squares is above clip_norm."""
+    """Scales each gradient down so that its Euclidean norm is at most `clip_norm`.
+
+    Args:
+        clip_norm (float): the largest norm.
+        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByNorm(1.0)).minimize(loss)
+    """
 
     def __init__(self, clip_norm, need_clip=None):
         super().__init__(need_clip)
@@ -131,9 +167,19 @@ class GradientClipByNorm(GradientClipBase):
 
 
 class GradientClipByGlobalNorm(GradientClipBase):
-    """All gradients made shorter by one factor if the root of the sum of all their squares is above clip_norm.
+    """Scales all gradients down by one factor so that the norm over all of them is at most `clip_norm`.
 
-    group_name  with set_gradient_clip: parameters of one group have one norm
+    Args:
+        clip_norm (float): the largest norm.
+        group_name (str): with set_gradient_clip: parameters of one group have one norm.
+        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByGlobalNorm(5.0)).minimize(loss)
+
+    Reference:
+        Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks, ICML 2013.
     """
 
     def __init__(self, clip_norm, group_name='default_group', need_clip=None):
@@ -214,9 +260,22 @@ def _replaced(params_grads, clipped):
 
 
 def set_gradient_clip(clip, param_list=None, program=None):
-    """Clips gradients of the parameters (Parameters or names; default: all) in a later minimize().
+    """Marks parameters whose gradients a later minimize() clips.
 
     Where only some are marked, only those are clipped; Fluid 1.8.5 then clips none.
+
+    Args:
+        clip (GradientClipBase): how.
+        param_list (list[Parameter | str] | None): the parameters; None: all of the program.
+        program (Program | None): the program; None: the default main program.
+
+    Raises:
+        TypeError: an argument has another type.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(5.0))
+        fluid.optimizer.SGD(0.01).minimize(loss)
     """
     if not isinstance(clip, GradientClipBase):
         raise TypeError('clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %

@@ -35,7 +35,11 @@ def _ratio(part, whole):
 
 
 class MetricBase:
-    """A metric's state is its attributes whose names do not begin with an underscore."""
+    """Base of the metrics. Their state is the attributes whose names do not begin with an underscore.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+    """
 
     def __init__(self, name):
         self._name = type(self).__name__ if name is None else str(name)
@@ -47,7 +51,7 @@ class MetricBase:
         return {name: value for name, value in vars(self).items() if not name.startswith('_')}
 
     def reset(self):
-        """Back to zero: numbers and arrays; anything else is None then."""
+        """Sets numbers and arrays of the state to zero, and all else to None."""
         for name, value in self._states().items():
             if isinstance(value, (int, float)):
                 value = type(value)(0)
@@ -58,36 +62,83 @@ class MetricBase:
             setattr(self, name, value)
 
     def get_config(self):
+        """Returns name and state.
+
+        Returns:
+            dict: 'name' and 'states', a copy.
+        """
         return {'name': self._name, 'states': copy.deepcopy(self._states())}
 
     def update(self, preds, labels):
+        """Adds a batch.
+
+        Args:
+            preds (numpy.ndarray): predictions.
+            labels (numpy.ndarray): labels.
+        """
         raise NotImplementedError('%s has no update(preds, labels)' % type(self).__name__)
 
     def eval(self):
+        """Returns the metric over all batches so far.
+
+        Returns:
+            float: or what else the metric is.
+        """
         raise NotImplementedError('%s has no eval()' % type(self).__name__)
 
 
 class CompositeMetric(MetricBase):
-    """Several metrics of the same predictions; eval gives the list of what each gives."""
+    """Several metrics of the same predictions.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        both = fluid.metrics.CompositeMetric()
+        both.add_metric(fluid.metrics.Precision())
+        both.add_metric(fluid.metrics.Recall())
+        both.update(np.array([[0.9], [0.2]]), np.array([[1], [1]]))
+        assert both.eval() == [1.0, 0.5]
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
         self._metrics = []
 
     def add_metric(self, metric):
+        """Adds a metric.
+
+        Args:
+            metric (MetricBase): the metric.
+
+        Raises:
+            ValueError: it is not a metric.
+        """
         if not isinstance(metric, MetricBase):
             raise ValueError('add_metric takes a metric, not %s' % type(metric).__name__)
         self._metrics.append(metric)
 
     def reset(self):
+        """Resets each metric."""
         for metric in self._metrics:
             metric.reset()
 
     def update(self, preds, labels):
+        """Adds a batch to each metric.
+
+        Args:
+            preds (numpy.ndarray): predictions.
+            labels (numpy.ndarray): labels.
+        """
         for metric in self._metrics:
             metric.update(preds, labels)
 
     def eval(self):
+        """Returns the value of each metric.
+
+        Returns:
+            list: in the order in which they were added.
+        """
         return [metric.eval() for metric in self._metrics]
 
 
@@ -103,7 +154,16 @@ def _decisions(preds, labels):
 
 
 class Precision(MetricBase):
-    """Of what was taken to be positive, the part that is. Predictions are probabilities of two classes."""
+    """The share of positive predictions that are right.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        precision = fluid.metrics.Precision()
+        precision.update(np.array([[0.9], [0.8]]), np.array([[1], [0]]))
+        assert precision.eval() == 0.5
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -111,16 +171,39 @@ class Precision(MetricBase):
         self.fp = 0
 
     def update(self, preds, labels):
+        """Adds a batch.
+
+        Args:
+            preds (numpy.ndarray): shape [N, 1], probabilities.
+            labels (numpy.ndarray): shape [N, 1], 0 or 1.
+
+        Raises:
+            ValueError: an argument is not an array, or they differ in size.
+        """
         preds, labels = _decisions(preds, labels)
         self.tp += int(numpy.sum((preds == 1) & (labels == 1)))
         self.fp += int(numpy.sum((preds == 1) & (labels != 1)))
 
     def eval(self):
+        """Returns the precision over all batches.
+
+        Returns:
+            float: 0 if nothing was predicted to be positive.
+        """
         return _ratio(self.tp, self.tp + self.fp)
 
 
 class Recall(MetricBase):
-    """Of what is positive, the part that was taken to be. Predictions are probabilities of two classes."""
+    """The share of positive examples that are predicted to be positive.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        recall = fluid.metrics.Recall()
+        recall.update(np.array([[0.9], [0.2]]), np.array([[1], [1]]))
+        assert recall.eval() == 0.5
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -128,16 +211,40 @@ class Recall(MetricBase):
         self.fn = 0
 
     def update(self, preds, labels):
+        """Adds a batch.
+
+        Args:
+            preds (numpy.ndarray): shape [N, 1], probabilities.
+            labels (numpy.ndarray): shape [N, 1], 0 or 1.
+
+        Raises:
+            ValueError: an argument is not an array, or they differ in size.
+        """
         preds, labels = _decisions(preds, labels)
         self.tp += int(numpy.sum((labels == 1) & (preds == 1)))
         self.fn += int(numpy.sum((labels == 1) & (preds != 1)))
 
     def eval(self):
+        """Returns the recall over all batches.
+
+        Returns:
+            float: 0 if no example is positive.
+        """
         return _ratio(self.tp, self.tp + self.fn)
 
 
 class Accuracy(MetricBase):
-    """The mean of batches' accuracies, each with its weight (the rows of the batch)."""
+    """The mean of the accuracies of batches, weighted by their sizes.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        accuracy = fluid.metrics.Accuracy()
+        accuracy.update(value=0.5, weight=10)
+        accuracy.update(value=1.0, weight=30)
+        assert accuracy.eval() == 0.875
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -145,6 +252,15 @@ class Accuracy(MetricBase):
         self.weight = 0.
 
     def update(self, value, weight):
+        """Adds a batch.
+
+        Args:
+            value (float | numpy.ndarray): its accuracy, as layers.accuracy gives it.
+            weight (float | numpy.ndarray): its size.
+
+        Raises:
+            ValueError: an argument is not a number, or the weight is negative.
+        """
         _require_number(value, 'value')
         _require_number(weight, 'weight')
         if numpy.any(numpy.asarray(weight) < 0):
@@ -153,13 +269,30 @@ class Accuracy(MetricBase):
         self.weight += weight
 
     def eval(self):
+        """Returns the mean over all batches.
+
+        Returns:
+            float: the accuracy.
+
+        Raises:
+            ValueError: no batch was added.
+        """
         if numpy.all(self.weight == 0):
             raise ValueError('Accuracy: no batch has been added; update() takes what layers.accuracy gives')
         return self.value / self.weight
 
 
 class ChunkEvaluator(MetricBase):
-    """(precision, recall, F1) of chunks, from the counts that layers.chunk_eval gives."""
+    """Precision, recall and F1 of chunks, from the counts of layers.chunk_eval.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        chunks = fluid.metrics.ChunkEvaluator()
+        chunks.update(num_infer_chunks=4, num_label_chunks=2, num_correct_chunks=2)
+        assert chunks.eval()[:2] == (0.5, 1.0)
+    """
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -168,18 +301,39 @@ class ChunkEvaluator(MetricBase):
         self.num_correct_chunks = 0
 
     def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks):
+        """Adds a batch.
+
+        Args:
+            num_infer_chunks (int | numpy.ndarray): chunks that were predicted.
+            num_label_chunks (int | numpy.ndarray): chunks of the labels.
+            num_correct_chunks (int | numpy.ndarray): chunks that were predicted correctly.
+        """
         self.num_infer_chunks += _count(num_infer_chunks, 'num_infer_chunks')
         self.num_label_chunks += _count(num_label_chunks, 'num_label_chunks')
         self.num_correct_chunks += _count(num_correct_chunks, 'num_correct_chunks')
 
     def eval(self):
+        """Returns the metrics over all batches.
+
+        Returns:
+            tuple[float, float, float]: precision, recall, F1.
+        """
         precision = _ratio(self.num_correct_chunks, self.num_infer_chunks)
         recall = _ratio(self.num_correct_chunks, self.num_label_chunks)
         return precision, recall, _ratio(2 * precision * recall, precision + recall)
 
 
 class EditDistance(MetricBase):
-    """(mean edit distance, part of the sequences with any error), from what layers.edit_distance gives."""
+    """The mean edit distance, and the share of sequences with an error, from layers.edit_distance.
+
+    Args:
+        name (str | None): its name; None: that of the class.
+
+    Example:
+        distance = fluid.metrics.EditDistance('distance')
+        distance.update(np.array([[0.0], [3.0]]), 2)
+        assert distance.eval() == (1.5, 0.5)
+    """
 
     def __init__(self, name):
         super().__init__(name)
@@ -188,6 +342,15 @@ class EditDistance(MetricBase):
         self.instance_error = 0
 
     def update(self, distances, seq_num):
+        """Adds a batch.
+
+        Args:
+            distances (numpy.ndarray): shape [N, 1].
+            seq_num (int | numpy.ndarray): N.
+
+        Raises:
+            ValueError: `distances` is not an array.
+        """
         if not isinstance(distances, numpy.ndarray):
             raise ValueError('EditDistance: distances must be an array, not %s' % type(distances).__name__)
         count = _count(seq_num, 'seq_num')
@@ -196,17 +359,34 @@ class EditDistance(MetricBase):
         self.total_distance += float(numpy.sum(distances))
 
     def eval(self):
+        """Returns the metrics over all batches.
+
+        Returns:
+            tuple[float, float]: mean distance, share of sequences whose distance is not 0.
+
+        Raises:
+            ValueError: no batch was added.
+        """
         if self.seq_num == 0:
             raise ValueError('EditDistance: no batch has been added; update() takes what layers.edit_distance gives')
         return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve, or that of precision over recall ('PR'): the mean of the precision at each positive
-    label. Probabilities are counted in num_thresholds steps.
+    """The area under the ROC curve, or under precision over recall.
 
-    preds   [rows, 2]: the probabilities of both classes
-    labels  [rows, 1] of 0 and 1
+    Args:
+        name (str | None): its name; None: that of the class.
+        curve (str): 'ROC' or 'PR'.
+        num_thresholds (int): number of steps in which probabilities are counted.
+
+    Raises:
+        ValueError: the curve is unknown.
+
+    Example:
+        auc = fluid.metrics.Auc('auc')
+        auc.update(np.array([[0.1, 0.9], [0.8, 0.2]]), np.array([[1], [0]]))
+        assert auc.eval() == 1.0
     """
 
     def __init__(self, name, curve='ROC', num_thresholds=4095):
@@ -219,6 +399,15 @@ class Auc(MetricBase):
         self.stat_neg = numpy.zeros(num_thresholds + 1, 'int64')
 
     def update(self, preds, labels):
+        """Adds a batch.
+
+        Args:
+            preds (numpy.ndarray): shape [N, 2], probabilities of both classes.
+            labels (numpy.ndarray): shape [N, 1], 0 or 1.
+
+        Raises:
+            ValueError: the shapes do not fit, or a value is not a probability.
+        """
         for value, what in ((preds, 'predictions'), (labels, 'labels')):
             if not isinstance(value, numpy.ndarray):
                 raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
@@ -235,9 +424,25 @@ class Auc(MetricBase):
 
     @staticmethod
     def trapezoid_area(x1, x2, y1, y2):
+        """Returns the area between two points of a curve.
+
+        Args:
+            x1 (float): abscissa of the first.
+            x2 (float): abscissa of the second.
+            y1 (float): ordinate of the first.
+            y2 (float): ordinate of the second.
+
+        Returns:
+            float: the area.
+        """
         return abs(x1 - x2) * (y1 + y2) / 2.0
 
     def eval(self):
+        """Returns the area over all batches.
+
+        Returns:
+            float: 0 without positive or negative examples.
+        """
         # From the highest threshold down: how many positives and negatives are above it.
         positives = numpy.concatenate([[0], numpy.cumsum(self.stat_pos[::-1])])
         negatives = numpy.concatenate([[0], numpy.cumsum(self.stat_neg[::-1])])

@@ -38,13 +38,26 @@ _names = unique_name.UniqueNameGenerator()
 
 
 def default_collate_fn(batch):
-    """A list of samples as one array for each field."""
+    """Stacks samples: one array for each field.
+
+    Args:
+        batch (list): samples: arrays, or tuples of fields.
+
+    Returns:
+        list[numpy.ndarray]: the fields, each of shape [samples, ...].
+
+    Example:
+        fields = fluid.io.default_collate_fn([(np.zeros(3), 0), (np.ones(3), 1)])
+        assert fields[0].shape == (2, 3)
+    """
     if isinstance(batch[0], numpy.ndarray):
         return [numpy.stack(batch)]
     return [numpy.stack([numpy.asarray(value) for value in field]) for field in zip(*batch)]
 
 
 class DataLoaderBase:
+
+    """Base of the loaders: an iterator of batches."""
 
     def __call__(self):
         return self
@@ -56,19 +69,45 @@ class DataLoaderBase:
         raise NotImplementedError
 
     def next(self):
+        """Returns the next batch.
+
+        Returns:
+            dict | list: as the loader was made.
+
+        Raises:
+            StopIteration: the pass has ended.
+        """
         return self.__next__()
 
 
 class DataLoader(DataLoaderBase):
-    """Batches of a dataset, something with len(dataset) and dataset[i]; DataLoader.from_generator makes loaders of
-    generators.
+    """Loads batches of a dataset, read ahead by threads.
 
-    feed_list       the variables of a sample, in its order
-    batch_sampler   gives lists of indices, in place of batch_size, shuffle and drop_last
-    collate_fn      makes the arrays of a batch out of a list of samples; default_collate_fn
-    num_workers     how many threads get samples and collate them, ahead of the program; 0: the reader's own
-    worker_init_fn  is called with its number before a worker's first batch; use_shared_memory and timeout are for
-                    Fluid's processes and make no difference
+    Args:
+        dataset: anything with len(dataset) and dataset[i], a sample.
+        feed_list (list[Variable]): the variables of a sample, in its order.
+        places (Place | list[Place] | None): where batches go; None: the CPU.
+        return_list (bool): give lists of tensors instead of dicts.
+        batch_sampler (Iterable | None): lists of indices, in place of `batch_size`, `shuffle` and `drop_last`.
+        batch_size (int): number of samples of a batch.
+        shuffle (bool): another random order in each pass.
+        drop_last (bool): leave out a last batch that is smaller.
+        collate_fn (callable | None): makes the arrays of a batch of a list of samples; None: default_collate_fn.
+        num_workers (int): threads that get samples and collate them; 0: the reading thread does.
+        use_buffer_reader (bool): hold one more batch ready.
+        use_shared_memory (bool): accepted for Fluid's scripts.
+        timeout (int): accepted for Fluid's scripts.
+        worker_init_fn (callable | None): called with its number before a worker's first batch.
+
+    Raises:
+        TypeError: `dataset` lacks __getitem__ or __len__.
+        ValueError: arguments contradict each other.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        data = [(np.full(3, i, 'float32'),) for i in range(4)]
+        loader = fluid.io.DataLoader(data, feed_list=[x], batch_size=2)
+        assert [np.array(batch[0]['x']).shape for batch in loader] == [(2, 3), (2, 3)]
     """
 
     def __init__(self, dataset, feed_list=None, places=None, return_list=False, batch_sampler=None, batch_size=1,
@@ -112,15 +151,23 @@ class DataLoader(DataLoaderBase):
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
                        use_multiprocess=False, drop_last=True):
-        """A loader of the batches that set_sample_generator, set_sample_list_generator or set_batch_generator gives.
+        """Makes a loader of batches that a generator gives.
 
-        feed_list          the variables of a batch, in its order
-        capacity           how many batches may wait
-        use_double_buffer  whether one more is kept ready
-        iterable           False: ops of the program read, and start(), reset() begin and end a pass
-        return_list        lists of tensors instead of dicts
-        use_multiprocess   of Fluid's dygraph mode only; makes no difference
-        drop_last          with several places: whether batches that are not enough for all of them are left out
+        Give it the generator by set_sample_generator, set_sample_list_generator or set_batch_generator.
+
+        Args:
+            feed_list (list[Variable]): the variables of a batch, in its order.
+            capacity (int): the most batches that wait.
+            use_double_buffer (bool): hold one more batch ready.
+            iterable (bool): the caller iterates and feeds; False: ops of the program read, and start() and reset()
+                begin and end
+                a pass.
+            return_list (bool): give lists of tensors instead of dicts.
+            use_multiprocess (bool): accepted for Fluid's scripts.
+            drop_last (bool): with several places, leave out batches that are not enough for all of them.
+
+        Returns:
+            GeneratorLoader: the loader.
         """
         return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
 
@@ -153,6 +200,26 @@ def _once_a_thread(init):
 
 class GeneratorLoader(DataLoaderBase):
 
+    """A loader of batches that a generator gives; DataLoader.from_generator makes it and says what the arguments are.
+
+    Args:
+        feed_list (list[Variable]): the variables of a batch, in its order.
+        capacity (int): the most batches that wait.
+        use_double_buffer (bool): hold one more batch ready.
+        iterable (bool): the caller iterates and feeds; False: ops of the program read.
+        return_list (bool): give lists of tensors instead of dicts.
+        drop_last (bool): with several places, leave out batches that are not enough for all of them.
+
+    Raises:
+        ValueError, TypeError: `feed_list` or `capacity` is missing or has another type.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=2)
+        loader.set_batch_generator(lambda: iter([[np.ones((2, 3), 'float32')]]), places=fluid.CPUPlace())
+        assert [np.array(feed[0]['x']).shape for feed in loader()] == [(2, 3)]
+    """
+
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
                  drop_last=True):
         if not isinstance(feed_list, (list, tuple)) or not feed_list:
@@ -177,19 +244,39 @@ class GeneratorLoader(DataLoaderBase):
 
     @property
     def queue(self):
+        """The queue of batches."""
         return self._pump.queue
 
     @property
     def iterable(self):
+        """Whether the caller iterates."""
         return self._iterable
 
     # Where batches come from.
     def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
-        """reader() gives samples: one value for each variable."""
+        """Sets a generator of samples, which are put together to batches.
+
+        Args:
+            reader (callable): returns an iterable of samples, with a value for each variable.
+            batch_size (int): number of samples of a batch.
+            drop_last (bool): leave out a last batch that is smaller.
+            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+        """
         return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
 
     def set_sample_list_generator(self, reader, places=None):
-        """reader() gives lists of samples."""
+        """Sets a generator of lists of samples.
+
+        Args:
+            reader (callable): returns an iterable of lists of samples.
+            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+        """
         feed_list = self._feed_list    # not self: the thread must not keep a loader that nobody holds
         feeder = DataFeeder(feed_list, CPUPlace())
 
@@ -201,7 +288,18 @@ class GeneratorLoader(DataLoaderBase):
         return self.set_batch_generator(batches, places)
 
     def set_batch_generator(self, reader, places=None):
-        """reader() gives batches: one array or LoDTensor for each variable."""
+        """Sets a generator of batches.
+
+        Args:
+            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
+            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+
+        Returns:
+            GeneratorLoader: the loader.
+
+        Raises:
+            ValueError: an iterable loader got no places.
+        """
         if self._iterable:
             if places is None:
                 raise ValueError('an iterable loader needs places: where its batches go')
@@ -246,14 +344,22 @@ class GeneratorLoader(DataLoaderBase):
 
     # Not iterable.
     def start(self):
-        """Begins a pass over the data."""
+        """Begins a pass over the data, for a loader with iterable=False.
+
+        Raises:
+            RuntimeError: the loader is iterable, or has no generator.
+        """
         if self._iterable:
             raise RuntimeError('start() is for a loader with iterable=False; iterate over this one')
         self._require_source()
         self._pump.start(self._source)
 
     def reset(self):
-        """Ends a pass, wherever it is."""
+        """Ends a pass, wherever it is, for a loader with iterable=False.
+
+        Raises:
+            RuntimeError: the loader is iterable.
+        """
         if self._iterable:
             raise RuntimeError('reset() is for a loader with iterable=False; iterate over this one')
         self._pump.stop()
@@ -270,17 +376,33 @@ def _checked(values, feed_list):
 
 
 class PyReader(DataLoaderBase):
-    """The older spelling of DataLoader.from_generator."""
+    """The older spelling of DataLoader.from_generator.
+
+    Args:
+        feed_list (list[Variable]): the variables of a batch, in its order.
+        capacity (int): the most batches that wait.
+        use_double_buffer (bool): hold one more batch ready.
+        iterable (bool): the caller iterates and feeds; False: ops of the program read.
+        return_list (bool): give lists of tensors instead of dicts.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        reader = fluid.io.PyReader(feed_list=[x], capacity=2)
+        reader.decorate_batch_generator(lambda: iter([[np.ones((2, 3), 'float32')]]), places=fluid.CPUPlace())
+        assert len(list(reader())) == 1
+    """
 
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False):
         self._loader = GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list)
 
     @property
     def queue(self):
+        """The queue of batches."""
         return self._loader.queue
 
     @property
     def iterable(self):
+        """Whether the caller iterates."""
         return self._loader.iterable
 
     def __iter__(self):
@@ -290,16 +412,38 @@ class PyReader(DataLoaderBase):
         return self._loader.__next__()
 
     def start(self):
+        """Begins a pass over the data, for a reader with iterable=False."""
         self._loader.start()
 
     def reset(self):
+        """Ends a pass, wherever it is, for a reader with iterable=False."""
         self._loader.reset()
 
     def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
+        """Sets a generator of samples, which are put together to batches.
+
+        Args:
+            sample_generator (callable): returns an iterable of samples, with a value for each variable.
+            batch_size (int): number of samples of a batch.
+            drop_last (bool): leave out a last batch that is smaller.
+            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+        """
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
     def decorate_sample_list_generator(self, reader, places=None):
+        """Sets a generator of lists of samples.
+
+        Args:
+            reader (callable): returns an iterable of lists of samples.
+            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+        """
         self._loader.set_sample_list_generator(reader, places)
 
     def decorate_batch_generator(self, reader, places=None):
+        """Sets a generator of batches.
+
+        Args:
+            reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
+            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+        """
         self._loader.set_batch_generator(reader, places)

@@ -7,7 +7,8 @@ from penstock._role_set import role_set
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
               placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
               runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
-              dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none'):
+              dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
+              exchange_gbit=10.0, exchange_message_us=20.0):
     """The role programs of `main` and `startup` (Programs, left as they are).
 
     pservers        addresses, a list or comma-separated
@@ -33,12 +34,22 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     staleness        async: steps that a trainer may be ahead of the slowest
     backup_trainers  sync: trainers that a step does not wait for
     compression      of gradients on their way to pservers, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
+    exchange         sync: {'dense': 'allreduce', 'sparse': 'pserver'}, dense parameters over `rings` rings of trainers,
+                     whose addresses `trainers` then are; or 'auto', for each dense parameter the faster way by the
+                     cost model, on a network of exchange_gbit and exchange_message_us
     """
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
     from penstock.fluid.transpiler.config import (MOST_ELEMENTS, check_count, check_flag, check_number,
-                                                  ids_of_trainers, set_policies)
+                                                  dense_exchange, ids_of_trainers, set_policies)
     config = _penstock.TranspileConfig()
     config.pservers = distribute_transpiler.addresses_of(pservers)
+    config.dense = dense_exchange(exchange)
+    config.exchange_gbit = check_number('exchange_gbit', exchange_gbit)
+    config.exchange_message_us = check_number('exchange_message_us', exchange_message_us)
+    config.rings = check_count('rings', rings)
+    if config.dense != 'pserver' and not isinstance(trainers, int):
+        config.trainer_addresses = distribute_transpiler.addresses_of(trainers, 'trainers')
+        trainers = len(config.trainer_addresses)
     config.trainers = check_count('trainers', trainers)
     config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
     config.sync_mode_argument = check_flag('sync', sync)

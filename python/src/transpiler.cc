@@ -252,12 +252,17 @@ void BindPolicies(py::class_<ConfigBox>& config) {
   config
       .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
                     Writes(&plan::TranspileConfig::staleness))
-      .def_property("dense", nullptr,
-                    [](ConfigBox& c, const std::string& text) {
-                      const std::optional<plan::DenseExchange> dense = plan::DenseExchangeFromName(text);
-                      if (!dense) throw py::value_error("dense is pserver or allreduce, not " + text);
-                      c.config.dense = *dense;
-                    })
+      .def_property(
+          "dense", [](const ConfigBox& c) { return std::string(plan::DenseExchangeName(c.config.dense)); },
+          [](ConfigBox& c, const std::string& text) {
+            const std::optional<plan::DenseExchange> dense = plan::DenseExchangeFromName(text);
+            if (!dense) throw py::value_error("dense is pserver, allreduce or auto, not " + text);
+            c.config.dense = *dense;
+          })
+      .def_property("exchange_gbit", Reads(&plan::TranspileConfig::exchange_gbit),
+                    Writes(&plan::TranspileConfig::exchange_gbit))
+      .def_property("exchange_message_us", Reads(&plan::TranspileConfig::exchange_message_us),
+                    Writes(&plan::TranspileConfig::exchange_message_us))
       .def_property("backup_trainers", Reads(&plan::TranspileConfig::backup_trainers),
                     Writes(&plan::TranspileConfig::backup_trainers))
       .def_property("compression", nullptr, [](ConfigBox& c, const std::string& text) {

@@ -8,6 +8,7 @@
 #include "operators/all_ops.h"
 #include "tests/golden/handlers.h"
 #include "tools/case/case_file.h"
+#include "transpiler/cost/choose_exchange.h"
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/analyse.h"
@@ -76,10 +77,15 @@ Result<GoldenOutputs> RunPlan(const GoldenFile&, const GoldenCase& one) {
     PENSTOCK_ASSIGN_OR_RETURN(plan, plan::ParsePlan(text));
     PENSTOCK_RETURN_IF_ERROR(plan::ValidatePlan(plan));
   } else {
-    PENSTOCK_ASSIGN_OR_RETURN(const plan::TranspileConfig config, ConfigOf(one));
+    PENSTOCK_ASSIGN_OR_RETURN(plan::TranspileConfig config, ConfigOf(one));
     PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
     PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
     PENSTOCK_RETURN_IF_ERROR(plan::ValidateConfig(config));
+    if (config.dense == plan::DenseExchange::kAuto) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          config,
+          cost::ChooseExchanges({.ops = AllOps(), .main = main, .startup = startup, .config = config}));
+    }
     PENSTOCK_ASSIGN_OR_RETURN(const plan::Mode mode, plan::ResolveMode(config));
     PENSTOCK_ASSIGN_OR_RETURN(
         plan::Planned planned,

@@ -1,9 +1,11 @@
 """Jobs of real processes with both exchanges: dense gradients among trainers, sparse ones with pservers."""
 
 import os
+import re
 import textwrap
 
 import numpy as np
+import penstock
 import penstock.fluid as fluid
 import pytest
 from penstock.distributed.launch.job import free_ports
@@ -18,7 +20,8 @@ SCRIPT = textwrap.dedent('''
     endpoints = os.environ['ENDPOINTS']
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
     ids, label = fluid.data('ids', [None, 4, 1], 'int64'), fluid.data('label', [None, 1])
-    rows = fluid.layers.embedding(ids, [50, 8], is_sparse=True, is_distributed='TABLE' in os.environ)
+    rows = fluid.layers.embedding(ids, [50, 8], is_sparse='DENSE' not in os.environ,
+                                  is_distributed='TABLE' in os.environ)
     hidden = fluid.layers.fc(fluid.layers.reduce_sum(rows, dim=1), 16, act='tanh')
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), label))
     if 'CLIP' in os.environ:
@@ -27,10 +30,12 @@ SCRIPT = textwrap.dedent('''
     fluid.optimizer.Adam(rate, regularization=fluid.regularizer.L2Decay(0.01)).minimize(loss)
     names = [p.name for p in fluid.default_main_program().all_parameters() if 'embedding' not in p.name]
     config = fluid.DistributeTranspilerConfig()
-    trainers = 2
+    trainers = int(os.environ['TRAINERS'])
     if 'HYBRID' in os.environ:
         config.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
-        trainers = os.environ.get('ADDRESSES', 2)
+        if os.environ['HYBRID'] == 'auto':
+            config.exchange, config.exchange_message_us = 'auto', 0.1
+        trainers = os.environ.get('ADDRESSES', trainers)
     exe = fluid.Executor(fluid.CPUPlace())
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers)
@@ -40,6 +45,7 @@ SCRIPT = textwrap.dedent('''
         exe.run(main)
         sys.exit(0)
     program = t.get_trainer_program()
+    open(os.path.join(out, 'plan%d' % index), 'w').write(t.plan)
     exe.run(fluid.default_startup_program())
     losses = []
     for step in range(steps):
@@ -59,17 +65,18 @@ def job(tmp_path):
     job.kill_all()
 
 
-def train(job, **environment):
+def train(job, trainers=2, **environment):
     for name in ('HYBRID', 'ADDRESSES', 'PADDLE_TRAINER_ENDPOINTS'):
         job.environment.pop(name, None)
     job.environment['ENDPOINTS'] = ','.join('127.0.0.1:%d' % port for port in free_ports(2))
-    trained = job.train(steps=5, **environment)
+    trained = job.train(trainers, steps=5, **environment)
     job.processes.clear()
     return trained
 
 
-def hybrid(job, name='ADDRESSES'):
-    return train(job, HYBRID='1', **{name: ','.join('127.0.0.1:%d' % port for port in free_ports(2))})
+def hybrid(job, name='ADDRESSES', trainers=2, exchange='1'):
+    addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(trainers))
+    return train(job, trainers, HYBRID=exchange, **{name: addresses})
 
 
 @pytest.mark.parametrize('asked', [(), ('TABLE', 'DECAY'), ('CLIP',)])
@@ -85,7 +92,79 @@ def test_both_exchanges_train_what_pservers_alone_do_with_the_same_bytes_again(j
         np.testing.assert_array_equal(first[0][name], first[1][name], err_msg=name)
 
 
-@pytest.mark.parametrize('exchange', ['auto', {'dense': 'gossip'}, {'sparse': 'allreduce'}, {'tables': 'pserver'}])
+def test_the_plan_chooses_the_exchange_of_each_parameter_and_all_processes_alike(job):
+    alone, chosen = train(job, 3), hybrid(job, trainers=3, exchange='auto')
+    for trainer in range(3):
+        for name, value in alone[trainer].items():
+            np.testing.assert_allclose(chosen[trainer][name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    plans = [(job.folder / ('plan%d' % trainer)).read_text() for trainer in range(3)]
+    assert len(set(plans)) == 1
+    ways = dict(re.findall(r'^exchange (\S+) by (\w+):', plans[0], re.M))
+    assert ways == {'embedding_0.w_0': 'pserver', 'fc_0.w_0': 'allreduce', 'fc_0.b_0': 'pserver', 'fc_1.w_0': 'pserver',
+                    'fc_1.b_0': 'pserver'}, plans[0]
+
+
+def test_pservers_for_which_nothing_is_chosen_only_meet_the_trainers(job):
+    job.environment['DENSE'] = '1'
+    alone, chosen = train(job), hybrid(job, exchange='auto')
+    for trainer in range(2):
+        for name, value in alone[trainer].items():
+            np.testing.assert_allclose(chosen[trainer][name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    assert re.findall(r' by (\w+):', (job.folder / 'plan0').read_text()) == ['allreduce'] * 5
+
+
+def dense_program():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        ids = fluid.data('ids', [None, 1], 'int64')
+        hidden = fluid.layers.fc(fluid.layers.embedding(ids, [50, 8], is_sparse=True), 4096)
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(hidden))
+    return main, startup
+
+
+def test_the_native_call_takes_an_exchange_too():
+    pservers, trainers = ['10.0.0.%d:6174' % i for i in range(2)], ['10.0.1.%d:6170' % i for i in range(8)]
+    roles = penstock.transpile(*dense_program(), pservers, trainers, exchange='auto')
+    chosen = re.findall(r'^exchange (\S+) by (\w+): (allreduce|sparse)', roles.plan, re.M)
+    assert sorted(chosen) == [('embedding_0.w_0', 'pserver', 'sparse'), ('fc_0.b_0', 'pserver', 'allreduce'),
+                              ('fc_0.w_0', 'allreduce', 'allreduce')]
+    roles = penstock.transpile(*dense_program(), pservers[:1], trainers, exchange={'dense': 'allreduce'}, rings=2)
+    assert 'mode="hybrid"' in roles.plan and 'rings=2' in roles.plan and 'exchange' not in roles.plan
+    with pytest.raises(penstock.ProgramError, match='exchange_gbit, what a link carries each way, must be above 0'):
+        penstock.transpile(*dense_program(), pservers, trainers, exchange='auto', exchange_gbit=0)
+
+
+@pytest.mark.parametrize('field, value, named', [
+    ('sync_mode', False, 'sync_mode=false; set sync_mode=true'),
+    ('runtime_split_send_recv', True, 'runtime_split_send_recv=true; leave out'),
+    ('half_async', True, 'half_async=true; leave out'),
+    ('enable_dc_asgd', True, 'enable_dc_asgd=true; leave out'),
+    ('staleness', 2, 'staleness=2; leave out'),
+    ('backup_trainers', 1, 'backup_trainers=1; leave out'),
+    ('compression', 'fp16', 'compression; leave out'),
+    ('clip', 'global', 'clip=global; clip locally'),
+    ('bn_sync', 'average', 'bn_sync=average; leave out'),
+    ('use_hierarchical_allreduce', True, 'use_hierarchical_allreduce=true; leave out'),
+    ('mode', 'nccl2', 'mode nccl2; choose mode pserver'),
+    ('mode', 'collective', 'mode collective; choose mode pserver'),
+    ('collective_mode', 'local_sgd', 'collective_mode=local_sgd; leave out'),
+    ('local_sgd_k_steps', 4, 'local_sgd_k_steps=4; leave out'),
+])
+def test_a_setting_that_does_not_go_with_rings_is_refused_by_name(field, value, named):
+    config = fluid.DistributeTranspilerConfig()
+    config.exchange = {'dense': 'allreduce'}
+    setattr(config, field, value)
+    if value == 'collective':
+        config.collective_mode = 'grad_allreduce'
+    main, startup = dense_program()
+    with pytest.raises(penstock.ProgramError) as refused:
+        fluid.DistributeTranspiler(config).transpile(0, main, '10.0.0.1:6174', '10.0.1.1:6170,10.0.1.2:6170',
+                                                     startup_program=startup)
+    assert str(refused.value).startswith('plan: exchange dense=allreduce does not go with ' + named), refused.value
+    assert 'or let pservers update all parameters (dense=pserver)   [E-plan-exchange]' in str(refused.value)
+
+
+@pytest.mark.parametrize('exchange', ['allreduce', {'dense': 'gossip'}, {'sparse': 'allreduce'}, {'tables': 'pserver'}])
 def test_an_exchange_that_there_is_not_is_refused(exchange):
     config = fluid.DistributeTranspilerConfig()
     config.exchange = exchange

@@ -38,8 +38,10 @@ FIELDS = [
     ('compression', None, "plan: compression must be a text, such as 'two_bit 0.5', not None   [E-plan-config]"),
     ('clip', 'never', "plan: clip is 'never'; it must be one of local, global   [E-plan-clip]"),
     ('exchange', {'dense': 'gossip'},
-     "plan: exchange must be a dict of 'dense' ('pserver' or 'allreduce') and 'sparse' ('pserver'), not "
-     "{'dense': 'gossip'}   [E-plan-exchange]"),
+     "plan: exchange must be 'auto' or a dict of 'dense' ('pserver', 'allreduce' or 'auto') and 'sparse' "
+     "('pserver'), not {'dense': 'gossip'}   [E-plan-exchange]"),
+    ('exchange_gbit', 'fast', "plan: exchange_gbit must be a number, not 'fast'   [E-plan-config]"),
+    ('exchange_message_us', [], 'plan: exchange_message_us must be a number, not []   [E-plan-config]'),
     ('big_array_bound', 0, 'plan: big_array_bound must be at least 1, not 0   [E-plan-config]'),
     ('nccl_comm_num', 2**31, 'plan: nccl_comm_num must be at most 2147483647, not 2147483648   [E-plan-config]'),
     ('dc_asgd_lambda', 10**400, 'plan: dc_asgd_lambda is larger than any float   [E-plan-config]'),

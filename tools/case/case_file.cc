@@ -1,130 +1,13 @@
 #include "tools/case/case_file.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "framework/base/near_names.h"
+#include "tools/case/json_reader.h"
 
 namespace penstock {
 namespace {
-
-using Json = nlohmann::json;
-
-Status WrongType(std::string_view key, std::string_view expected) {
-  return InvalidArgument("E-case", "key ", Quote(key), " must be ", expected);
-}
-
-// An integer that fits; JSON's own numbers have no bounds.
-template <typename Int>
-std::optional<Int> IntegerOf(const Json& json) {
-  if (json.is_number_unsigned()) {
-    const auto value = json.get<std::uint64_t>();
-    return std::in_range<Int>(value) ? std::optional(static_cast<Int>(value)) : std::nullopt;
-  }
-  if (!json.is_number_integer()) return std::nullopt;
-  const auto value = json.get<std::int64_t>();
-  return std::in_range<Int>(value) ? std::optional(static_cast<Int>(value)) : std::nullopt;
-}
-
-// Reads keys of one object. A key that is absent or null leaves the value as it is; the first wrong one is
-// remembered.
-class Reader {
- public:
-  explicit Reader(const Json& object) : object_(object) {}
-
-  void Read(const char* key, bool& value) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_boolean()) return Fail(WrongType(key, "true or false"));
-    value = found->get<bool>();
-  }
-  void Read(const char* key, std::optional<bool>& value) {
-    bool read = false;
-    if (Find(key) == nullptr) return;
-    Read(key, read);
-    value = read;
-  }
-  void Read(const char* key, std::optional<int>& value) {
-    int read = 0;
-    if (Find(key) == nullptr) return;
-    Read(key, read);
-    value = read;
-  }
-  void Read(const char* key, std::int64_t& value) { ReadInteger(key, "an integer", value); }
-  void Read(const char* key, int& value) { ReadInteger(key, "an integer of 32 bits", value); }
-  void Read(const char* key, float& value) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_number()) return Fail(WrongType(key, "a number"));
-    value = found->get<float>();
-  }
-  void Read(const char* key, std::string& value) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_string()) return Fail(WrongType(key, "a text"));
-    value = found->get<std::string>();
-  }
-  void Read(const char* key, std::vector<std::string>& values) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_array()) return Fail(WrongType(key, "a list of texts"));
-    values.clear();
-    for (const Json& element : *found) {
-      if (!element.is_string()) return Fail(WrongType(key, "a list of texts"));
-      values.push_back(element.get<std::string>());
-    }
-  }
-  void Read(const char* key, std::vector<int>& values) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_array()) return Fail(WrongType(key, "a list of integers of 32 bits"));
-    values.clear();
-    for (const Json& element : *found) {
-      const std::optional<int> value = IntegerOf<int>(element);
-      if (!value) return Fail(WrongType(key, "a list of integers of 32 bits"));
-      values.push_back(*value);
-    }
-  }
-  const Json* Find(const char* key) {
-    asked_.emplace_back(key);
-    const auto it = object_.find(key);
-    return it == object_.end() || it->is_null() ? nullptr : &*it;
-  }
-  void Fail(Status status) {
-    if (status_.ok()) status_ = std::move(status);
-  }
-  const Status& status() const { return status_; }
-  // An error for a key that nobody asked for and whose writer probably meant one that was. Others pass: they
-  // say more than we need.
-  void RefuseMisspelt(std::vector<std::string_view> others) {
-    others.insert(others.end(), asked_.begin(), asked_.end());
-    for (const auto& [key, value] : object_.items()) {
-      if (std::find(others.begin(), others.end(), key) != others.end()) continue;
-      const std::vector<std::string_view> near = NearNames(key, asked_);
-      if (near.empty() || 3 * EditDistance(key, near.front()) > key.size()) continue;
-      return Fail(InvalidArgument("E-case", "key ", Quote(key), " is not known")
-                      .With(StrCat("note: known keys with a similar name: ", Join(near, ", "))));
-    }
-  }
-
- private:
-  template <typename Int>
-  void ReadInteger(const char* key, std::string_view expected, Int& value) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    const std::optional<Int> read = IntegerOf<Int>(*found);
-    if (!read) return Fail(WrongType(key, expected));
-    value = *read;
-  }
-
-  const Json& object_;
-  std::vector<std::string_view> asked_;  // literals
-  Status status_;
-};
 
 Result<Json> ParseObject(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -132,7 +15,7 @@ Result<Json> ParseObject(std::string_view text) {
   return InvalidArgument("E-case", "not a JSON object");
 }
 
-void ReadKind(Reader& in, plan::TranspileConfig& config) {
+void ReadKind(JsonReader& in, plan::TranspileConfig& config) {
   std::string kind = "pserver";
   in.Read("kind", kind);
   if (kind == "pserver") {
@@ -149,7 +32,7 @@ void ReadKind(Reader& in, plan::TranspileConfig& config) {
   }
 }
 
-void ReadPlacement(Reader& in, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
+void ReadPlacement(JsonReader& in, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
   std::string method(plan::PlacementName(config.placement));
   in.Read("split_method", method);
   const auto own = dispatchers.find(method);
@@ -172,7 +55,7 @@ void ReadPlacement(Reader& in, const Dispatchers& dispatchers, plan::TranspileCo
   }
 }
 
-void ReadRings(Reader& in, plan::TranspileConfig& config) {
+void ReadRings(JsonReader& in, plan::TranspileConfig& config) {
   in.Read("collective_mode", config.collective_mode);
   in.Read("nccl_comm_num", config.rings);
   in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
@@ -182,7 +65,7 @@ void ReadRings(Reader& in, plan::TranspileConfig& config) {
 
 // The addresses of ranks as transpile() is given them: one text, or a list. A number is what pservers'
 // trainers are given by.
-void ReadTrainersArgument(const Json& argument, Reader& in, plan::TranspileConfig& config) {
+void ReadTrainersArgument(const Json& argument, JsonReader& in, plan::TranspileConfig& config) {
   if (argument.is_string()) {
     config.trainer_addresses = Split(argument.get<std::string>(), ',');
   } else if (argument.is_number_integer()) {
@@ -195,9 +78,9 @@ void ReadTrainersArgument(const Json& argument, Reader& in, plan::TranspileConfi
 // Who the ranks are, and what each of trainer_ids calls itself.
 Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   const bool rings = config.kind == plan::Kind::kNccl2 || config.kind == plan::Kind::kCollective ||
-                     config.dense == plan::DenseExchange::kAllreduce;
+                     config.dense != plan::DenseExchange::kPserver;
   if (!rings) return OkStatus();
-  Reader in(json);
+  JsonReader in(json);
   in.Read("trainer_endpoints", config.trainer_addresses);
   const std::vector<std::string> known = config.trainer_addresses;
   for (const int id : config.trainer_ids) {
@@ -206,7 +89,7 @@ Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   }
   const Json* job = in.Find("config");
   if (job == nullptr) return in.status();
-  Reader of_job(*job);
+  JsonReader of_job(*job);
   if (const Json* argument = of_job.Find("trainers_arg")) ReadTrainersArgument(*argument, of_job, config);
   if (of_job.Find("trainers") == nullptr && !config.trainer_addresses.empty()) {
     config.trainers = static_cast<int>(config.trainer_addresses.size());
@@ -214,7 +97,7 @@ Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   return in.status().ok() ? of_job.status() : in.status();
 }
 
-void ReadBnSync(Reader& in, plan::TranspileConfig& config) {
+void ReadBnSync(JsonReader& in, plan::TranspileConfig& config) {
   std::string name(plan::BnSyncName(config.bn_sync));
   in.Read("bn_sync", name);
   if (const auto known = plan::BnSyncFromName(name)) {
@@ -224,7 +107,7 @@ void ReadBnSync(Reader& in, plan::TranspileConfig& config) {
   }
 }
 
-void ReadClip(Reader& in, plan::TranspileConfig& config) {
+void ReadClip(JsonReader& in, plan::TranspileConfig& config) {
   std::string name(plan::ClipName(config.clip));
   in.Read("clip", name);
   if (const auto known = plan::ClipFromName(name)) {
@@ -234,18 +117,20 @@ void ReadClip(Reader& in, plan::TranspileConfig& config) {
   }
 }
 
-void ReadDenseExchange(Reader& in, plan::TranspileConfig& config) {
+void ReadDenseExchange(JsonReader& in, plan::TranspileConfig& config) {
   std::string name = "pserver";
   in.Read("dense_exchange", name);
   if (const auto known = plan::DenseExchangeFromName(name)) {
     config.dense = *known;
   } else {
     in.Fail(InvalidArgument("E-case", "key \"dense_exchange\": ", Quote(name),
-                            " is neither pserver nor allreduce"));
+                            " is none of pserver, allreduce, auto"));
   }
+  in.Read("exchange_gbit", config.exchange_gbit);
+  in.Read("exchange_message_us", config.exchange_message_us);
 }
 
-void ReadPolicies(Reader& in, plan::TranspileConfig& config) {
+void ReadPolicies(JsonReader& in, plan::TranspileConfig& config) {
   in.Read("staleness", config.staleness);
   in.Read("backup_trainers", config.backup_trainers);
   std::string compression;
@@ -256,7 +141,7 @@ void ReadPolicies(Reader& in, plan::TranspileConfig& config) {
 }
 
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
-  Reader in(json);
+  JsonReader in(json);
   ReadKind(in, config);
   ReadRings(in, config);
   ReadDenseExchange(in, config);
@@ -289,7 +174,7 @@ Status ReadFiles(const Json& json, std::map<std::string, std::string>& files) {
   for (const auto& [role, entry] : json.items()) {
     std::string name = role;
     if (entry.is_object()) {
-      Reader in(entry);
+      JsonReader in(entry);
       in.Read("file", name);
       PENSTOCK_RETURN_IF_ERROR(in.status());
     }
@@ -334,7 +219,7 @@ const std::string& CaseFile::FileOf(const std::string& role) const {
 Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers) {
   PENSTOCK_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
   CaseFile out;
-  Reader in(json);
+  JsonReader in(json);
   in.Read("program", out.program);
   in.Read("pserver_endpoints", out.config.pservers);
   PENSTOCK_RETURN_IF_ERROR(in.status());
@@ -353,7 +238,7 @@ Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers
 
 Status ApplyFacts(std::string_view text, Program& main, Program& startup) {
   PENSTOCK_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
-  Reader in(json);
+  JsonReader in(json);
   std::int64_t seed = 0;
   in.Read("random_seed", seed);
   PENSTOCK_RETURN_IF_ERROR(in.status());
@@ -375,7 +260,7 @@ Status ApplyFacts(std::string_view text, Program& main, Program& startup) {
   std::vector<ParamFacts> known;
   for (const Json& entry : *params) {
     if (!entry.is_object()) return WrongType("params", "a list of objects");
-    Reader in_entry(entry);
+    JsonReader in_entry(entry);
     ParamFacts& param = known.emplace_back();
     in_entry.Read("name", param.name);
     in_entry.Read("trainable", param.facts.trainable);

@@ -121,16 +121,9 @@ class Estimator {
       all += {1, reduction.bytes};
       if (reduction.overlaps) overlaps += {1, reduction.bytes};
     }
-    cost.ring = RingOf(all, in_ring);
-    cost.ring_overlaps = RingOf(overlaps, in_ring);
+    cost.ring = RingVolume(all, in_ring);
+    cost.ring_overlaps = RingVolume(overlaps, in_ring);
     if (per_host > 1) cost.inside_host = all;
-  }
-
-  // `reduced`: a message for each variable.
-  static Volume RingOf(const Volume& reduced, std::int64_t ranks) {
-    const std::int64_t bytes = MulDiv(2 * reduced.bytes, ranks - 1, ranks);
-    const bool whole = MulDiv(bytes, ranks, 1) == MulDiv(2 * reduced.bytes, ranks - 1, 1);
-    return {2 * (ranks - 1) * reduced.messages, bytes + (whole ? 0 : 1)};
   }
 
   void AddImbalance() {
@@ -196,6 +189,12 @@ Volume& Volume::operator+=(const Volume& other) {
   messages += other.messages;
   bytes += other.bytes;
   return *this;
+}
+
+Volume RingVolume(const Volume& reduced, std::int64_t ranks) {
+  const std::int64_t bytes = MulDiv(2 * reduced.bytes, ranks - 1, ranks);
+  const bool whole = MulDiv(bytes, ranks, 1) == MulDiv(2 * reduced.bytes, ranks - 1, 1);
+  return {2 * (ranks - 1) * reduced.messages, bytes + (whole ? 0 : 1)};
 }
 
 Traffic& Traffic::operator+=(const Traffic& other) {

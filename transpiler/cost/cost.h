@@ -40,6 +40,10 @@ struct Volume {
   friend bool operator==(const Volume&, const Volume&) = default;
 };
 
+// What a rank of a ring of `ranks` sends, and gets as much of, to reduce variables of `reduced.bytes` in all,
+// of which `reduced.messages` is the number.
+Volume RingVolume(const Volume& reduced, std::int64_t ranks);
+
 // `up` is to the pserver. Of it, `overlaps` may travel while the backward pass goes on.
 struct Traffic {
   Volume up, overlaps, down;

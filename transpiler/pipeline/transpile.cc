@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "transpiler/cost/choose_exchange.h"
 #include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/shared_startup.h"
@@ -158,6 +159,12 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
     return Transpile(ops, fluids->main, fluids->startup, config, options);
   }
   PENSTOCK_RETURN_IF_ERROR(plan::ValidateConfig(config));
+  if (config.dense == plan::DenseExchange::kAuto) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        const plan::TranspileConfig chosen,
+        cost::ChooseExchanges({.ops = ops, .main = main, .startup = startup, .config = config}));
+    return Transpile(ops, main, startup, chosen, options);
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const plan::Mode mode, plan::ResolveMode(config));
   const Pipelines& pipelines = PipelinesOf(mode);
   PENSTOCK_ASSIGN_OR_RETURN(plan::Planned planned,

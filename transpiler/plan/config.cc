@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "transpiler/plan/exchange_config.h"
 #include "transpiler/plan/policies.h"
 #include "transpiler/plan/rank_config.h"
 
@@ -123,25 +124,6 @@ Status ValidateBnSync(const TranspileConfig& config) {
   return InvalidArgument("E-plan-bn-sync", "plan: Fluid 1.8 has no bn_sync ", BnSyncName(config.bn_sync));
 }
 
-// What is measured of all gradients, or sent by way of a pserver, has one place; here there are two kinds.
-Status ValidateHybrid(const TranspileConfig& config) {
-  constexpr char kRule[] = "E-plan-exchange";
-  if (config.clip == Clip::kGlobal) {
-    return InvalidArgument(kRule,
-                           "plan: exchange dense=allreduce does not go with clip=global: no pserver has ",
-                           "the mean of dense gradients; clip locally, or let pservers update all");
-  }
-  if (config.bn_sync != BnSync::kNone) {
-    return InvalidArgument(kRule, "plan: exchange dense=allreduce does not go with bn_sync=",
-                           BnSyncName(config.bn_sync), "; leave bn_sync out");
-  }
-  if (config.hierarchical) {
-    return InvalidArgument(kRule, "plan: exchange dense=allreduce does not go with ",
-                           "use_hierarchical_allreduce=true; leave it out");
-  }
-  return ValidateHybridRanks(config);
-}
-
 // The mean has to exist somewhere before anything is updated.
 Status ValidateClip(const TranspileConfig& config, Mode mode) {
   if (config.clip == Clip::kLocal) return OkStatus();
@@ -164,12 +146,6 @@ std::optional<BnSync> BnSyncFromName(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<DenseExchange> DenseExchangeFromName(std::string_view name) {
-  if (name == "pserver") return DenseExchange::kPserver;
-  if (name == "allreduce") return DenseExchange::kAllreduce;
-  return std::nullopt;
-}
-
 std::string_view ClipName(Clip clip) { return clip == Clip::kLocal ? "local" : "global"; }
 std::optional<Clip> ClipFromName(std::string_view name) {
   for (const Clip clip : {Clip::kLocal, Clip::kGlobal}) {
@@ -179,13 +155,14 @@ std::optional<Clip> ClipFromName(std::string_view name) {
 }
 
 Status ValidateConfig(const TranspileConfig& config) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateExchange(config));
   PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateClip(config, mode));
   PENSTOCK_RETURN_IF_ERROR(ValidatePolicies(config, mode));
   if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return ValidateRankConfig(config);
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
-  if (mode == Mode::kHybrid) PENSTOCK_RETURN_IF_ERROR(ValidateHybrid(config));
+  if (mode == Mode::kHybrid) PENSTOCK_RETURN_IF_ERROR(ValidateHybridRanks(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
   if (config.geo_push_every < 1) {
     return InvalidArgument("E-plan-geo-push", "plan: geo_sgd_need_push_nums must be at least 1, not ",

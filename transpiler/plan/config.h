@@ -15,6 +15,7 @@
 #include "framework/base/status.h"
 #include "framework/text/compression.h"
 #include "transpiler/plan/dispatcher.h"
+#include "transpiler/plan/exchange.h"
 #include "transpiler/plan/mode.h"
 #include "transpiler/plan/placement.h"
 
@@ -43,11 +44,6 @@ inline constexpr char kBnSyncPolicy[] = "bn_sync";
 enum class Clip { kLocal, kGlobal };
 std::string_view ClipName(Clip clip);  // "local"
 std::optional<Clip> ClipFromName(std::string_view name);
-
-// Of dense parameters: pservers update them, or trainers add up their gradients over rings and update them
-// alike, while pservers keep the sparse ones (mode hybrid).
-enum class DenseExchange { kPserver, kAllreduce };
-std::optional<DenseExchange> DenseExchangeFromName(std::string_view name);  // "pserver", "allreduce"
 
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
@@ -78,6 +74,11 @@ struct TranspileConfig {
   int geo_push_every = 100;  // geo: a trainer sends its differences after this many steps
 
   DenseExchange dense = DenseExchange::kPserver;
+  // kAuto: what a link carries each way, and what a message costs beside its bytes.
+  double exchange_gbit = 10;
+  double exchange_message_us = 20;
+  // What kAuto came to, by which `dense` is no longer kAuto; else empty. One for each trained parameter.
+  std::vector<ExchangeChoice> exchanges;
 
   // Jobs with rings of trainers (nccl2, collective, hybrid). trainers is then the number of addresses.
   std::vector<std::string> trainer_addresses;  // one a rank, in order

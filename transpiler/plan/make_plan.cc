@@ -128,6 +128,7 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.backup_trainers = config.backup_trainers;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;
+  plan.exchanges = config.exchanges;
   for (const TrainedParam& param : analysis.params) {
     if (param.distributed) {
       PENSTOCK_ASSIGN_OR_RETURN(TablePlacement table, PlaceTable(main.main(), param));

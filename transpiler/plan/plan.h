@@ -18,6 +18,9 @@
 // Plans without pservers stand in ranks.h; one of mode hybrid has both: `broadcast` and `reduce` lines for
 // what trainers exchange, `param` and `table` lines for the rest.
 //
+// Where the plan chose between the two for each parameter (exchange=auto), `exchange` lines stand first and
+// say which it took and why (exchange.h).
+//
 // What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
 // statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its
 // own.
@@ -113,8 +116,9 @@ struct PlacementPlan {
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
   std::vector<TablePlacement> tables;
-  RankPlan ranks;                        // instead of pservers and params, where there are none
-  std::vector<StartValue> start_values;  // by name
+  std::vector<ExchangeChoice> exchanges;  // of all trained parameters, where the plan chose; else empty
+  RankPlan ranks;                         // instead of pservers and params, where there are none
+  std::vector<StartValue> start_values;   // by name
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
@@ -137,7 +141,8 @@ Result<PlacementPlan> ParsePlan(std::string_view text);
 std::uint64_t Fingerprint(const PlacementPlan& plan);
 
 // The plan alone: ranks or slices make sense, slices tile each parameter's rows exactly once and in order,
-// pservers exist, no name or address stands twice, the send order is a permutation. E-plan-*.
+// pservers exist, no name or address stands twice, the send order is a permutation, each parameter is where
+// its `exchange` line says. E-plan-*.
 Status ValidatePlan(const PlacementPlan& plan);
 // And against the program it is for: parameters and gradients are declared there with these types, and no
 // variable of the program is in the way of a slice's name.

@@ -1,5 +1,5 @@
-// Plans of jobs with both exchanges: pservers keep what is sparse, as in mode sync; trainers add up the
-// gradients of dense parameters over their rings and update these alike.
+// Plans of jobs with both exchanges: pservers keep what is sparse, and what was chosen for them, as in mode
+// sync; trainers add up the gradients of the other dense parameters over their rings and update these alike.
 #include <map>
 #include <set>
 
@@ -12,6 +12,14 @@ namespace {
 
 // Its rows are what travels, so that pservers keep it.
 bool IsSparse(const TrainedParam& param) { return param.sparse || param.prefetched || param.distributed; }
+
+std::set<std::string> ChosenForPservers(const TranspileConfig& config) {
+  std::set<std::string> out;
+  for (const ExchangeChoice& choice : config.exchanges) {
+    if (choice.way == DenseExchange::kPserver) out.insert(choice.param);
+  }
+  return out;
+}
 
 Result<RingUse> UseOf(const Block& block, const std::string& name) {
   const Var* var = block.FindVar(name);
@@ -73,13 +81,15 @@ Result<Planned> PlanBothExchanges(const PlanRequest& request) {
   Planned out;
   PENSTOCK_ASSIGN_OR_RETURN(out.analysis, Analyse(request.ops, request.main, config.dialect, config.clip));
   FindStartValues(request.main, request.startup, out.analysis);
+  const std::set<std::string> to_pservers = ChosenForPservers(config);
   std::set<std::string> dense, grads;
   for (const TrainedParam& param : out.analysis.params) {
-    if (IsSparse(param)) continue;
+    if (IsSparse(param) || to_pservers.contains(param.param)) continue;
     dense.insert(param.param);
     grads.insert(param.grad);
   }
-  if (dense.empty() || dense.size() == out.analysis.params.size()) {
+  const bool asked = config.exchanges.empty();  // by the user, not chosen
+  if (asked && (dense.empty() || dense.size() == out.analysis.params.size())) {
     return InvalidArgument("E-plan-exchange",
                            "plan: exchange dense=allreduce, sparse=pserver needs parameters of ",
                            "both kinds; the program trains ", dense.size(), " dense and ",

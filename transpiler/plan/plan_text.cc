@@ -1,20 +1,17 @@
 // The textual form of a plan, both ways. It is read line by line; names that are no plain names stand in
 // quotes.
 #include <cctype>
-#include <charconv>
 #include <numeric>
 #include <optional>
 
 #include "transpiler/plan/plan.h"
+#include "transpiler/plan/plan_line.h"
 
 namespace penstock::plan {
 namespace {
 
 constexpr char kFluidDialect[] = "fluid-1.8";
-
-bool IsNameChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@' || c == '/';
-}
+constexpr char kSparseReason[] = "sparse", kOneTrainerReason[] = "one trainer";
 
 std::string Name(const std::string& name) {
   bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name[0] != '.' &&
@@ -88,108 +85,26 @@ std::string PrintRingUse(std::string_view what, const RingUse& use) {
                 " on ring ", use.ring, "\n");
 }
 
+std::string PrintExchange(const ExchangeChoice& choice) {
+  std::string out = StrCat("exchange ", Name(choice.param), " by ", DenseExchangeName(choice.way), ": ");
+  switch (choice.reason) {
+    case ExchangeChoice::Reason::kTimes:
+      out += StrCat("allreduce ", choice.allreduce_ns, " ns, pserver ", choice.pserver_ns, " ns");
+      break;
+    case ExchangeChoice::Reason::kSparse:
+      out += kSparseReason;
+      break;
+    case ExchangeChoice::Reason::kOneTrainer:
+      out += kOneTrainerReason;
+      break;
+  }
+  return out + "\n";
+}
+
 std::string PrintStartValue(const StartValue& value) {
   return StrCat("start ", Name(value.name), " : ", DTypeName(value.dtype), value.shape, " on pserver ",
                 value.pserver, value.statistic ? " statistic" : "", "\n");
 }
-
-// One line, read from the left. Every method says whether it found what it was asked for.
-class Line {
- public:
-  explicit Line(std::string_view text) : rest_(text) {}
-
-  bool Is(std::string_view token) {
-    SkipSpace();
-    if (!StartsWith(rest_, token)) return false;
-    rest_.remove_prefix(token.size());
-    return true;
-  }
-  template <typename Int>
-  bool Number(Int& value) {
-    SkipSpace();
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (error != std::errc()) return false;
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    return true;
-  }
-  bool Text(std::string& value) {  // in quotes
-    SkipSpace();
-    if (rest_.empty() || rest_[0] != '"') return false;
-    value.clear();
-    for (std::size_t i = 1; i < rest_.size(); ++i) {
-      if (rest_[i] == '"') {
-        rest_.remove_prefix(i + 1);
-        return true;
-      }
-      const std::optional<char> c = rest_[i] == '\\' ? Unescaped(i) : rest_[i];
-      if (!c) return false;
-      value.push_back(*c);
-    }
-    return false;
-  }
-  bool NameOrText(std::string& value) {
-    SkipSpace();
-    if (!rest_.empty() && rest_[0] == '"') return Text(value);
-    std::size_t end = 0;
-    while (end < rest_.size() && IsNameChar(rest_[end])) ++end;
-    value = std::string(rest_.substr(0, end));
-    rest_.remove_prefix(end);
-    return end > 0;
-  }
-  template <typename Element>
-  bool List(std::vector<Element>& values, bool (Line::*element)(Element&)) {
-    if (!Is("[")) return false;
-    if (Is("]")) return true;
-    do {
-      Element value{};
-      if (!(this->*element)(value)) return false;
-      values.push_back(std::move(value));
-    } while (Is(","));
-    return Is("]");
-  }
-  bool AtEnd() {
-    SkipSpace();
-    return rest_.empty();
-  }
-
- private:
-  void SkipSpace() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t'))
-      rest_.remove_prefix(1);
-  }
-  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX of a character, \xXX of a byte
-  // that is none. `i` moves from the backslash to its end.
-  std::optional<char> Unescaped(std::size_t& i) const {
-    if (++i >= rest_.size()) return std::nullopt;
-    switch (rest_[i]) {
-      case 'n':
-        return '\n';
-      case 't':
-        return '\t';
-      case 'r':
-        return '\r';
-      case 'u':
-        return Coded(i, 4, 0x7f);
-      case 'x':
-        return Coded(i, 2, 0xff);
-      default:
-        return rest_[i];
-    }
-  }
-  // The byte whose number stands behind the letter at `i`.
-  std::optional<char> Coded(std::size_t& i, std::size_t digits, unsigned code_max) const {
-    unsigned code = 0;
-    const char* begin = rest_.data() + i + 1;
-    if (i + digits >= rest_.size() ||
-        std::from_chars(begin, begin + digits, code, 16).ptr != begin + digits || code > code_max) {
-      return std::nullopt;
-    }
-    i += digits;
-    return static_cast<char>(code);
-  }
-
-  std::string_view rest_;
-};
 
 bool ParseMode(Line& line, PlacementPlan& plan) {
   std::string name;
@@ -271,6 +186,28 @@ bool ParseRingUse(Line line, RingUse& use) {
   return line.Is("on") && line.Is("ring") && line.Number(use.ring) && line.AtEnd();
 }
 
+bool ParseExchange(Line line, ExchangeChoice& choice) {
+  using Reason = ExchangeChoice::Reason;
+  if (!line.NameOrText(choice.param) || !line.Is("by ")) return false;
+  std::string way;
+  if (!line.NameOrText(way) || !line.Is(":")) return false;
+  const std::optional<DenseExchange> known = DenseExchangeFromName(way);
+  if (!known || known == DenseExchange::kAuto) return false;
+  choice.way = *known;
+  if (line.Is(kSparseReason)) {
+    choice.reason = Reason::kSparse;
+  } else if (line.Is(kOneTrainerReason)) {
+    choice.reason = Reason::kOneTrainer;
+  } else {
+    choice.reason = Reason::kTimes;
+    if (!line.Is("allreduce") || !line.Number(choice.allreduce_ns) || !line.Is("ns,") ||
+        !line.Is("pserver") || !line.Number(choice.pserver_ns) || !line.Is("ns")) {
+      return false;
+    }
+  }
+  return line.AtEnd();
+}
+
 bool ParseStartValue(Line line, StartValue& value) {
   if (!line.Is("start") || !line.NameOrText(value.name) || !ParseType(line, value.dtype, value.shape) ||
       !line.Is("on") || !line.Is("pserver") || !line.Number(value.pserver)) {
@@ -323,6 +260,7 @@ bool ParseSlice(Line line, Slice& slice) {
 
 std::string PrintPlan(const PlacementPlan& plan) {
   std::string out = PrintHeader(plan);
+  for (const ExchangeChoice& choice : plan.exchanges) out += PrintExchange(choice);
   for (const RingUse& use : plan.ranks.broadcasts) out += PrintRingUse("broadcast", use);
   for (const RingUse& use : plan.ranks.reductions) out += PrintRingUse("reduce", use);
   for (const ParamPlacement& param : plan.params) out += PrintParam(param);
@@ -342,7 +280,9 @@ Result<PlacementPlan> ParsePlan(std::string_view text) {
     bool read = false;
     if (!header) {
       read = header = ParseHeader(Line(line), plan);
-    } else if (Line use(line); use.Is("broadcast ")) {
+    } else if (Line use(line); use.Is("exchange ")) {
+      read = ParseExchange(use, plan.exchanges.emplace_back());
+    } else if (use.Is("broadcast ")) {
       read = ParseRingUse(use, plan.ranks.broadcasts.emplace_back());
     } else if (use.Is("reduce ")) {
       read = ParseRingUse(use, plan.ranks.reductions.emplace_back());

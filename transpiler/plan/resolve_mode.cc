@@ -1,5 +1,6 @@
 // The one mode that the flags of a configuration mean, and what Fluid would tell its pservers.
 #include "transpiler/plan/config.h"
+#include "transpiler/plan/exchange_config.h"
 
 namespace penstock::plan {
 namespace {
@@ -69,31 +70,14 @@ Result<Mode> ResolvePserver(const TranspileConfig& config) {
   return ResolveAsync(config);
 }
 
-// Rings of trainers beside pservers: both end a step together.
-Result<Mode> ResolveHybrid(const TranspileConfig& config) {
-  constexpr char kRule[] = "E-plan-exchange";
-  constexpr char kRemedy[] = "; leave exchange out, or choose mode pserver with sync_mode=true";
-  if (config.dialect == Dialect::kFluid18) {
-    return InvalidArgument(kRule,
-                           "plan: Fluid 1.8 has no exchange; leave it out, or transpile without compat");
-  }
-  if (config.kind != Kind::kPserver) {
-    const std::string_view kind = config.kind == Kind::kGeo     ? "geo"
-                                  : config.kind == Kind::kNccl2 ? "nccl2"
-                                                                : "collective";
-    return InvalidArgument(kRule, "plan: exchange dense=allreduce goes with mode pserver, not ", kind,
-                           kRemedy);
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolvePserver(config));
-  if (mode == Mode::kSync) return Mode::kHybrid;
-  return InvalidArgument(kRule, "plan: exchange dense=allreduce goes with mode sync, not ", ModeName(mode),
-                         kRemedy);
-}
-
 }  // namespace
 
 Result<Mode> ResolveMode(const TranspileConfig& config) {
-  if (config.dense == DenseExchange::kAllreduce) return ResolveHybrid(config);
+  if (config.dense != DenseExchange::kPserver) {
+    PENSTOCK_RETURN_IF_ERROR(ValidateExchange(config));
+    const bool alone = config.dense == DenseExchange::kAuto && config.trainers == 1;
+    return alone ? Mode::kSync : Mode::kHybrid;
+  }
   switch (config.kind) {
     case Kind::kNccl2:
       return Mode::kNccl2;

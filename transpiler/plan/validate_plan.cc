@@ -78,6 +78,33 @@ Status ValidateSendOrder(const PlacementPlan& plan) {
                          seen.size(), " parameters");
 }
 
+// Each parameter is where its choice says, and all of them have one.
+Status ValidateExchanges(const PlacementPlan& plan) {
+  constexpr char kRule[] = "E-plan-exchange";
+  if (plan.exchanges.empty()) return OkStatus();
+  std::set<std::string> on_pservers, over_rings, chosen;
+  for (const ParamPlacement& param : plan.params) on_pservers.insert(param.param);
+  for (const TablePlacement& table : plan.tables) on_pservers.insert(table.table);
+  for (const RingUse& use : plan.ranks.broadcasts) over_rings.insert(use.var);
+  for (const ExchangeChoice& choice : plan.exchanges) {
+    if (!chosen.insert(choice.param).second) {
+      return InvalidArgument("E-plan-name-twice", "plan: ", choice.param, " is planned twice");
+    }
+    const bool rings = choice.way == DenseExchange::kAllreduce;
+    if ((rings ? over_rings : on_pservers).contains(choice.param) &&
+        !(rings ? on_pservers : over_rings).contains(choice.param)) {
+      continue;
+    }
+    return InvalidArgument(kRule, "plan: ", choice.param, " is to be exchanged by ",
+                           DenseExchangeName(choice.way), " and is planned otherwise");
+  }
+  for (const std::string& name : on_pservers) {
+    if (!chosen.contains(name))
+      return InvalidArgument(kRule, "plan: nothing says why ", name, " is on pservers");
+  }
+  return OkStatus();
+}
+
 Status ValidatePserverAddresses(const std::vector<std::string>& pservers) {
   std::map<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < pservers.size(); ++i) {
@@ -119,6 +146,7 @@ Status ValidatePlan(const PlacementPlan& plan) {
     if (table.shape.rank() > 0) continue;
     return InvalidArgument("E-plan-type", "plan: table ", table.table, " has no rows");
   }
+  PENSTOCK_RETURN_IF_ERROR(ValidateExchanges(plan));
   return ValidateSendOrder(plan);
 }
 

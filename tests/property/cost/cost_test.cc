@@ -8,6 +8,7 @@
 
 #include "operators/all_ops.h"
 #include "tests/property/cost/role_jobs.h"
+#include "transpiler/cost/choose_exchange.h"
 #include "transpiler/cost/choose_pservers.h"
 #include "transpiler/cost/expect.h"
 
@@ -267,6 +268,66 @@ TEST(CostModel, IsBelowWhatWasMeasuredAndNearIt) {
   const cost::CostReport cost = *cost::EstimateCost(ring, {});
   EXPECT_EQ(cost.trainers[0].ring, (cost::Volume{14, 700'000'000}));
   EXPECT_DOUBLE_EQ(cost::Expect(ring, cost, network)->exposed_ms, 560);
+}
+
+// One parameter in as many even slices as there are pservers, alone on the network.
+cost::Job JobOfOne(std::int64_t bytes_a_slice, int trainers, int pservers, bool rings) {
+  cost::Job job{.trainers = trainers, .present = {{.file = "trainer.pb", .messages = {}, .reductions = {}}}};
+  for (int i = 0; i < pservers; ++i) job.pservers.push_back(StrCat("p", i, ":1"));
+  job.pserver_memory.resize(job.pservers.size());
+  cost::JobTrainer& trainer = job.present.front();
+  if (rings) trainer.reductions.push_back({.variable = "w", .bytes = bytes_a_slice * pservers});
+  for (int i = 0; !rings && i < pservers; ++i) {
+    for (const bool up : {true, false})
+      trainer.messages.push_back({.up = up, .pserver = i, .bytes = bytes_a_slice});
+  }
+  return job;
+}
+
+TEST(ChoiceOfExchange, HasTheTimesOfTheModel) {
+  test::Draw draw(7);
+  for (int i = 0; i < 300; ++i) {
+    const int trainers = draw.Between(2, 64), pservers = draw.Between(1, 64);
+    const std::int64_t bytes = draw.Between(1, 10000000);
+    const cost::Network network{.bits_per_second = 1e9 * draw.Between(1, 100),
+                                .step_ms = 1,
+                                .message_us = static_cast<double>(draw.Below(200))};
+    const cost::ExchangeTimes times =
+        cost::TimesOfExchange({pservers, bytes * pservers}, trainers, pservers, network);
+    for (const bool rings : {true, false}) {
+      const cost::Job job = JobOfOne(bytes, trainers, pservers, rings);
+      const Result<cost::CostReport> cost = cost::EstimateCost(job, {});
+      ASSERT_TRUE(cost.ok()) << cost.status().ToString();
+      const Result<cost::Expectation> expected = cost::Expect(job, *cost, network);
+      ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+      EXPECT_NEAR(static_cast<double>(rings ? times.allreduce_ns : times.pserver_ns),
+                  (expected->exposed_push_ms + expected->exposed_pull_ms) * 1e6, 1.0)
+          << trainers << " trainers, " << pservers << " pservers, " << bytes
+          << " bytes a slice, rings: " << rings;
+    }
+  }
+}
+
+TEST(ChoiceOfExchange, GoesOverToRingsOnceAsAParameterGrows) {
+  test::Draw draw(11);
+  int crossed = 0;
+  for (int i = 0; i < 200; ++i) {
+    const int trainers = draw.Between(2, 64), pservers = draw.Between(1, 64);
+    const cost::Network network{.bits_per_second = 1e9 * draw.Between(1, 100),
+                                .message_us = static_cast<double>(draw.Between(1, 200))};
+    bool rings = false, first = true;
+    for (std::int64_t bytes = 4; bytes < (std::int64_t{1} << 36); bytes *= 2) {
+      const cost::ExchangeTimes times = cost::TimesOfExchange({1, bytes}, trainers, pservers, network);
+      const bool now = times.allreduce_ns <= times.pserver_ns;
+      EXPECT_TRUE(now || !rings) << trainers << " trainers, " << pservers << " pservers, " << bytes
+                                 << " bytes";
+      crossed += !first && now && !rings;
+      rings = now;
+      first = false;
+    }
+    EXPECT_TRUE(rings) << trainers << " trainers, " << pservers << " pservers";
+  }
+  EXPECT_GE(crossed, 50);
 }
 
 }  // namespace

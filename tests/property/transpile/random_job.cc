@@ -39,6 +39,19 @@ Status PlanHolds(const RoleSet& roles, const Program& main) {
   return *read == roles.plan ? OkStatus() : Broken("the plan is another one when its text is read");
 }
 
+// Where the plan chose, each parameter has the faster way.
+Status ChoicesHold(const plan::PlacementPlan& plan) {
+  for (const plan::ExchangeChoice& choice : plan.exchanges) {
+    using Reason = plan::ExchangeChoice::Reason;
+    const bool rings = choice.way == plan::DenseExchange::kAllreduce;
+    const bool faster = choice.reason == Reason::kTimes && choice.allreduce_ns <= choice.pserver_ns;
+    if (rings != faster) return Broken(choice.param, " is exchanged by the slower way");
+    if ((plan.trainers == 1) != (choice.reason == Reason::kOneTrainer) && choice.reason != Reason::kSparse)
+      return Broken(choice.param, " is exchanged for a reason that there is not");
+  }
+  return OkStatus();
+}
+
 // By themselves, and against the program that they were made of.
 Status CheckHolds(const check::RoleFiles& files, const RandomJob& job) {
   const check::SourcePrograms source{job.network.main, job.network.startup};
@@ -100,8 +113,18 @@ void MakeCollective(Draw& draw, plan::TranspileConfig& config) {
   if (steps) config.local_sgd_k_steps = draw.Between(1, 4);
 }
 
+// Trainers beside pservers, on a network that makes some parameters go either way.
+void MakeBoth(Draw& draw, plan::TranspileConfig& config) {
+  if (config.dialect == plan::Dialect::kFluid18) return;
+  config.dense = plan::DenseExchange::kAuto;
+  for (int i = 0; i < config.trainers; ++i) config.trainer_addresses.push_back(StrCat("10.1.", i, ".1:7164"));
+  config.rings = draw.Between(1, 3);
+  config.exchange_gbit = draw.Between(1, 100);
+  config.exchange_message_us = draw.Below(50);
+}
+
 void ChooseMode(Draw& draw, plan::TranspileConfig& config) {
-  switch (draw.Below(6)) {
+  switch (draw.Below(7)) {
     case 0:
     case 1:
       return MakeAsynchronous(draw, config);
@@ -110,6 +133,8 @@ void ChooseMode(Draw& draw, plan::TranspileConfig& config) {
     case 3:
       config.kind = plan::Kind::kGeo;
       return;
+    case 4:
+      return MakeBoth(draw, config);
     default:
       return;  // synchronous
   }
@@ -122,7 +147,7 @@ void AddPolicies(Draw& draw, plan::TranspileConfig& config) {
                                                   {.kind = Kind::kBf16},
                                                   {.kind = Kind::kTwoBit},
                                                   {.kind = Kind::kTopK, .ratio = 0.1f}};
-  if (config.dialect == plan::Dialect::kFluid18) return;
+  if (config.dialect == plan::Dialect::kFluid18 || config.dense != plan::DenseExchange::kPserver) return;
   const plan::Mode mode = *plan::ResolveMode(config);
   if (mode == plan::Mode::kAsync && !draw.OneIn(3)) config.staleness = draw.Between(0, 5);
   const bool backups = mode == plan::Mode::kSync && config.clip == plan::Clip::kLocal && config.trainers > 1;
@@ -162,8 +187,9 @@ RandomJob MakeRandomJob(std::uint64_t seed) {
   if (config.dialect == plan::Dialect::kDefault) Spread(draw, config);
   config.allow_small_blocks = draw.OneIn(2);
   if (config.allow_small_blocks) config.min_block_size = draw.Between(1, 8192);
-  const bool merges =
-      config.dialect == plan::Dialect::kDefault && plan::MergesGradients(*plan::ResolveMode(config));
+  const bool merges = config.dialect == plan::Dialect::kDefault &&
+                      config.dense == plan::DenseExchange::kPserver &&
+                      plan::MergesGradients(*plan::ResolveMode(config));
   if (merges && !draw.OneIn(3)) config.clip = plan::Clip::kGlobal;
   AddPolicies(draw, config);
   return job;
@@ -182,6 +208,7 @@ Proof Prove(const RandomJob& job) {
   for (const plan::ParamPlacement& param : roles->plan.params)
     proof.slices = std::max(proof.slices, static_cast<int>(param.slices.size()));
   proof.holds = PlanHolds(*roles, job.network.main);
+  if (proof.holds.ok()) proof.holds = ChoicesHold(roles->plan);
   const check::RoleFiles files = FilesOf(*roles);
   if (proof.holds.ok()) proof.holds = CheckHolds(files, job);
   for (const check::RoleProgram* role : files.All()) {

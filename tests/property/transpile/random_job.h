@@ -20,7 +20,8 @@ RandomJob MakeRandomJob(std::uint64_t seed);
 
 struct Proof {
   // The first property that does not hold, with what it met: the plan is valid and reads back, check finds
-  // nothing wrong, every role program reads back from its text and from its bytes.
+  // nothing wrong, a chosen exchange is the faster one, every role program reads back from its text and from
+  // its bytes.
   Status holds;
   std::uint64_t digest = 0;  // of the plan and of all role programs' bytes
   int slices = 0;            // of the parameter that was cut most

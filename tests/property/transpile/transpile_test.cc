@@ -9,6 +9,7 @@
 
 #include "operators/all_ops.h"
 #include "tests/property/transpile/random_job.h"
+#include "transpiler/cost/choose_exchange.h"
 
 DECLARE_int32(count);
 DECLARE_int32(seed);
@@ -52,6 +53,13 @@ TEST_F(EveryJob, HasTheSameBytesInAnotherProcess) {
   for (const auto& [at, proof] : Proofs()) EXPECT_EQ(digests.at(at), proof.digest) << "seed " << at;
 }
 
+std::vector<plan::ExchangeChoice> ChoicesOf(const RandomJob& job) {
+  if (job.config.dense != plan::DenseExchange::kAuto) return {};
+  const Result<plan::TranspileConfig> chosen = cost::ChooseExchanges(
+      {.ops = AllOps(), .main = job.network.main, .startup = job.network.startup, .config = job.config});
+  return chosen.ok() ? chosen->exchanges : std::vector<plan::ExchangeChoice>();
+}
+
 // Else the properties above would hold of next to nothing.
 TEST(RandomJobs, AreOfEveryKind) {
   std::set<std::string> optimizers;
@@ -61,13 +69,15 @@ TEST(RandomJobs, AreOfEveryKind) {
   int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0, on_servers = 0;
   int tables = 0, stale = 0, backed_up = 0;
   std::set<Compression::Kind> compressions;
+  std::set<std::pair<plan::DenseExchange, plan::ExchangeChoice::Reason>> exchanges;
   std::set<Dim> extents;
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 700; ++seed) {
     const RandomJob job = MakeRandomJob(seed);
     optimizers.insert(job.network.optimizer);
     pservers.insert(job.config.pservers.size());
     trainers.insert(static_cast<std::size_t>(job.config.trainers));
     modes.insert(*plan::ResolveMode(job.config));
+    for (const plan::ExchangeChoice& choice : ChoicesOf(job)) exchanges.emplace(choice.way, choice.reason);
     placements.emplace(job.config.slicing, job.config.placement);
     shared += job.network.shared > 0;
     frozen += job.network.frozen > 0;
@@ -96,6 +106,7 @@ TEST(RandomJobs, AreOfEveryKind) {
        {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers, tables, stale, backed_up})
     EXPECT_GE(count, 10);
   EXPECT_EQ(compressions.size(), 5u);
+  EXPECT_EQ(exchanges.size(), 4u);  // sparse, of one trainer, and both ways by time
   for (const Dim extent : {1, 1021, 131071, 16777216}) EXPECT_TRUE(extents.contains(extent)) << extent;
 }
 

@@ -74,7 +74,7 @@ class CollectiveRules {
         findings_.Error("E-check-ranks", StartOf(rank), "names one rank twice", rank.joins);
       }
     }
-    if (first.ranks > static_cast<int>(ranks_.size())) {
+    if (alone_ && first.ranks > static_cast<int>(ranks_.size())) {  // else told with the pservers
       findings_.Note("N-check-trainers", *first.trainer->file,
                      StrCat("the set has ", ranks_.size(), " of ", first.ranks,
                             " trainers; the others are taken to be like these"));

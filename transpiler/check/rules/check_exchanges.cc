@@ -1,5 +1,6 @@
 // Trainers that have pservers and rings: every gradient has exactly one exchange. What a trainer updates has
 // been added up over the ranks once, as a mean; what pservers update is not added up.
+#include <algorithm>
 #include <set>
 
 #include "transpiler/check/facts/mean.h"
@@ -31,13 +32,25 @@ class ExchangeRules {
   }
 
  private:
-  // All names that the backward pass has for a parameter's gradient: clipping makes another one.
+  // All names that the backward pass has for a parameter's gradient: clipping, which reads the one of its
+  // pair, makes another.
   void ReadGradients() {
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
-      if (!Has(entry.op->role(), Role::kBackward)) continue;
-      ForEachPair(*entry.op,
-                  [&](std::string_view param, std::string_view grad) { grads_[param].insert(grad); });
+      const Op& op = *entry.op;
+      if (!Has(op.role(), Role::kBackward)) continue;
+      ForEachPair(op, [&](std::string_view param, std::string_view grad) {
+        std::set<std::string_view>& names = grads_[param];
+        names.insert(grad);
+        if (!Names(op.inputs(), grad)) return;
+        for (const Slot& slot : op.outputs()) names.insert(slot.args.begin(), slot.args.end());
+      });
     }
+  }
+
+  static bool Names(const std::vector<Slot>& slots, std::string_view name) {
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+      return std::find(slot.args.begin(), slot.args.end(), name) != slot.args.end();
+    });
   }
 
   int TimesAdded(std::string_view param) {

@@ -14,7 +14,7 @@ COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread'
 SLICINGS = ('fluid', 'even', 'mxnet')
 BN_SYNCS = ('none', 'average')
 CLIPS = ('local', 'global')
-EXCHANGES = {'dense': ('pserver', 'allreduce'), 'sparse': ('pserver',)}
+EXCHANGES = {'dense': ('pserver', 'allreduce', 'auto'), 'sparse': ('pserver',)}
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
           'geo_sgd_mode', 'use_hierarchical_allreduce')
@@ -64,10 +64,15 @@ class DistributeTranspilerConfig:
                      in `<parameter>@RESIDUAL`, which is persistable, so that it is saved and loaded with the
                      trainer's variables.
 
-    exchange         None, or a dict (mode sync): 'dense' is 'pserver' or 'allreduce', 'sparse' is 'pserver'. With
-                     {'dense': 'allreduce', 'sparse': 'pserver'} trainers add up the gradients of dense parameters
-                     among themselves and update these alike; pservers keep sparse tables. transpile(trainers=) is
-                     then the trainers' addresses, or PADDLE_TRAINER_ENDPOINTS has them.
+    exchange         None, 'auto', or a dict (mode sync): 'dense' is 'pserver', 'allreduce' or 'auto', 'sparse' is
+                     'pserver'. With {'dense': 'allreduce', 'sparse': 'pserver'} trainers add up the gradients of
+                     dense parameters among themselves and update these alike; pservers keep sparse tables. 'auto'
+                     chooses for each dense parameter what the cost model finds faster; the plan's `exchange` lines
+                     say which, and the times. transpile(trainers=) is then the trainers' addresses, or
+                     PADDLE_TRAINER_ENDPOINTS has them.
+    exchange_gbit, exchange_message_us
+                     numbers above 0 and from 0 on: the network that 'auto' takes: what a link carries each way, in
+                     Gbit/s, and what a message costs beside its bytes, in microseconds.
 
     Raises (the transpiler, when it is made or transpiles): penstock.ProgramError. E-plan-staleness,
     E-plan-backup-trainers, E-plan-compression, E-plan-exchange: the mode or the parameter does not take it, or compat
@@ -106,7 +111,9 @@ class DistributeTranspilerConfig:
     staleness = None         # async: steps that a trainer may be ahead of the slowest
     backup_trainers = 0      # sync: trainers that a step does not wait for
     compression = 'none'     # of gradients, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
-    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}: both at once
+    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}: both at once; 'auto': by cost
+    exchange_gbit = 10.0     # 'auto': what a link carries each way, Gbit/s
+    exchange_message_us = 20.0    # 'auto': what a message costs beside its bytes
     local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
@@ -145,7 +152,8 @@ class DistributeTranspilerConfig:
             check_count(field, getattr(self, field), 1, MOST_ELEMENTS)
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)
-        check_number('dc_asgd_lambda', self.dc_asgd_lambda)
+        for field in ('dc_asgd_lambda', 'exchange_gbit', 'exchange_message_us'):
+            check_number(field, getattr(self, field))
         set_policies(self.staleness, self.backup_trainers, self.compression, _penstock.TranspileConfig())
         _check_choice('mode', self.mode, MODES, 'E-plan-kind')
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
@@ -168,15 +176,15 @@ def set_policies(staleness, backup_trainers, compression, config):
 
 
 def dense_exchange(exchange):
-    """How dense parameters are exchanged: 'pserver' or 'allreduce'."""
-    if exchange is None:
-        return 'pserver'
+    """How dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
+    if exchange is None or exchange == 'auto':
+        return exchange or 'pserver'
     known = isinstance(exchange, dict) and all(
         kind in EXCHANGES and way in EXCHANGES[kind] for kind, way in exchange.items())
     if not known:
         raise program_error(
-            'E-plan-exchange', "plan: exchange must be a dict of 'dense' ('pserver' or 'allreduce') and 'sparse' "
-            "('pserver'), not %r" % (exchange,))
+            'E-plan-exchange', "plan: exchange must be 'auto' or a dict of 'dense' ('pserver', 'allreduce' or 'auto') "
+            "and 'sparse' ('pserver'), not %r" % (exchange,))
     return exchange.get('dense', 'pserver')
 
 

@@ -151,12 +151,12 @@ class DistributeTranspiler:
         config.trainer_ids = [check_count('trainer_id', trainer_id)]
         config.clip = given.clip
         set_policies(given.staleness, given.backup_trainers, given.compression, config)
+        config.dense = dense_exchange(given.exchange)
+        config.exchange_gbit, config.exchange_message_us = given.exchange_gbit, given.exchange_message_us
         if self._kind in ('nccl2', 'collective'):
             self._describe_ranks(trainers, config)
             return config
-        dense = dense_exchange(given.exchange)
-        config.dense = dense
-        if dense == 'allreduce':
+        if config.dense != 'pserver':
             self._describe_ranks(_endpoints_if_counted(trainers), config)
         else:
             config.trainers = check_count('trainers', trainers)

@@ -11,7 +11,7 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, core, data_feeder,
+from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core, data_feeder,
                             default_scope_funcs, dygraph, evaluator, executor, framework, initializer, input,
                             install_check, io, layer_helper, layers, lod_tensor, log_helper, metrics, nets, optimizer,
                             parallel_executor, param_attr, reader, regularizer, transpiler, unique_name,
@@ -41,7 +41,7 @@ __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeeder',
     'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor', 'LoDTensor',
     'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Tensor', 'Variable',
-    'WeightNormParamAttr', 'annotations', 'average', 'backward', 'clip', 'communicator', 'compiler', 'core',
+    'WeightNormParamAttr', 'annotations', 'average', 'backward', 'clip', 'communicator', 'compiler', 'contrib', 'core',
     'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data',
     'data_feeder', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
     'disable_dygraph', 'disable_imperative', 'dygraph', 'embedding', 'enable_dygraph', 'enable_imperative',

@@ -49,7 +49,7 @@ def _names(lists):
 # One name a line where many are added at a time.
 NAMES = _names({
     'fluid': '''
-        ComplexVariable DataFeedDesc LoDTensorArray contrib dataset one_hot profiler
+        ComplexVariable DataFeedDesc LoDTensorArray dataset one_hot profiler
     ''',
     'fluid.evaluator': '''
         DetectionMAP
@@ -66,12 +66,9 @@ NAMES = _names({
         Categorical
         DecodeHelper
         Decoder
-        GRUCell
         GreedyEmbeddingHelper
-        LSTMCell
         MultivariateNormalDiag
         Normal
-        RNNCell
         SampleEmbeddingHelper
         TrainingHelper
         Uniform
@@ -183,7 +180,6 @@ NAMES = _names({
         resize_trilinear
         retinanet_detection_output
         retinanet_target_assign
-        rnn
         roi_align
         roi_perspective_transform
         roi_pool

@@ -1,0 +1,161 @@
+"""GRUs and LSTMs of several layers over padded sequences, made of ordinary layers."""
+
+from penstock.fluid.layers import nn, sequence, shaping
+from penstock.fluid.layers.arithmetic import elementwise_mul
+from penstock.fluid.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit, attr_with_suffix
+from penstock.fluid.layers.static_rnn import StaticRNN
+from penstock.fluid.layers.tensor import concat
+
+__all__ = ['BasicGRUUnit', 'BasicLSTMUnit', 'basic_gru', 'basic_lstm']
+
+
+def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
+              bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
+              activation=None, dtype='float32', name='basic_gru'):
+    """Runs a GRU of several layers over padded sequences.
+
+    Args:
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without batch_first.
+        init_hidden (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if bidirectional; None starts from 0.
+        hidden_size (int): width of the hidden states.
+        num_layers (int): number of layers.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: all count.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
+        bidirectional (bool): whether a second network runs from the last step to the first.
+        batch_first (bool): whether sequences are the first axis.
+        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
+        bias_attr (ParamAttr): of the biases, likewise.
+        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        activation (callable): of the candidate; None is `layers.tanh`.
+        dtype (str): 'float32' or 'float64'.
+        name (str): begins the names of the parameters.
+
+    Returns:
+        tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
+        hidden states at the end, in the shape of `init_hidden`).
+
+    Example:
+        x = fluid.data('x', [None, 7, 4])
+        out, last = fluid.contrib.layers.basic_gru(x, None, hidden_size=8, num_layers=2, bidirectional=True)
+    """
+
+    def unit(name, param_attr, bias_attr):
+        return BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
+
+    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden],
+                hidden_size, sequence_length, batch_first, dict(dropout_prob=dropout_prob))
+
+
+def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
+               bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
+               activation=None, forget_bias=1.0, dtype='float32', name='basic_lstm'):
+    """Runs an LSTM of several layers over padded sequences.
+
+    Args:
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without batch_first.
+        init_hidden (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if bidirectional; None starts from 0.
+        init_cell (Variable): cells at the start, likewise.
+        hidden_size (int): width of the states.
+        num_layers (int): number of layers.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: all count.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
+        bidirectional (bool): whether a second network runs from the last step to the first.
+        batch_first (bool): whether sequences are the first axis.
+        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
+        bias_attr (ParamAttr): of the biases, likewise.
+        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        activation (callable): of candidate and cell; None is `layers.tanh`.
+        forget_bias (float): added to the sum of the forget gate.
+        dtype (str): 'float32' or 'float64'.
+        name (str): begins the names of the parameters.
+
+    Returns:
+        tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
+        hidden states at the end; cells at the end).
+
+    Example:
+        x, length = fluid.data('x', [None, 7, 4]), fluid.data('length', [None], 'int64')
+        out, h, c = fluid.contrib.layers.basic_lstm(x, None, None, hidden_size=8, sequence_length=length)
+    """
+
+    def unit(name, param_attr, bias_attr):
+        return BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, forget_bias, dtype)
+
+    dropout = dict(dropout_prob=dropout_prob, dropout_implementation='upscale_in_train')
+    return _run(_units(unit, name, num_layers, bidirectional, param_attr, bias_attr), input, [init_hidden, init_cell],
+                hidden_size, sequence_length, batch_first, dropout)
+
+
+def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
+    """One list of layers for each direction."""
+    directions = [('_layers_', 'fw')] + ([('_reverse_layers_', 'bw')] if bidirectional else [])
+    return [[make(name + infix + str(i), attr_with_suffix(param_attr, '_%s_w_%d' % (short, i)),
+                  attr_with_suffix(bias_attr, '_%s_b_%d' % (short, i))) for i in range(num_layers)]
+            for infix, short in directions]
+
+
+def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
+    """(outputs, each state at the end): both directions, one after the other."""
+    if batch_first:
+        input = nn.transpose(input, [1, 0, 2])
+    mask = None
+    if sequence_length is not None:
+        mask = sequence.sequence_mask(sequence_length, maxlen=shaping.shape(input)[0], dtype='float32')
+        mask = nn.transpose(mask, [1, 0])
+    layers, directions = len(units[0]), len(units)
+    if inits[0] is not None:
+        inits = [nn.reshape(init, [layers, directions, -1, hidden_size]) for init in inits]
+    outs, lasts = [], []
+    for direction, of_direction in enumerate(units):
+        rows, rows_mask = input, mask
+        if direction == 1:
+            rows = shaping.reverse(input, axis=[0])
+            rows_mask = None if mask is None else shaping.reverse(mask, axis=[0])
+        out, last = _run_direction(of_direction, rows, rows_mask, inits, direction, hidden_size, dropout)
+        outs.append(out if direction == 0 else shaping.reverse(out, axis=[0]))
+        lasts.append(last)
+    if directions == 1:
+        out, last = outs[0], lasts[0]
+    else:
+        out = concat(outs, axis=2)
+        last = [concat(list(both), axis=1) for both in zip(*lasts)]
+        last = [nn.reshape(state, [layers * directions, -1, hidden_size]) for state in last]
+    return tuple([nn.transpose(out, [1, 0, 2]) if batch_first else out] + last)
+
+
+def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
+    """(outputs of the last layer, [each state of all layers at the end])"""
+    network = StaticRNN()
+    with network.step():
+        row = network.step_input(input)
+        goes_on = None if mask is None else network.step_input(mask)
+        for i, unit in enumerate(units):
+            before = [_memory(network, init, i, direction, input, hidden_size) for init in inits]
+            after = unit(row, *before)
+            after = list(after) if isinstance(after, tuple) else [after]
+            if goes_on is not None:
+                after = [elementwise_mul(new, goes_on, axis=0) - elementwise_mul(old, goes_on - 1, axis=0)
+                         for old, new in zip(before, after)]
+            for old, new in zip(before, after):
+                network.update_memory(old, new)
+            for new in after:
+                network.step_output(new)
+            row = after[0]
+            if dropout['dropout_prob'] is not None and dropout['dropout_prob'] > 0:
+                row = nn.dropout(row, **dropout)
+        network.step_output(row)
+    made = network()
+    lasts = []
+    for at in range(len(inits)):
+        ends = [made[i * len(inits) + at][-1] for i in range(len(units))]
+        lasts.append(ends)
+    joined = [nn.reshape(concat(ends, axis=0), [len(units), -1, hidden_size]) for ends in lasts]
+    return made[-1], joined
+
+
+def _memory(network, init, layer, direction, input, hidden_size):
+    if init is not None:
+        return network.memory(init=init[layer, direction])
+    return network.memory(batch_ref=input, shape=[-1, hidden_size])

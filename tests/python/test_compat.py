@@ -169,6 +169,27 @@ def test_nothing_of_penstock_imports_the_alias():
             assert not (name + '.').startswith(('penstock.compat.', 'paddle.')), '%s imports %s' % (path, name)
 
 
+def test_a_fetched_array_of_one_element_is_a_number_whatever_numpy_says():
+    text = '''
+import math
+import numpy, paddle.fluid as fluid
+x = fluid.data('x', [None, 1])
+exe = fluid.Executor(fluid.CPUPlace())
+loss, rows = exe.run(feed={'x': numpy.ones((2, 1), 'float32')}, fetch_list=[fluid.layers.mean(x), x + 1.5])
+assert float(loss) == 1.0 and int(loss) == 1 and complex(loss) == 1 and math.isnan(loss) is False
+assert '%f %d' % (loss, loss) == '1.000000 1' and ['%.1f' % row for row in rows] == ['2.5', '2.5']
+total = 0
+total += loss
+assert float(total / 2) == 0.5 and isinstance(rows, numpy.ndarray) and rows.sum() == 5
+try:
+    float(rows)
+except TypeError as error:
+    print(error)
+'''
+    done = run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path())
+    assert 'only' in done.stdout and done.stdout.endswith('\n')
+
+
 def test_small_modules():
     text = '''
 import paddle, os

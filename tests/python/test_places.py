@@ -104,6 +104,16 @@ def test_device_guard_marks_ops(fluid):
             pass
 
 
+def test_attributes_of_the_framework_have_fluids_names(fluid):
+    maker = fluid.core.op_proto_and_checker_maker
+    fluid.optimizer.SGD(0.1).minimize(network(fluid))
+    op = fluid.default_main_program().global_block().ops[-1]
+    assert op.attr(maker.kOpRoleAttrName()) == int(maker.OpRole.Optimize) == fluid.framework.OpRole.Optimize
+    assert op.attr(maker.kOpRoleVarAttrName()) == ['fc_0.w_0', 'fc_0.w_0@GRAD']
+    assert op.attr(maker.kOpNameScopeAttrName()).startswith('/optimizer')
+    assert op.attr(maker.kOpDeviceAttrName()) == '' and maker.kOpCreationCallstackAttrName() == 'op_callstack'
+
+
 def test_parallel_executor_as_fluid_has_it(fluid):
     loss = network(fluid)
     fluid.optimizer.SGD(0.0).minimize(loss)

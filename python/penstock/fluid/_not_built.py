@@ -224,6 +224,6 @@ NAMES = _names({
         DetectionMAP
     ''',
     'fluid.optimizer': '''
-        LookaheadOptimizer PipelineOptimizer RecomputeOptimizer
+        RecomputeOptimizer
     ''',
 })

@@ -12,6 +12,7 @@ from penstock.fluid import _devices
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'LoDTensor', 'ProgramDesc', 'Scope', 'SelectedRows',
     'VarDesc', 'get_cuda_device_count', 'is_compiled_with_cuda',
+    'op_proto_and_checker_maker',
 ]
 
 
@@ -196,6 +197,52 @@ def device_of(place, what):
     if not isinstance(place, CPUPlace):
         _devices.use_cpu_for('%s on %r' % (what, place))
     return CPUPlace()
+
+
+class op_proto_and_checker_maker:
+    """Names of the attributes that the framework gives every op, and the bits of op_role.
+
+    Example:
+        maker = fluid.core.op_proto_and_checker_maker
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        op = fluid.default_main_program().global_block().ops[0]
+        assert op.attr(maker.kOpRoleAttrName()) == maker.OpRole.Forward
+    """
+
+    class OpRole:
+        """Bits of op_role."""
+        Forward = 0
+        Backward = 1
+        Optimize = 2
+        RPC = 4
+        Dist = 8
+        LRSched = 16
+        Loss = 256
+
+    @staticmethod
+    def kOpRoleAttrName():
+        """'op_role'"""
+        return 'op_role'
+
+    @staticmethod
+    def kOpRoleVarAttrName():
+        """'op_role_var': pairs of parameter and gradient."""
+        return 'op_role_var'
+
+    @staticmethod
+    def kOpNameScopeAttrName():
+        """'op_namescope'"""
+        return 'op_namescope'
+
+    @staticmethod
+    def kOpCreationCallstackAttrName():
+        """'op_callstack', which Fluid's programs have."""
+        return 'op_callstack'
+
+    @staticmethod
+    def kOpDeviceAttrName():
+        """'op_device'"""
+        return 'op_device'
 
 
 def get_cuda_device_count():

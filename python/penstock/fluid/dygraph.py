@@ -3,8 +3,9 @@
 Importing this module works, because scripts import it beside the static graph; using it says so.
 """
 
-_WHY = ('fluid.dygraph%s: there is no imperative mode here; build a Program with fluid.layers and run it by '
-        'fluid.Executor')
+from penstock.fluid._absent import absent
+
+_WHY = 'there is no imperative mode here; build a Program with fluid.layers and run it by fluid.Executor'
 
 
 def enable_dygraph(place=None):
@@ -22,7 +23,7 @@ def enable_dygraph(place=None):
         except NotImplementedError as error:
             print(error)
     """
-    raise NotImplementedError(_WHY % '')
+    raise NotImplementedError('fluid.enable_dygraph: ' + _WHY)
 
 
 def disable_dygraph():
@@ -37,18 +38,4 @@ def disable_dygraph():
 enable_imperative, disable_imperative = enable_dygraph, disable_dygraph
 
 
-class _Submodules:
-    """Where Python looks for the modules of a package: a look says that there are none."""
-
-    def __iter__(self):
-        raise NotImplementedError(_WHY % '')
-
-
-__path__ = _Submodules()
-
-
-def __getattr__(name):
-    """Answers for every name of Fluid's."""
-    if name.startswith('_'):
-        raise AttributeError('module %s has no attribute %s' % (__name__, name))
-    raise NotImplementedError(_WHY % ('.' + name))
+__path__, __getattr__ = absent('fluid.dygraph', _WHY)

@@ -18,6 +18,7 @@ from penstock.fluid.framework import Program, Variable
 __all__ = ['Executor', 'global_scope', 'scope_guard']
 
 _scope = Scope()
+array_kind = numpy.ndarray    # of fetched values; another one may be set
 _log.name_process()
 
 
@@ -140,7 +141,7 @@ class Executor:
             raise_from_function(error)
             raise
         if return_numpy:
-            values = [as_numpy(value) for value in values]
+            values = [as_numpy(value).view(array_kind) for value in values]
         return [[value] for value in values] if apart else values
 
     @staticmethod

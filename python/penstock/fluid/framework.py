@@ -28,15 +28,7 @@ _name_scopes = NameScopes()
 _device = ''    # of the ops that are made now, as device_guard says
 
 
-class OpRole:
-    """The bits of an op's attribute op_role."""
-    Forward = 0
-    Backward = 1
-    Optimize = 2
-    RPC = 4
-    Dist = 8
-    LRSched = 16
-    Loss = 256
+OpRole = core.op_proto_and_checker_maker.OpRole
 
 
 def in_dygraph_mode():

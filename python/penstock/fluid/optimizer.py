@@ -4,6 +4,8 @@ from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
 from penstock.fluid._dgc import DGCMomentumOptimizer
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid._pipeline import PipelineOptimizer
+from penstock.fluid._wrapping_optimizers import LookaheadOptimizer
 from penstock.fluid.core import require_numbers
 from penstock.fluid.framework import Variable
 
@@ -11,8 +13,8 @@ __all__ = [
     'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
     'AdamaxOptimizer', 'DGCMomentumOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer',
     'ExponentialMovingAverage', 'Ftrl', 'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum',
-    'LarsMomentumOptimizer', 'ModelAverage', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
-    'RMSPropOptimizer', 'SGD', 'SGDOptimizer',
+    'LarsMomentumOptimizer', 'LookaheadOptimizer', 'ModelAverage', 'Momentum', 'MomentumOptimizer', 'Optimizer',
+    'PipelineOptimizer', 'RMSProp', 'RMSPropOptimizer', 'SGD', 'SGDOptimizer',
 ]
 
 

@@ -37,7 +37,4 @@ for _module in [one for one in vars().values() if inspect.ismodule(one) and one.
     if '__getattr__' not in vars(_module):
         _module.__getattr__ = getattr_of(_module.__name__)
 
-if inspect.ismodule(rnn):    # a layer of that name hides the module, as in Fluid; until it is built nothing does
-    del rnn
-
 __getattr__ = getattr_of(__name__)

@@ -9,9 +9,10 @@ except ModuleNotFoundError:    # not on sys.path: this folder is inside it
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
     import penstock
 
-from penstock.compat import _finder
+from penstock.compat import _arrays, _finder
 
 _finder.install()
+_arrays.install()
 
 import paddle.fluid
 from paddle import compat, dataset, distributed, reader, sysconfig, utils, version

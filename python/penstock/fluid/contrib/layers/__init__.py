@@ -1,9 +1,14 @@
-"""Layers that Fluid keeps apart from `fluid.layers`."""
+"""Layers that Fluid keeps apart from `fluid.layers`. Those that stand there here are found by this name too."""
 
-from penstock.fluid._not_built import getattr_of
-from penstock.fluid.contrib.layers import rnn_impl
+from penstock.fluid import layers
+from penstock.fluid.contrib.layers import metric_op, rnn_impl
+from penstock.fluid.contrib.layers.metric_op import *
 from penstock.fluid.contrib.layers.rnn_impl import *
 
-__all__ = rnn_impl.__all__
+__all__ = metric_op.__all__ + rnn_impl.__all__
 
-__getattr__ = getattr_of(__name__)
+
+def __getattr__(name):
+    if name.startswith('__'):
+        raise AttributeError('module %s has no attribute %s' % (__name__, name))
+    return getattr(layers, name)

@@ -1,0 +1,27 @@
+"""Modules of Fluid's that Penstock does not have: importing one works, because scripts import what they may not use;
+using it says why it is not there.
+
+    __path__, __getattr__ = absent('fluid.contrib.slim', 'prune and quantize with ...')    # the whole module
+"""
+
+
+class _Submodules:
+    """Where Python looks for the modules of a package: a look raises the error."""
+
+    def __init__(self, message):
+        self._message = message
+
+    def __iter__(self):
+        raise NotImplementedError(self._message)
+
+
+def absent(module, why):
+    """(__path__, __getattr__) of a module all of whose names and submodules are missing, for one reason."""
+    text = '%s%s: ' + why
+
+    def missing(name):
+        if name.startswith('_'):
+            raise AttributeError('module %s has no attribute %s' % (module, name))
+        raise NotImplementedError(text % (module, '.' + name))
+
+    return _Submodules(text % (module, '')), missing

@@ -1,0 +1,6 @@
+"""Optimizers made of optimizers."""
+
+from penstock.fluid.contrib.extend_optimizer import extend_optimizer_with_weight_decay
+from penstock.fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay import *
+
+__all__ = extend_optimizer_with_weight_decay.__all__

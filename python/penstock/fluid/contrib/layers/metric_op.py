@@ -1,0 +1,41 @@
+"""Sums over all batches by which a click model is judged."""
+
+from penstock.fluid import layers
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['ctr_metric_bundle']
+
+
+def ctr_metric_bundle(input, label):
+    """Adds up, over all batches, what MAE, RMSE, predicted and actual rate of clicks are made of.
+
+    Args:
+        input (Variable): predicted probabilities, float32 [N, 1].
+        label (Variable): 1 for a click, else 0, float32 of the shape of `input`.
+
+    Returns:
+        tuple: six persistable Variables [1]: sums of squared errors, of absolute errors, of predictions, of sigmoids of
+        predictions, of labels, and the number of examples. RMSE is sqrt(first / last), for instance.
+
+    Raises:
+        ValueError: if the shapes differ.
+
+    Example:
+        p, y = fluid.data('p', [None, 1]), fluid.data('y', [None, 1])
+        squared, absolute, predicted, q, clicks, count = fluid.contrib.layers.ctr_metric_bundle(p, y)
+    """
+    helper = LayerHelper('ctr_metric_bundle').takes(input=input, label=label)
+    if input.shape != label.shape:
+        raise ValueError('ctr_metric_bundle: input is %s and label is %s; they must have one shape' %
+                         (list(input.shape), list(label.shape)))
+    error = layers.elementwise_sub(input, label)
+    ones = layers.fill_constant_batch_size_like(label, [-1, 1], 'float32', 1.0)
+    of_batch = [layers.square(error), layers.abs(error), input, layers.sigmoid(input), label, ones]
+    sums = []
+    for each in of_batch:
+        state = helper.create_global_variable(persistable=True, dtype='float32', shape=[1])
+        helper.set_variable_initializer(state, Constant(0.0, force_cpu=True))
+        layers.sums([state, layers.reduce_sum(each)], out=state)
+        sums.append(state)
+    return tuple(sums)

@@ -1,0 +1,6 @@
+"""Readers of jobs of several trainers."""
+
+from penstock.fluid.contrib.reader import distributed_reader
+from penstock.fluid.contrib.reader.distributed_reader import *
+
+__all__ = distributed_reader.__all__

@@ -1,0 +1,41 @@
+"""distributed_batch_reader: each trainer's part of the batches."""
+
+import itertools
+import os
+
+__all__ = ['distributed_batch_reader']
+
+
+def distributed_batch_reader(batch_reader):
+    """Returns a reader of this trainer's batches: one of each PADDLE_TRAINERS_NUM, that of PADDLE_TRAINER_ID.
+
+    Args:
+        batch_reader: a function that returns an iterable of batches, the same ones in every trainer.
+
+    Returns:
+        function: a reader. All trainers read equally many batches: those at the end that are not enough for one each
+        are left out.
+
+    Raises:
+        ValueError: if PADDLE_TRAINER_ID is not less than PADDLE_TRAINERS_NUM.
+
+    Example:
+        batches = fluid.io.batch(lambda: range(6), 2)
+        mine = fluid.contrib.reader.distributed_batch_reader(batches)
+        assert list(mine()) == [[0, 1], [2, 3], [4, 5]]    # of the only trainer
+    """
+    trainers = int(os.environ.get('PADDLE_TRAINERS_NUM', 1))
+    trainer = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    if not 0 <= trainer < trainers:
+        raise ValueError('distributed_batch_reader: PADDLE_TRAINER_ID is %d, but PADDLE_TRAINERS_NUM is %d' %
+                         (trainer, trainers))
+
+    def reader():
+        batches = iter(batch_reader())
+        while True:
+            row = list(itertools.islice(batches, trainers))
+            if len(row) < trainers:
+                return
+            yield row[trainer]
+
+    return reader

@@ -87,11 +87,12 @@ ArenaBackend::Slice ArenaBackend::SliceOf(int rank, std::size_t elements, Elemen
 
 // Of what the ranks gave in the turn before, at `offset_bytes`; of this rank's, where it lies.
 void ArenaBackend::ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
-                              std::size_t offset_bytes) const {
+                              std::size_t offset_bytes, std::byte* copy) const {
   const std::byte* sources[kMaxRanks];
   for (int rank = 0; rank < size(); ++rank)
     sources[rank] = rank == rank_ ? mine : arena_.In(turn_ - 1, rank) + offset_bytes;
-  ReduceInOrder(op.type, op.reduction, {sources, static_cast<std::size_t>(size())}, elements, to);
+  ReduceInOrder(op.type, op.reduction, {sources, static_cast<std::size_t>(size())}, elements, to,
+                /*divisor=*/0, copy);
 }
 
 Status ArenaBackend::ReduceSmall(const Operation& op) {
@@ -123,8 +124,8 @@ Status ArenaBackend::ReduceToAll(const Operation& op) {
     const std::size_t begin = mine.begin * width, at = offset_of(block) + begin;
     std::byte* const made = arena_.Made(turn_) + begin;
     std::byte* const to = wants ? op.out.data + at : made;
-    ReduceInto(to, op, mine.end - mine.begin, op.in.data + at, begin);
-    if (size() > 1) CopyBytes(made, to, (mine.end - mine.begin) * width);
+    ReduceInto(to, op, mine.end - mine.begin, op.in.data + at, begin,
+               to == made || size() == 1 ? nullptr : made);
   };
   const auto take = [&](std::size_t block) {
     if (wants) copy_others(op.out.data + offset_of(block), arena_.Made(turn_ - 1), elements_of(block));

@@ -51,7 +51,7 @@ class ArenaBackend : public Backend {
   Status AllGather(const Operation& op);
   Status Broadcast(const Operation& op);
   void ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
-                  std::size_t offset_bytes) const;
+                  std::size_t offset_bytes, std::byte* copy = nullptr) const;
 
   // Turns of `blocks` blocks: give(k), then work(k) a turn later, then take(k) another turn later. In one
   // turn they are of different blocks.

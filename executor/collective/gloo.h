@@ -4,10 +4,10 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto group, MakeGlooGroup(
 //       {.rank = 1, .size = 4, .address = "10.0.0.3", .store = {.set = ..., .get = ...}}));
 //
-// Each pair of ranks has one connection. A rank whose process ends is noticed by those that wait for it, when
-// the system closes its connections: at once, unless a child that it forked still has them open. One whose
-// host vanishes is only reported (report_after). Connections are neither encrypted nor authenticated: a
-// group belongs into the network of one job.
+// Each pair of ranks has two connections, for data and for notices of errors. A rank whose process ends is
+// noticed by those that wait for it, when the system closes its connections: at once, unless a child that it
+// forked still has them open. One whose host vanishes is only reported (report_after). Connections are
+// neither encrypted nor authenticated: a group belongs into the network of one job.
 //
 // Ignores SIGPIPE in this process where nobody handles it: Gloo writes to connections that may have ended.
 #pragma once

@@ -29,24 +29,24 @@ using std::chrono::milliseconds;
 constexpr milliseconds kUnlimited = std::chrono::hours(24 * 365);
 constexpr milliseconds kLingerLimit(300);
 constexpr milliseconds kCloseLimit(1000);
-constexpr std::uint64_t kNoticeSlot = 100;  // the channels have those of their own numbers
+constexpr std::uint64_t kNoticeSlot = 100;
 
 // An error of the store, on its way through Gloo.
 struct StoreFailure {
   Status status;
 };
 
-// Gloo's store over the caller's.
+// Gloo's store over the caller's, for keys of one prefix.
 class StoreOfGloo : public gloo::rendezvous::Store {
  public:
-  explicit StoreOfGloo(const KeyValues& store) : store_(store) {}
+  StoreOfGloo(const KeyValues& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
-    if (Status status = store_.set(key, std::string(data.begin(), data.end())); !status.ok())
+    if (Status status = store_.set(prefix_ + key, std::string(data.begin(), data.end())); !status.ok())
       throw StoreFailure{std::move(status)};
   }
   std::vector<char> get(const std::string& key) override {
-    const Result<std::string> value = store_.get(key);
+    const Result<std::string> value = store_.get(prefix_ + key);
     if (!value.ok()) throw StoreFailure{value.status()};
     return {value->begin(), value->end()};
   }
@@ -56,14 +56,18 @@ class StoreOfGloo : public gloo::rendezvous::Store {
 
  private:
   const KeyValues& store_;
+  const std::string prefix_;
 };
 
 using Buffer = std::unique_ptr<UnboundBuffer>;
 
+// A message whose buffer is gone stops everything behind it on its connection, so notices, which must arrive
+// when operations have been given up, have connections of their own.
 class GlooLinks : public Links {
  public:
-  GlooLinks(std::shared_ptr<gloo::Context> context, int rank, int size)
-      : context_(std::move(context)), rank_(rank), size_(size) {}
+  GlooLinks(std::shared_ptr<gloo::Context> context, std::shared_ptr<gloo::Context> notices, int rank,
+            int size)
+      : context_(std::move(context)), notices_(std::move(notices)), rank_(rank), size_(size) {}
   ~GlooLinks() override { Close(); }
 
   int rank() const override { return rank_; }
@@ -89,7 +93,7 @@ class GlooLinks : public Links {
   std::unique_ptr<Transit> Begin(bool sends, void* data, std::size_t bytes, const Start& start);
 
   std::mutex mutex_;
-  std::shared_ptr<gloo::Context> context_;  // null after Close, and of one rank
+  std::shared_ptr<gloo::Context> context_, notices_;  // null after Close, and of one rank
   const int rank_, size_;
   std::set<GlooTransit*> transits_;
   std::vector<Told> told_;
@@ -177,7 +181,7 @@ LinkEnd GlooLinks::PostNoticeReceive(Notice& notice) {
   const std::lock_guard lock(mutex_);
   if (deaf_) return LinkEnd::kInterrupted;
   try {
-    listening_ = context_->createUnboundBuffer(&notice, sizeof(notice));
+    listening_ = notices_->createUnboundBuffer(&notice, sizeof(notice));
     listening_->recv(others, kNoticeSlot);
   } catch (const std::exception&) {
     return LinkEnd::kBroken;
@@ -212,10 +216,10 @@ void GlooLinks::ServeNotices() {
 
 void GlooLinks::Tell(int to, const Notice& notice) {
   const std::lock_guard lock(mutex_);
-  if (closing_ || context_ == nullptr) return;
+  if (closing_ || notices_ == nullptr) return;
   Told told{.notice = std::make_unique<Notice>(notice), .buffer = nullptr};
   try {
-    told.buffer = context_->createUnboundBuffer(told.notice.get(), sizeof(Notice));
+    told.buffer = notices_->createUnboundBuffer(told.notice.get(), sizeof(Notice));
     told.buffer->send(to, kNoticeSlot);
     told_.push_back(std::move(told));
   } catch (const std::exception&) {
@@ -261,6 +265,7 @@ void GlooLinks::Close() {
   }
   if (listener_.joinable()) listener_.join();
   context_.reset();
+  notices_.reset();
 }
 
 // Whether this machine has `address`. Gloo asks too, but loses memory where the answer is no.
@@ -283,12 +288,16 @@ Result<std::unique_ptr<Links>> Connect(const GlooRendezvous& rendezvous) {
   PENSTOCK_RETURN_IF_ERROR(CheckOwnAddress(rendezvous.address));
   gloo::transport::tcp::attr interface(rendezvous.address.c_str());
   std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(interface);
-  auto context = std::make_shared<gloo::rendezvous::Context>(rendezvous.rank, rendezvous.size);
-  context->setTimeout(std::chrono::duration_cast<milliseconds>(rendezvous.time_limit) / 5);
-  StoreOfGloo store(rendezvous.store);
-  context->connectFullMesh(store, device);
-  return std::unique_ptr<Links>(
-      std::make_unique<GlooLinks>(std::move(context), rendezvous.rank, rendezvous.size));
+  std::shared_ptr<gloo::rendezvous::Context> contexts[2];
+  for (const bool of_notices : {false, true}) {
+    auto& context = contexts[of_notices ? 1 : 0];
+    context = std::make_shared<gloo::rendezvous::Context>(rendezvous.rank, rendezvous.size);
+    context->setTimeout(std::chrono::duration_cast<milliseconds>(rendezvous.time_limit) / 5);
+    StoreOfGloo store(rendezvous.store, of_notices ? "notices-" : "");
+    context->connectFullMesh(store, device);
+  }
+  return std::unique_ptr<Links>(std::make_unique<GlooLinks>(std::move(contexts[0]), std::move(contexts[1]),
+                                                            rendezvous.rank, rendezvous.size));
 }
 
 void IgnoreBrokenPipes() {
@@ -301,7 +310,8 @@ void IgnoreBrokenPipes() {
 bool HasGloo() { return true; }
 
 Result<std::unique_ptr<Links>> ConnectGloo(const GlooRendezvous& rendezvous) {
-  if (rendezvous.size == 1) return std::unique_ptr<Links>(std::make_unique<GlooLinks>(nullptr, 0, 1));
+  if (rendezvous.size == 1)
+    return std::unique_ptr<Links>(std::make_unique<GlooLinks>(nullptr, nullptr, 0, 1));
   IgnoreBrokenPipes();
   try {
     return Connect(rendezvous);

@@ -5,8 +5,8 @@
 //   const std::unique_ptr<Transit> came = links.Receive(left, Channel::kOperations, theirs);
 //   if (came->Wait() != LinkEnd::kDone) ...
 //
-// Messages of one channel between two ranks arrive in the order in which they were sent; a receive names as
-// many bytes as its message has. No call throws.
+// Messages of one channel between two ranks arrive in the order in which they were sent; a receive names at
+// least as many bytes as its message has. No call throws.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace penstock::collective {
 
-enum class Channel : std::uint8_t { kOperations, kMessages };
+enum class Channel : std::uint8_t { kOperations, kMessages, kAgreement };
 
 enum class LinkEnd : std::uint8_t {
   kDone,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 #include <utility>
 
 #include "executor/collective/plain_data.h"
@@ -17,21 +16,10 @@ constexpr Nanoseconds kLookAfter = std::chrono::milliseconds(100);
 // Of a process that is killed while it writes the failure.
 constexpr Nanoseconds kWritingLimit = std::chrono::milliseconds(100);
 
-// Some microseconds, where each rank has a core of its own: as long as sleeping and waking takes. Else
-// whoever looks keeps the core from those that it waits for.
-int SpinsOf(int ranks) {
-  const unsigned cores = std::thread::hardware_concurrency();
-  return static_cast<unsigned>(ranks) <= cores ? 500 : 20;
-}
-
 }  // namespace
 
 Peers::Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after)
-    : arena_(arena),
-      rank_(rank),
-      gone_(std::move(gone)),
-      report_after_(report_after),
-      spins_(SpinsOf(arena.ranks())) {}
+    : arena_(arena), rank_(rank), gone_(std::move(gone)), report_after_(report_after) {}
 
 Status Peers::Meet(std::uint32_t turn, const Signature& what) {
   const std::uint32_t ended = turn + 1;
@@ -49,6 +37,8 @@ void Peers::Relax() {
   __builtin_ia32_pause();
 #endif
 }
+
+void Peers::Yield() { sched_yield(); }
 
 void Peers::Sleep(Signal& signal, std::uint32_t seen, std::span<const int> awaited, const Signature& what,
                   Sleeper& sleeper) {

@@ -4,9 +4,10 @@
 //   peers.Meet(turn, op);                                         // all ranks have come so far
 //   peers.Until(arena.line(rank).bell, ready, {{from}}, signature);  // a message has come
 //
-// A wait looks at the value for some microseconds, then sleeps until it changes. Ten times a second it looks
-// whether the ranks that it waits for are still there. What one rank finds out all ranks get: it is written
-// into the arena, once. Abort may be called from any thread, the rest from one at a time.
+// A wait looks at the value for some tens of microseconds, and lets others run meanwhile; then it sleeps
+// until the value changes. Ten times a second it looks whether the ranks that it waits for are still there.
+// What one rank finds out all ranks get: it is written into the arena, once. Abort may be called from any
+// thread, the rest from one at a time.
 #pragma once
 
 #include <atomic>
@@ -35,9 +36,9 @@ class Peers {
   // which it cannot become so. kUnavailable E-collective-peer-lost, E-collective-peer-left; what Abort gave.
   template <typename Ready>
   Status Until(Signal& signal, const Ready& ready, std::span<const int> awaited, const Signature& what) {
-    for (int i = 0; i < spins_; ++i) {
+    for (int look = 0; look < kLooks; ++look) {
       if (ready()) return OkStatus();
-      Relax();
+      look < kLooksInPlace ? Relax() : Yield();
     }
     Sleeper sleeper{.times = observe::ReportTimes(report_after_)};
     while (true) {
@@ -66,7 +67,13 @@ class Peers {
     Nanoseconds began{0};  // 0: has not slept yet
   };
 
+  // About a microsecond, which a rank with a core of its own is late by; then some tens, in which others may
+  // have the core, perhaps those that are waited for: sooner than a sleeper would be woken, and ranks that do
+  // not sleep are given cores of their own.
+  static constexpr int kLooksInPlace = 30, kLooks = 130;
+
   static void Relax();
+  static void Yield();
   void Sleep(Signal& signal, std::uint32_t seen, std::span<const int> awaited, const Signature& what,
              Sleeper& sleeper);
   std::optional<Status> InVain(std::span<const int> awaited, const Signature& what,
@@ -77,7 +84,6 @@ class Peers {
   const int rank_;
   const GoneCheck gone_;
   const Nanoseconds report_after_;
-  const int spins_;
   std::atomic<bool> aborted_ = false;
   mutable std::mutex mutex_;
   Status abort_reason_;

@@ -73,7 +73,7 @@ struct Smaller {
 // `out` may be one of `sources`: a tile of it is written when all of that tile has been read.
 template <typename Type, typename Op>
 void ReduceAs(std::span<const std::byte* const> sources, std::size_t count, std::size_t divisor,
-              std::byte* out) {
+              std::byte* out, std::byte* copy) {
   using Stored = typename Type::Stored;
   using Sum = typename Type::Sum;
   alignas(64) Sum sum[kTile];
@@ -98,48 +98,49 @@ void ReduceAs(std::span<const std::byte* const> sources, std::size_t count, std:
     }
     auto* const to = reinterpret_cast<Stored*>(out) + begin;
     for (std::size_t i = 0; i < n; ++i) to[i] = Type::Store(sum[i]);
+    if (copy != nullptr) std::memcpy(copy + begin * sizeof(Stored), to, n * sizeof(Stored));
   }
 }
 
 template <typename Type>
 void ReduceBy(Reduction reduction, std::span<const std::byte* const> sources, std::size_t count,
-              std::byte* out, std::size_t divisor) {
+              std::byte* out, std::size_t divisor, std::byte* copy) {
   switch (reduction) {
     case Reduction::kSum:
-      return ReduceAs<Type, Add>(sources, count, 0, out);
+      return ReduceAs<Type, Add>(sources, count, 0, out, copy);
     case Reduction::kMean:
-      return ReduceAs<Type, Add>(sources, count, divisor, out);
+      return ReduceAs<Type, Add>(sources, count, divisor, out, copy);
     case Reduction::kProduct:
-      return ReduceAs<Type, Multiply>(sources, count, 0, out);
+      return ReduceAs<Type, Multiply>(sources, count, 0, out, copy);
     case Reduction::kMax:
-      return ReduceAs<Type, Larger>(sources, count, 0, out);
+      return ReduceAs<Type, Larger>(sources, count, 0, out, copy);
     case Reduction::kMin:
-      return ReduceAs<Type, Smaller>(sources, count, 0, out);
+      return ReduceAs<Type, Smaller>(sources, count, 0, out, copy);
   }
 }
 
 }  // namespace
 
 void ReduceInOrder(ElementType type, Reduction reduction, std::span<const std::byte* const> sources,
-                   std::size_t count, std::byte* out, std::size_t divisor) {
+                   std::size_t count, std::byte* out, std::size_t divisor, std::byte* copy) {
   if (divisor == 0) divisor = sources.size();
   switch (type) {
     case ElementType::kFp16:
-      return ReduceBy<AsHalf>(reduction, sources, count, out, divisor);
+      return ReduceBy<AsHalf>(reduction, sources, count, out, divisor, copy);
     case ElementType::kBf16:
-      return ReduceBy<AsBFloat16>(reduction, sources, count, out, divisor);
+      return ReduceBy<AsBFloat16>(reduction, sources, count, out, divisor, copy);
     case ElementType::kFp32:
-      return ReduceBy<Plain<float>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<float>>(reduction, sources, count, out, divisor, copy);
     case ElementType::kFp64:
-      return ReduceBy<Plain<double>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<double>>(reduction, sources, count, out, divisor, copy);
     case ElementType::kInt32:
-      return ReduceBy<Plain<std::int32_t>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<std::int32_t>>(reduction, sources, count, out, divisor, copy);
     case ElementType::kInt64:
-      return ReduceBy<Plain<std::int64_t>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<std::int64_t>>(reduction, sources, count, out, divisor, copy);
     case ElementType::kUInt8:
-      return ReduceBy<Plain<std::uint8_t>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<std::uint8_t>>(reduction, sources, count, out, divisor, copy);
     case ElementType::kInt8:
-      return ReduceBy<Plain<std::int8_t>>(reduction, sources, count, out, divisor);
+      return ReduceBy<Plain<std::int8_t>>(reduction, sources, count, out, divisor, copy);
   }
 }
 

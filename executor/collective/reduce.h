@@ -17,8 +17,8 @@
 namespace penstock::collective {
 
 // sources: at least one, `count` elements each; `out` may be one of them. kMean of floats only; divisor 0:
-// the number of sources.
+// the number of sources. `copy`, if any, gets the same bytes as `out`, while they are in the first cache.
 void ReduceInOrder(ElementType type, Reduction reduction, std::span<const std::byte* const> sources,
-                   std::size_t count, std::byte* out, std::size_t divisor = 0);
+                   std::size_t count, std::byte* out, std::size_t divisor = 0, std::byte* copy = nullptr);
 
 }  // namespace penstock::collective

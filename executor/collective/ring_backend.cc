@@ -15,15 +15,27 @@ std::span<std::byte> BytesOf(Signature& signature) {
 }  // namespace
 
 RingBackend::RingBackend(std::string_view name, std::unique_ptr<Links> links, const RingOptions& options)
-    : name_(name), links_(std::move(links)), end_(*links_) {
+    : name_(name),
+      piece_bytes_(options.piece_bytes),
+      links_(std::move(links)),
+      end_(*links_),
+      blocks_(links_->size(), options.small_bytes / static_cast<std::size_t>(links_->size())) {
   if (options.report_after > Nanoseconds(0)) reporter_.emplace(rank(), options.report_after);
+  MakeRounds();
+}
+
+RingBackend::~RingBackend() {
+  told_.reset();
+  for (Round& round : rounds_) round.came.reset();  // of an operation that this rank does not start
+  end_.Leave();
 }
 
 Status RingBackend::Run(const Operation& op) {
   PENSTOCK_RETURN_IF_ERROR(end_.Failure());
   if (op.kind == OperationKind::kMessage) return Exchange(op);
   what_ = SignatureOf(op);
-  PENSTOCK_RETURN_IF_ERROR(Agree());
+  StartAgreement(op);
+  if (Travels(op)) return RunSmall(op);
   switch (op.kind) {
     case OperationKind::kAllReduce:
     case OperationKind::kReduce:
@@ -35,56 +47,44 @@ Status RingBackend::Run(const Operation& op) {
     case OperationKind::kBroadcast:
       return Broadcast(op);
     case OperationKind::kBarrier:
+      return Agree();
     case OperationKind::kMessage:
-      return OkStatus();  // they have met
+      break;
   }
   return InternalError("E-collective-kind", "no such operation");
 }
 
-// All know all signatures after log2 P rounds: in each a rank passes on what it knows, to twice as many.
-Status RingBackend::Agree() {
-  const auto ranks = static_cast<std::size_t>(size());
-  std::vector<Signature> known(ranks);  // known[i]: of the rank i places to the right
-  known[0] = what_;
-  for (std::size_t have = 1; have < ranks; have *= 2) {
-    const std::size_t passed = std::min(have, ranks - have);
-    const int distance = static_cast<int>(have);
-    const int to = Neighbour(-distance), from = Neighbour(distance);
-    auto came = links_->Receive(from, Channel::kOperations,
-                                std::as_writable_bytes(std::span(known).subspan(have, passed)));
-    auto sent = links_->Send(to, Channel::kOperations, std::as_bytes(std::span(known).first(passed)));
-    PENSTOCK_RETURN_IF_ERROR(Await(came, from));
-    PENSTOCK_RETURN_IF_ERROR(Await(sent, to));
-  }
-  const auto same = [this](const Signature& other) { return SameOperation(what_, other); };
-  if (std::all_of(known.begin(), known.end(), same)) return OkStatus();
-  std::rotate(known.begin(), known.begin() + (size() - rank()) % size(), known.end());
-  return end_.Fail(MismatchError(known));
-}
-
 Status RingBackend::Reduce(const Operation& op) {
-  const std::vector<Range> parts = EqualParts(op.in.count, op.type);
-  if (op.kind == OperationKind::kAllReduce || op.root == rank()) {
-    PENSTOCK_RETURN_IF_ERROR(ReduceParts(op, op.out.data, parts));
-    return GatherParts(op.out.data, parts);
+  const bool wants = op.kind == OperationKind::kAllReduce || op.root == rank();
+  std::unique_ptr<std::byte[]> copy;  // of data that stays as it is
+  if (!wants) {
+    copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
+    CopyBytes(copy.get(), op.in.data, op.in.bytes());
   }
-  // This rank's data stays as it is.
-  const auto copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
-  CopyBytes(copy.get(), op.in.data, op.in.bytes());
-  PENSTOCK_RETURN_IF_ERROR(ReduceParts(op, copy.get(), parts));
-  return GatherParts(copy.get(), parts);
+  Pass pass{.data = wants ? op.out.data : copy.get(),
+            .parts = EqualParts(op.in.count, op.type),
+            .first = Neighbour(-1),
+            .adding = Others(),
+            .passing = Others(),
+            .added = &op};
+  return GoAround(pass);
 }
 
 Status RingBackend::ReduceScatter(const Operation& op) {
-  const std::vector<Range> parts = EqualParts(op.in.count, op.type);
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
   CopyBytes(copy.get(), op.in.data, op.in.bytes());
-  PENSTOCK_RETURN_IF_ERROR(ReduceParts(op, copy.get(), parts));
-  CopyBytes(op.out.data, copy.get() + parts[static_cast<std::size_t>(rank())].begin, op.out.bytes());
+  Pass pass{.data = copy.get(),
+            .parts = EqualParts(op.in.count, op.type),
+            .first = Neighbour(-1),
+            .adding = Others(),
+            .added = &op};
+  PENSTOCK_RETURN_IF_ERROR(GoAround(pass));
+  CopyBytes(op.out.data, copy.get() + pass.parts[static_cast<std::size_t>(rank())].begin, op.out.bytes());
   return OkStatus();
 }
 
 Status RingBackend::AllGather(const Operation& op) {
+  PENSTOCK_RETURN_IF_ERROR(Agree());
   std::vector<Range> parts;
   std::size_t begin = 0;
   for (const std::int64_t count : op.counts) {
@@ -93,12 +93,13 @@ Status RingBackend::AllGather(const Operation& op) {
   }
   const Range mine = parts[static_cast<std::size_t>(rank())];
   CopyBytes(op.out.data + mine.begin, op.in.data, mine.bytes);
-  return GatherParts(op.out.data, parts);
+  Pass pass{.data = op.out.data, .parts = std::move(parts), .first = rank(), .passing = Others()};
+  return GoAround(pass);
 }
 
 // Along a binomial tree: who has the data sends it to ranks at half the distance, then a quarter, and so on.
 Status RingBackend::Broadcast(const Operation& op) {
-  if (op.in.bytes() == 0) return OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(Agree());
   const std::span<std::byte> data(op.out.data, op.out.bytes());
   const int place = (rank() - op.root + size()) % size();
   int distance = 1;

@@ -1,14 +1,17 @@
-// Runs operations by messages between ranks: around a ring for large data, along a tree for broadcasts.
+// Runs operations by messages between ranks: around a ring for large data, along a tree for broadcasts, with
+// the agreement for small data.
 //
 //   RingBackend backend("gloo", std::move(links), {.report_after = 10s});
 //
-// A reduction goes around in pieces: a rank adds its own elements to what comes from its left neighbour and
-// passes the sum on. Part c of the data is so added in the order c+1, c+2, ..., c (modulo the ranks), always
-// the same one, and one rank computes each part, so all get the same bytes. Partial sums have the elements'
-// type: of fp16 and bf16 each step is rounded. With two ranks the order makes no difference.
-//
 // Before each operation all ranks learn what all others are about to do (log2 P messages, about 200 P bytes),
-// so ranks that do not agree find out before they send or write any data.
+// so ranks that do not agree find out before anybody's memory is written. Small data travels with that, and
+// each rank adds up all ranks' data in rank order.
+//
+// A reduction of more goes around in pieces: a rank adds its own elements to what comes from its left
+// neighbour and passes the sum on. Part c of the data is so added in the order c+1, c+2, ..., c (modulo the
+// ranks), always the same one, and one rank computes each part, so all get the same bytes. Partial sums have
+// the elements' type: of fp16 and bf16 each step is rounded. With two ranks the order makes no difference.
+// The first pieces leave while the ranks still agree: they arrive in memory of the backend's own.
 #pragma once
 
 #include <array>
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include "executor/collective/backend.h"
+#include "executor/collective/blocks.h"
 #include "executor/collective/group_end.h"
 #include "executor/collective/links.h"
 #include "executor/collective/wait_reporter.h"
@@ -26,12 +30,18 @@ namespace penstock::collective {
 
 struct RingOptions {
   Nanoseconds report_after = observe::kReportAfter;  // 0: waits are not reported
+  // Data of all ranks together that travels with the agreement; the same on all ranks. By then each rank gets
+  // all data of all others, where a ring would bring it two elements for each of its own, in 2(P-1) messages
+  // one after the other instead of log2 P: worth it while a message costs more than its bytes.
+  std::size_t small_bytes = std::size_t{128} << 10;
+  // Of a message of a ring. What has arrived is still in a cache when it is added.
+  std::size_t piece_bytes = std::size_t{256} << 10;
 };
 
 class RingBackend : public Backend {
  public:
   RingBackend(std::string_view name, std::unique_ptr<Links> links, const RingOptions& options = {});
-  ~RingBackend() override { end_.Leave(); }
+  ~RingBackend() override;
 
   int rank() const override { return links_->rank(); }
   int size() const override { return links_->size(); }
@@ -45,9 +55,37 @@ class RingBackend : public Backend {
   struct Range {
     std::size_t begin = 0, bytes = 0;
   };
-  struct Pass;  // of a piece around the ring: ring_pass.cc
+  // Parts of data on their way around the ring. They go so many rounds, in which each rank sends a part to
+  // the right and receives one from the left: in the first ones what arrives is added, in the others it is
+  // kept.
+  struct Pass {
+    std::byte* data;
+    std::vector<Range> parts;
+    int first;                         // the part that this rank sends first; it receives the one before
+    std::size_t adding = 0;            // rounds
+    std::size_t passing = 0;           // rounds
+    const Operation* added = nullptr;  // the reduction, if any
+  };
+  class Stream;  // of a pass's pieces: ring_pass.cc
 
+  // One of the agreement: what this rank knows goes to `to`, and as much comes from `from`.
+  struct Round {
+    int to = 0, from = 0;
+    std::size_t blocks = 0;  // that are passed on
+    std::unique_ptr<std::byte[]> memory;
+    std::unique_ptr<Transit> came;  // of the next operation
+  };
+
+  // The agreement: ring_agreement.cc. Agree returns when all ranks' blocks are there, and agree.
+  void MakeRounds();
+  void StartAgreement(const Operation& op);
   Status Agree();
+  void Expect(Round& round);
+  std::unique_ptr<Transit> PassOn(const Round& round);
+  bool Travels(const Operation& op) const;  // its data, in the blocks
+  Status RunSmall(const Operation& op);
+  std::span<const std::byte> DataOf(int rank) const;
+
   Status Reduce(const Operation& op);  // all_reduce, reduce
   Status ReduceScatter(const Operation& op);
   Status AllGather(const Operation& op);
@@ -55,22 +93,27 @@ class RingBackend : public Backend {
   Status Exchange(const Operation& op);
   Status ReceiveMessage(const Operation& op, const Signature& wanted);
 
-  // Leaves on each rank its own part of the reduction of `data`, and writes over the others: ring_pass.cc.
-  Status ReduceParts(const Operation& op, std::byte* data, const std::vector<Range>& parts);
-  // Fills in the parts of the others.
-  Status GatherParts(std::byte* data, const std::vector<Range>& parts);
-  Status GoAround(Pass& pass);
+  // Agrees, and sends parts of data around: ring_pass.cc.
+  Status GoAround(const Pass& pass);
+  std::byte* Scratch(std::size_t bytes);
   std::vector<Range> EqualParts(std::int64_t elements, ElementType type) const;
 
   // Null: there is nothing to wait for.
   Status Await(std::unique_ptr<Transit>& transit, int rank);
+  std::size_t Others() const { return static_cast<std::size_t>(size()) - 1; }
   int Neighbour(int distance) const { return (rank() + size() + distance % size()) % size(); }
 
   const std::string_view name_;
+  const std::size_t piece_bytes_;
   const std::unique_ptr<Links> links_;
   GroupEnd end_;
   std::optional<WaitReporter> reporter_;
   Signature what_;  // of the operation that runs
+  Blocks blocks_;   // of that operation: first this rank's, then those of the ranks to its right
+  std::vector<Round> rounds_;
+  std::unique_ptr<Transit> told_;  // of the first round
+  std::unique_ptr<std::byte[]> scratch_;
+  std::size_t scratch_bytes_ = 0;
 };
 
 }  // namespace penstock::collective

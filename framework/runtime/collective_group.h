@@ -34,7 +34,9 @@
 // Costs, for each rank, of P ranks: "host" is the backends on shared memory (bytes written to + read from
 // memory that ranks share, and meetings of all ranks), with L bytes a block (collective/README.md); "net"
 // those over a network (messages and bytes sent), to which all but messages add the agreement on what is
-// done: log2 P messages, about 200 (P-1) bytes. A message is one of 200 bytes and one of its data.
+// done: log2 P messages, about 200 (P-1) bytes. Where the data of all ranks together has at most 128 KB, it
+// travels with the agreement: no more messages, and P-1 times what a rank gives. A message is one of 200
+// bytes and one of its data.
 //
 // Thread-safe: Abort and Completion. The other calls come from one thread at a time.
 #pragma once
@@ -108,7 +110,7 @@ class CollectiveGroup {
 
   // Replaces `data` by its reduction over all ranks. Same count on all ranks.
   // host: 2 S (P-1)/P + S/P written, 2 S (P-1)/P read, S/L + 1 meetings; up to 16 KB: S, S (P-1), 1.
-  // net: 2(P-1) messages, 2 S (P-1)/P bytes; a message is at most 1 MB, so larger data takes more of them.
+  // net: 2(P-1) messages, 2 S (P-1)/P bytes; a message is at most 256 KB, so larger data takes more of them.
   virtual Completion AllReduce(Elements data, Reduction reduction, const CollectiveOptions& options = {}) = 0;
 
   // `out` becomes part rank() of the reduction of `in`, whose size() parts have out.count elements each.

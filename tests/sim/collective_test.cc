@@ -21,9 +21,16 @@ using MakeGroup = std::function<Group(RankNetwork&, int rank)>;
 
 constexpr int kOperations = 12;
 
-Group RingOf(RankNetwork& net, const std::string& name, int rank, const std::vector<int>& members) {
-  return std::make_unique<QueuedGroup>(std::make_unique<RingBackend>(
-      "sim", net.LinksOf(name, rank, members), RingOptions{.report_after = Nanoseconds(0)}));
+// Operations of some hundred bytes travel with the agreement, or none do; or take many pieces of a ring.
+RingOptions OptionsOf(std::uint64_t seed) {
+  constexpr std::size_t kSmall[] = {0, 600, std::size_t{128} << 10};
+  return {.report_after = Nanoseconds(0), .small_bytes = kSmall[seed % 3], .piece_bytes = 24 + seed % 4 * 16};
+}
+
+Group RingOf(RankNetwork& net, const std::string& name, int rank, const std::vector<int>& members,
+             std::uint64_t seed) {
+  return std::make_unique<QueuedGroup>(
+      std::make_unique<RingBackend>("sim", net.LinksOf(name, rank, members), OptionsOf(seed)));
 }
 
 // Rank r gives 10^r to a sum, so that a rank that is missing, or added twice, shows.
@@ -125,20 +132,21 @@ void ExpectNobodyHangsOrErrs(std::uint64_t seed, int ranks, std::optional<int> k
   }
 }
 
-Group FlatGroup(RankNetwork& net, int rank, int ranks) {
+Group FlatGroup(RankNetwork& net, int rank, int ranks, std::uint64_t seed) {
   std::vector<int> members;
   for (int each = 0; each < ranks; ++each) members.push_back(each);
-  return RingOf(net, "ring", rank, members);
+  return RingOf(net, "ring", rank, members, seed);
 }
 
-Group HierarchyOf(RankNetwork& net, int rank, const std::vector<std::vector<int>>& hosts) {
+Group HierarchyOf(RankNetwork& net, int rank, const std::vector<std::vector<int>>& hosts,
+                  std::uint64_t seed) {
   Hierarchy hierarchy{.rank = rank, .hosts = hosts, .inner = nullptr, .outer = nullptr};
   std::vector<int> leaders;
   for (const std::vector<int>& host : hosts) leaders.push_back(host[0]);
   for (const std::vector<int>& host : hosts) {
     if (std::find(host.begin(), host.end(), rank) == host.end()) continue;
-    hierarchy.inner = RingOf(net, StrCat("host ", host[0]), rank, host);
-    if (host[0] == rank) hierarchy.outer = RingOf(net, "leaders", rank, leaders);
+    hierarchy.inner = RingOf(net, StrCat("host ", host[0]), rank, host, seed);
+    if (host[0] == rank) hierarchy.outer = RingOf(net, "leaders", rank, leaders, seed);
   }
   Result<Group> group = MakeHierarchicalGroup(std::move(hierarchy));
   EXPECT_TRUE(group.ok()) << group.status().ToString();
@@ -149,7 +157,7 @@ TEST(SimulatedRings, GiveTheSameSumsHoweverLongMessagesTake) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 6);
     ExpectNobodyHangsOrErrs(seed, ranks, std::nullopt,
-                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks); });
+                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks, seed); });
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -159,9 +167,77 @@ TEST(SimulatedRings, EndOnAllRanksWithTheOneThatDied) {
     const int ranks = 2 + static_cast<int>(seed % 5);
     const int killed = static_cast<int>(seed / 7 % static_cast<std::uint64_t>(ranks));
     ExpectNobodyHangsOrErrs(seed, ranks, killed,
-                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks); });
+                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks, seed); });
     if (testing::Test::HasFailure()) return;
   }
+}
+
+// One rank starts something else: all hear of it, and nobody's data has changed.
+TEST(SimulatedRings, TellAllRanksThatTwoDisagree) {
+  for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
+    SCOPED_TRACE(StrCat("seed ", seed));
+    const int ranks = 2 + static_cast<int>(seed % 5);
+    const int other = static_cast<int>(seed / 3 % static_cast<std::uint64_t>(ranks));
+    RankNetwork net(seed, ranks);
+    std::vector<std::string> wrong(static_cast<std::size_t>(ranks));
+    const bool ended = net.RunAll([&](int rank) {
+      const Group group = FlatGroup(net, rank, ranks, seed);
+      std::vector<std::int64_t> values(rank == other ? 40 + seed % 60 : 30u, rank);
+      const std::vector<std::int64_t> before = values;
+      const Elements data{reinterpret_cast<std::byte*>(values.data()),
+                          static_cast<std::int64_t>(values.size()), ElementType::kInt64};
+      const CollectiveOptions blocking{.blocking = true};
+      const Status status = rank == other && seed % 2 == 0
+                                ? group->Broadcast(data, other, blocking).Wait()
+                                : group->AllReduce(data, Reduction::kSum, blocking).Wait();
+      if (status.id() != "E-collective-mismatch") wrong[static_cast<std::size_t>(rank)] = status.ToString();
+      if (values != before) wrong[static_cast<std::size_t>(rank)] += "its data has changed";
+    });
+    EXPECT_TRUE(ended) << "ranks hang";
+    for (const std::string& text : wrong) EXPECT_EQ(text, "");
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// What a rank of another version may send.
+TEST(SimulatedRings, RefuseAnAgreementThatTheyCannotRead) {
+  RankNetwork net(1, 2);
+  Status status;
+  const bool ended = net.RunAll([&](int rank) {
+    if (rank == 0) {
+      const Group group = FlatGroup(net, rank, 2, 1);
+      status = group->Barrier({.blocking = true}).Wait();
+      return;
+    }
+    const auto links = net.LinksOf("ring", rank, {0, 1});
+    links->Listen([](int, const Notice&) {});
+    const std::vector<std::byte> nonsense(200, std::byte{0xff});
+    const auto sent = links->Send(0, Channel::kAgreement, nonsense);
+    static_cast<void>(sent->Wait());
+  });
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(status.id(), "E-collective-mismatch");
+  EXPECT_NE(status.message().find("rank 1 does not say what it starts"), std::string::npos)
+      << status.ToString();
+}
+
+TEST(SimulatedRings, RefuseDataOfAnotherLimit) {
+  RankNetwork net(1, 2);
+  std::vector<Status> results(2);
+  const bool ended = net.RunAll([&](int rank) {
+    const RingOptions options{.report_after = Nanoseconds(0), .small_bytes = rank == 0 ? 4096u : 8u};
+    QueuedGroup group(std::make_unique<RingBackend>("sim", net.LinksOf("ring", rank, {0, 1}), options));
+    std::int64_t values[2] = {1, 2};
+    results[static_cast<std::size_t>(rank)] =
+        group
+            .AllReduce({reinterpret_cast<std::byte*>(values), 2, ElementType::kInt64}, Reduction::kSum,
+                       {.blocking = true})
+            .Wait();
+  });
+  EXPECT_TRUE(ended);
+  for (const Status& status : results) EXPECT_EQ(status.id(), "E-collective-mismatch") << status.ToString();
+  EXPECT_NE(results[0].message().find("rank 1 gives 0 bytes to all_reduce 1"), std::string::npos)
+      << results[0].ToString();
 }
 
 const std::vector<std::vector<int>> kHosts[] = {
@@ -177,7 +253,7 @@ TEST(SimulatedHierarchies, GiveTheSameSumsHoweverLongMessagesTake) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const auto& hosts = kHosts[seed % std::size(kHosts)];
     ExpectNobodyHangsOrErrs(seed, RanksOf(hosts), std::nullopt,
-                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts); });
+                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts, seed); });
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -188,7 +264,7 @@ TEST(SimulatedHierarchies, EndOnAllRanksWithTheOneThatDied) {
     const int ranks = RanksOf(hosts);
     const int killed = static_cast<int>(seed / 5 % static_cast<std::uint64_t>(ranks));
     ExpectNobodyHangsOrErrs(seed, ranks, killed,
-                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts); });
+                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts, seed); });
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -31,7 +31,7 @@ class RankNetwork::Link {
     std::size_t received = 0;  // receives that were started
   };
 
-  Lane lanes[2];
+  Lane lanes[3];        // by channel
   Nanoseconds last{0};  // arrival of what was sent last
   bool broken = false;  // its end has arrived
   bool cut = false;     // what has not arrived never will
@@ -112,7 +112,7 @@ class RankLinks::Incoming : public Transit {
     links_.net_.Await(links_.mine_, [&] { return came() || links_.Ended(link_); });
     if (!came()) return links_.EndOf();
     const std::vector<std::byte>& bytes = lane_.sent[number_]->bytes;
-    if (bytes.size() != to_.size()) return LinkEnd::kBroken;  // no rank may ask for another size
+    if (bytes.size() > to_.size()) return LinkEnd::kBroken;  // no rank may ask for less
     std::memcpy(to_.data(), bytes.data(), bytes.size());
     return LinkEnd::kDone;
   }

@@ -2,10 +2,12 @@
 //
 //   bench_collective shared_memory|tcp|gloo ranks bytes...     "bench_collective tcp 4 1024 400000000"
 //
-// shared_memory and tcp are ours, gloo is Gloo's own algorithm.
+// shared_memory and tcp are ours, gloo is Gloo's own algorithm. Ranks of shared_memory are bound to a core
+// each where there are enough, as mpirun binds those of MPI.
 //
 // Prints for each size the median time, bytes of one rank by that time, and the processor time of all ranks
 // for a GB of all ranks' data.
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "framework/base/strings.h"
@@ -32,6 +35,15 @@ double* SharedNumbers(std::size_t count) {
   return static_cast<double*>(memory);
 }
 
+// A rank a core, where there are as many: mpirun does that too.
+void Bind(int rank, int ranks) {
+  if (ranks > static_cast<int>(std::thread::hardware_concurrency())) return;
+  cpu_set_t core;
+  CPU_ZERO(&core);
+  CPU_SET(rank, &core);
+  sched_setaffinity(0, sizeof(core), &core);  // a refusal is a slower figure
+}
+
 int Run(std::string_view backend, int ranks, const std::vector<std::size_t>& sizes) {
   const std::string job = StrCat("bench-collective-", getpid());
   const auto n = static_cast<std::size_t>(ranks);
@@ -42,6 +54,7 @@ int Run(std::string_view backend, int ranks, const std::vector<std::size_t>& siz
   for (int rank = 0; rank < ranks; ++rank) {
     processes.push_back(Fork([&, rank] {
       const BenchRank self{.rank = rank, .ranks = ranks, .job = job};
+      if (backend == "shared_memory") Bind(rank, ranks);
       const auto group = backend == "gloo"  ? MakeGlooReducer(self)
                          : backend == "tcp" ? MakeTcpReducer(self)
                                             : MakeSharedMemoryReducer(self);

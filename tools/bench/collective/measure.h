@@ -27,12 +27,23 @@ inline double CpuSecondsOfThisProcess() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// Reduces until that has lasted for a while on every rank: by then the system has given each a core where it
+// can, and memory is mapped. All ranks agree when it is enough, by the sum itself.
+inline void WarmUp(AllReducer& group, std::vector<float>& values) {
+  constexpr double kSeconds = 0.1;
+  const double begin = Seconds();
+  do {
+    values[0] = Seconds() - begin < kSeconds ? 1.0f : 0.0f;
+    group.Sum(values.data(), values.size());
+  } while (values[0] > 0);
+}
+
 // Median seconds of one operation. All ranks take the same number of samples.
 inline double Measure(AllReducer& group, std::size_t bytes, double& cpu_of_one) {
   const std::size_t count = std::max<std::size_t>(1, bytes / sizeof(float));
   const std::size_t samples = std::clamp<std::size_t>((std::size_t{1} << 30) / bytes, 7, 300);
   std::vector<float> values(count, 0.0f);
-  for (int i = 0; i < 2; ++i) group.Sum(values.data(), count);
+  WarmUp(group, values);
   std::vector<double> times;
   const double cpu_before = CpuSecondsOfThisProcess();
   for (std::size_t i = 0; i < samples; ++i) {

@@ -23,10 +23,10 @@ done
 say() { printf 'setup: %s\n' "$*"; }
 
 DEBIAN_PACKAGES=(
-  ca-certificates ccache clang clang-format clang-tidy cmake g++ git libclang-rt-dev libomp-dev ninja-build openssl
-  libbenchmark-dev libdnnl-dev libeigen3-dev libgflags-dev libgloo-dev libgoogle-glog-dev libgoogle-perftools-dev
-  libgrpc++-dev libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev ocl-icd-opencl-dev protobuf-compiler
-  protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
+  ca-certificates ccache clang clang-format clang-tidy cmake g++ git iproute2 libclang-rt-dev libomp-dev ninja-build
+  openssl libbenchmark-dev libdnnl-dev libeigen3-dev libgflags-dev libgloo-dev libgoogle-glog-dev
+  libgoogle-perftools-dev libgrpc++-dev libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
+  ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
 PYTHON_PACKAGES=(numpy pytest pybind11 scikit-build-core scikit-learn)
 

@@ -127,3 +127,39 @@ def test_pushing_and_pulling_is_measured(tmp_path):
     result, = json.loads((tmp_path / 'out.json').read_text())
     for system in result['systems']:
         assert all(run[key] > 0 for run in system['runs'] for key in ('median_ms', 'least_ms', 'most_ms', 'cpu_s_gb'))
+
+
+def on_namespaces(tmp_path, *words):
+    """What tools/bench/netns measured; skips where there are no namespaces to be had."""
+    path = tmp_path / 'out.json'
+    text = said(sys.executable, BENCH / 'netns', *words, '--limit', 120, '--json', path)
+    if 'skipped: there are no network namespaces' in text:
+        pytest.skip(text.strip())
+    return text, json.loads(path.read_text())
+
+
+def test_servers_and_all_reduce_are_compared_on_limited_links(tmp_path):
+    text, measured = on_namespaces(tmp_path, 'servers', 'efficiency', '--workers', 2, '--megabytes', '0.1', '--steps',
+                                   1)
+    assert set(measured) == {'servers', 'efficiency'}
+    servers = {line['name']: line for line in measured['servers']}
+    assert list(servers) == ['all-reduce', '2 servers', '1 servers']
+    assert servers['all-reduce']['times'] == 1 and all(line['seconds'] > 0 for line in servers.values())
+    efficiency = {line['name']: line for line in measured['efficiency']}
+    assert list(efficiency) == ['all-reduce', '2 servers', "2 on workers' hosts"]
+    assert all(line['percent'] > 0 for line in efficiency.values())
+    assert re.search(r'1 servers +[\d.]+ s +[\d.]+ x \(proposal 6.5 x\) #+\n', text), text
+
+
+def test_an_all_reduce_is_compared_with_its_links(tmp_path):
+    text, measured = on_namespaces(tmp_path, 'links', '--link-megabytes', '0.5', '--link-mbit', 500, '--steps',
+                                    1)
+    line, = measured['links']
+    assert all(line[key] > 0 for key in ('stream_s', 'allreduce_s', 'percent', 'alone_s', 'step_s')), line
+    assert '(target 95 %)' in text and '% hidden (target 90 %)' in text, text
+
+
+def test_no_namespaces_are_said_to_be_missing(tmp_path):
+    text = said(sys.executable, BENCH / 'netns', 'links', '--json', tmp_path / 'out.json', PATH=str(tmp_path))
+    assert text == 'skipped: there are no network namespaces to be had here (iproute2 is not installed: no ip, no tc)\n'
+    assert not (tmp_path / 'out.json').exists()

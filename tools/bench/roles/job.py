@@ -35,6 +35,18 @@ def fluid_python(given=None):
     return python if probe.returncode == 0 else None
 
 
+class Places:
+    """Where the processes of a job run: on this host. Another place has the same attributes."""
+
+    def __init__(self, servers, trainers):
+        self.servers, self.trainers = free_addresses(servers), free_addresses(trainers)
+
+    def inside(self, role, index):
+        """What the command of that process begins with."""
+        del role, index
+        return []
+
+
 def free_addresses(count):
     return ['127.0.0.1:%d' % port for port in free_ports(count)]
 
@@ -42,8 +54,8 @@ def free_addresses(count):
 class Processes:
     """Those of a job; none is left when the block ends."""
 
-    def __init__(self, system, config, folder):
-        self.system, self.config, self.folder = system, config, folder
+    def __init__(self, system, config, folder, places):
+        self.system, self.config, self.folder, self.places = system, config, folder, places
         self.all = []
 
     def __enter__(self):
@@ -61,9 +73,10 @@ class Processes:
         environment.update(self.system.environment)
         config = dict(self.config, module=self.system.module, role=role, index=index)
         with open(self.folder / ('%s%d.log' % (role, index)), 'w') as log:
-            process = subprocess.Popen([self.system.python, '-W', 'ignore', str(ROLE), json.dumps(config)],
-                                       env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                       stderr=log)
+            command = [*self.places.inside(role, index), self.system.python, '-W', 'ignore', str(ROLE),
+                       json.dumps(config)]
+            process = subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=log)
         self.all.append(process)
         return process
 
@@ -83,12 +96,13 @@ def result_of(trainer):
     return None
 
 
-def run_job(system, config, servers, limit_s):
-    """step_ms: the trainers' median steps, on average; cpu_s_gb, cpu_ms: of all processes, for a GB moved and a step
-    of all trainers; server_cpu_ms: of the servers, for a tensor pushed or pulled. RuntimeError: a process failed, or
-    time is up, with what they said."""
-    config = dict(config, endpoints=free_addresses(servers), trainer_endpoints=free_addresses(config['trainers']))
-    with tempfile.TemporaryDirectory() as folder, Processes(system, config, pathlib.Path(folder)) as processes:
+def run_job(system, config, servers, limit_s, places=None):
+    """Runs it in `places`, by default on this host. step_ms: the trainers' median steps, on average; cpu_s_gb, cpu_ms:
+    of all processes, for a GB moved and a step of all trainers; server_cpu_ms: of the servers, for a tensor pushed or
+    pulled. RuntimeError: a process failed, or time is up, with what they said."""
+    places = places or Places(servers, config['trainers'])
+    config = dict(config, endpoints=places.servers, trainer_endpoints=places.trainers)
+    with tempfile.TemporaryDirectory() as folder, Processes(system, config, pathlib.Path(folder), places) as processes:
         for index in range(servers):
             processes.start('pserver', index)
         trainers = [processes.start('trainer', index) for index in range(config['trainers'])]

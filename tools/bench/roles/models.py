@@ -1,12 +1,17 @@
-"""The models that tools/bench/ps trains, on Fluid's API: build(fluid, name, size, seed) gives a loss and its feeds.
+"""The models that tools/bench/ps and netns train, on Fluid's API: build(fluid, name, size, seed) makes loss and feeds.
 
     dense   four layers without biases whose weights are `size` MB together; batch 1, so that little is computed
     many    `size` parameters of at most 8 x 8, weights and biases of layers one after the other; batch 8
     lenet   LeNet; batch 64; it has no size
     ctr     a sparse table of `size` rows x 16, 26 words of each of 512 examples, two layers
+    vgg     13 small layers, which take `compute_s` seconds forward and backward, and three that have 89 % of the
+            parameters, `size` MB together, as in VGG16. Layers wait that long instead of computing, as for a device
+            that computes: processor time is left to what carries the gradients. Batch 1. Ours alone
 
 Runs under Python 3.7 and later, for both libraries.
 """
+
+import time
 
 import numpy as np
 
@@ -52,13 +57,46 @@ def ctr(fluid, size, random):
                    'y': random.randint(0, 2, (EXAMPLES, 1)).astype('int64')} for _ in range(8)]
 
 
+# VGG16's parameters: of the 13 convolutions, then of each of the three layers behind them, as parts of all.
+SMALL_LAYERS, SMALL_PART, LARGE_PARTS = 13, 0.106, (0.743, 0.121, 0.03)
+
+
+def vgg(fluid, size, random, compute_s):
+    floats = size * 1e6 / 4
+    width = max(1, int((floats * SMALL_PART / SMALL_LAYERS)**0.5))
+    hidden = fluid.data('x', [None, width])
+    for _ in range(SMALL_LAYERS):
+        hidden = fluid.layers.fc(hidden, width, bias_attr=False)
+        hidden = waiting(fluid, hidden, compute_s / SMALL_LAYERS / 3, compute_s / SMALL_LAYERS * 2 / 3)
+    for part in LARGE_PARTS:
+        hidden = fluid.layers.fc(hidden, max(1, int(floats * part / hidden.shape[1])), bias_attr=False)
+    return fluid.layers.mean(hidden), [{'x': random.rand(1, width).astype('float32') * 1e-3}]
+
+
+def waiting(fluid, x, forward_s, backward_s):
+    """Its input, after a time; its gradient, after another."""
+    out = fluid.default_main_program().current_block().create_var(
+        name=fluid.unique_name.generate('waited'), dtype=x.dtype, shape=x.shape)
+
+    def forward(value):
+        time.sleep(forward_s)
+        return np.array(value)
+
+    def backward(gradient):
+        time.sleep(backward_s)
+        return np.array(gradient)
+
+    return fluid.layers.py_func(forward, x, out, backward, skip_vars_in_backward_input=[x, out])
+
+
 def classified(fluid, probabilities, labels):
     return fluid.layers.mean(fluid.layers.cross_entropy(probabilities, labels))
 
 
-def build(fluid, name, size, seed):
-    make = {'dense': dense, 'many': many, 'lenet': lenet, 'ctr': ctr}[name]
-    loss, feeds = make(fluid, size, np.random.RandomState(seed))
+def build(fluid, name, size, seed, compute_s=None):
+    make = {'dense': dense, 'many': many, 'lenet': lenet, 'ctr': ctr, 'vgg': vgg}[name]
+    random = np.random.RandomState(seed)
+    loss, feeds = make(fluid, size, random) if compute_s is None else make(fluid, size, random, compute_s)
     fluid.optimizer.SGD(0.01).minimize(loss)
     return loss, feeds
 

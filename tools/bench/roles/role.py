@@ -1,11 +1,11 @@
 """role.py CONFIG: a process of a job that tools/bench/ps measures, under Penstock or Fluid 1.8.5: the same script.
 
-CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, mode (sync, async,
-and ours alone: hybrid, collective), endpoints, trainer_endpoints (for these two), trainers, warm, steps. A trainer
-reads the numbers of the job's processes as a line of JSON from standard input, takes `warm` steps, then `steps` that
-it measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it
-moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under
-Python 3.7 and later.
+CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, compute_s (of a
+model that has that), mode (sync, async; alone, where trainers exchange nothing; and ours alone: hybrid, collective),
+endpoints, trainer_endpoints (for these two), trainers, warm, steps. A trainer reads the numbers of the job's processes
+as a line of JSON from standard input, takes `warm` steps, then `steps` that it measures, and prints RESULT and JSON:
+step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it moves and makes in a step), loss. It
+stays until standard input ends, so that its CPU time can be read. Runs under Python 3.7 and later.
 """
 
 import importlib
@@ -46,8 +46,27 @@ def main():
     config = json.loads(sys.argv[1])
     fluid = importlib.import_module(config['module'])
     index, sync = config['index'], config['mode'] == 'sync'
-    loss, feeds = models.build(fluid, config['model'], config['size'], 7 + index)
+    loss, feeds = models.build(fluid, config['model'], config['size'], 7 + index, config.get('compute_s'))
     moved = models.bytes_of_step(fluid.default_main_program(), config['model'])
+    exe = fluid.Executor(fluid.CPUPlace())
+    program = fluid.default_main_program()
+    if config['mode'] != 'alone':
+        program = transpiled(fluid, config, sync)
+        if config['role'] == 'pserver':
+            exe.run(program[1])
+            exe.run(program[0])
+            return
+    exe.run(fluid.default_startup_program())
+    result = measure(lambda step: exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss]), config)
+    result.update(bytes=moved, calls=calls_of_step(program))
+    print('RESULT ' + json.dumps(result), flush=True)
+    sys.stdin.read()
+    exe.close()
+
+
+def transpiled(fluid, config, sync):
+    """A trainer's program, or a server's and its start-up program."""
+    index = config['index']
     settings = fluid.DistributeTranspilerConfig()
     if config['mode'] == 'hybrid':
         settings.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
@@ -62,19 +81,9 @@ def main():
                 trainers=','.join(config['trainer_endpoints']) if rings else config['trainers'],
                 sync_mode=None if rings else sync,
                 current_endpoint=config['trainer_endpoints'][trainer] if rings else '127.0.0.1:6174')
-    exe = fluid.Executor(fluid.CPUPlace())
     if config['role'] == 'pserver':
-        program, startup = t.get_pserver_programs(config['endpoints'][index])
-        exe.run(startup)
-        exe.run(program)
-        return
-    program = t.get_trainer_program()
-    exe.run(fluid.default_startup_program())
-    result = measure(lambda step: exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss]), config)
-    result.update(bytes=moved, calls=calls_of_step(program))
-    print('RESULT ' + json.dumps(result), flush=True)
-    sys.stdin.read()
-    exe.close()
+        return t.get_pserver_programs(config['endpoints'][index])
+    return t.get_trainer_program()
 
 
 if __name__ == '__main__':

@@ -19,7 +19,10 @@ pservers   {address: Role}
 
 
 class ProgramWarning(UserWarning):
-    """Role programs run, but perhaps not as meant. With compat='fluid-1.8' also: they do not, and nor do Fluid's."""
+    """A finding of the proof about role programs that run, but perhaps not as meant.
+
+    With compat='fluid-1.8' it may also be that they do not run, as Fluid's do not.
+    """
 
 
 def native_roles(main, startup, config):

@@ -9,34 +9,51 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
               runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
               dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
               exchange_gbit=10.0, exchange_message_us=20.0):
-    """The role programs of `main` and `startup` (Programs, left as they are).
+    """Rewrites the programs of one machine into those of trainers and parameter servers; changes neither.
 
-    pservers        addresses, a list or comma-separated
-    trainer_ids     whose programs are made; all by default
-    min_block_size  elements; a slice of a parameter is not made smaller
-    placement       who gets which slice: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
-                    penstock.fluid.transpiler.PSDispatcher
-    slicing         how parameters are cut: 'fluid'; 'even', with rows that differ by one at most; 'mxnet', which gives
-                    each pserver a part of what has big_array_bound elements or more and needs no placement
-    sync            pservers wait for all trainers; without it each gradient is applied as it arrives
-    compat          'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; each that the proof of
-                    the set finds is a ProgramWarning, where it otherwise is an error
+    Args:
+        main (Program): the main program, after minimize.
+        startup (Program): its startup program.
+        pservers (str | list[str]): addresses, comma-separated or in a list.
+        trainers (int): number of trainers.
+        trainer_ids (list[int] | None): whose programs are made; None: all.
+        sync (bool): pservers wait for all trainers; else each gradient is applied as it arrives.
+        slice_params (bool): cut large parameters into slices.
+        min_block_size (int): elements; a slice of a parameter is not made smaller.
+        placement (str | type): who gets which slice: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
+            penstock.fluid.transpiler.PSDispatcher.
+        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': each pserver gets
+            a part of what has `big_array_bound` elements or more, and no placement is needed.
+        big_array_bound (int): elements, for slicing='mxnet'.
+        compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; each defect that
+            the proof of the set finds is a ProgramWarning, where it otherwise is an error.
+        runtime_split_send_recv (bool): async: gradients go to the trainer's communicator, which cuts, merges and
+            sends them.
+        half_async (bool): with it: the threads of a trainer meet once a step.
+        completely_not_async (bool): with it: pservers wait for all trainers all the same.
+        dc_asgd (bool): async: gradients are corrected for their age.
+        dc_asgd_lambda (float): factor of that correction.
+        staleness (int | None): async: steps that a trainer may be ahead of the slowest.
+        backup_trainers (int): sync: trainers that a step does not wait for.
+        compression (str): of gradients on their way to pservers, as 'two_bit 0.5 from 65536, fc_0.w_0: none'.
+        exchange (dict | str | None): {'dense': 'allreduce', 'sparse': 'pserver'} or 'auto': how dense parameters are
+            exchanged; see DistributeTranspilerConfig.
+        rings (int): with `exchange`: communicators of the trainers that are used in turn.
+        exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
+        exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
 
-    Of the asynchronous modes:
+    Returns:
+        RoleSet: the role programs and the plan.
 
-    runtime_split_send_recv  gradients go to the trainer's communicator, which cuts, merges and sends them
-    half_async               with it: the threads of a trainer meet once a step
-    completely_not_async     with it: pservers wait for all trainers all the same
-    dc_asgd                  gradients are corrected for their age, dc_asgd_lambda times
+    Raises:
+        penstock.ProgramError: the programs or the arguments are wrong, or do not go together.
 
-    What Fluid has not; penstock.fluid.DistributeTranspilerConfig says what each promises:
-
-    staleness        async: steps that a trainer may be ahead of the slowest
-    backup_trainers  sync: trainers that a step does not wait for
-    compression      of gradients on their way to pservers, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
-    exchange         sync: {'dense': 'allreduce', 'sparse': 'pserver'}, dense parameters over `rings` rings of trainers,
-                     whose addresses `trainers` then are; or 'auto', for each dense parameter the faster way by the
-                     cost model, on a network of exchange_gbit and exchange_message_us
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(),
+                                   pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+        print(roles.plan)
     """
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
     from penstock.fluid.transpiler.config import (MOST_ELEMENTS, check_count, check_flag, check_number,

@@ -6,16 +6,32 @@ from penstock._role_set import role_set
 
 def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1, node_ranks=0, k_steps=1,
                     trainer_ids=None, compat=None):
-    """The role programs of `main` and `startup` (Programs, left as they are), for equal ranks.
+    """Rewrites the programs of one machine into those of ranks without parameter servers; changes neither.
 
-    trainers     the address of each, a list or comma-separated
-    exchange     what programs add up: 'grad_allreduce', 'local_sgd' (parameters, after every k_steps steps), or
-                 'single_process_multi_thread' (gradients of the devices of one process); 'nccl2': ranks only find each
-                 other, and who runs the program adds up
-    rings        communicators that are used in turn
-    node_ranks   nccl2: ranks of one machine, which add up among themselves first; 0: all are alike
-    trainer_ids  whose programs are made; all by default
-    compat       'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
+    Args:
+        main (Program): the main program, after minimize.
+        startup (Program): its startup program.
+        trainers (str | list[str]): the address of each rank, comma-separated or in a list.
+        exchange (str): what programs add up: 'grad_allreduce', 'local_sgd' (parameters, after every `k_steps` steps),
+            or 'single_process_multi_thread' (gradients of the devices of one process); 'nccl2': ranks only find each
+            other, and whatever runs the program adds up.
+        rings (int): communicators that are used in turn.
+        node_ranks (int): nccl2: ranks of one machine, which add up among themselves first; 0: all are alike.
+        k_steps (int): local_sgd: steps between two exchanges.
+        trainer_ids (list[int] | None): whose programs are made; None: all.
+        compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included.
+
+    Returns:
+        RoleSet: the role programs and the plan.
+
+    Raises:
+        penstock.ProgramError: the programs or the arguments are wrong, or do not go together.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        roles = penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(),
+                                         trainers='10.0.0.1:6170,10.0.0.2:6170')
     """
     from penstock.fluid.transpiler.config import check_count, ids_of_trainers
     from penstock.fluid.transpiler.distribute_transpiler import addresses_of

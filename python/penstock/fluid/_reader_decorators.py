@@ -63,8 +63,7 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
         num_parts (int | None): number of parts; None: the trainers of the job, as the launcher says.
         part_index (int | None): the first sample; None: this trainer's number.
         padding (str): 'wrap': go on from the beginning until each part has as many samples; 'drop': leave out the
-            samples
-            that do not suffice for one more each; 'none': the first parts may have one more.
+            samples that do not suffice for one more each; 'none': the first parts may have one more.
 
     Returns:
         callable: the reader.

@@ -20,8 +20,7 @@ class DistributedSampler:
         shuffle (bool): each epoch has another order, the same on all ranks; else 0, 1, 2 and so on.
         seed (int): seed of the orders.
         drop_last (bool): where the ranks do not divide `size`: False appends examples from the beginning of the
-            order, so
-            that every example is seen; True leaves out the last ones.
+            order, so that every example is seen; True leaves out the last ones.
 
     Raises:
         ValueError: `size` is below 0, or there is no such rank.

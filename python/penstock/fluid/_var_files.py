@@ -346,13 +346,10 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     """Writes parameters, optimizer state and learning rates.
 
     A trainer of a distributed job writes what it holds itself: all parameters as it received them last. Trainer 0
-    also
-    writes the tables whose rows trainers look up. Tables with is_distributed are written by the pservers when trainer
-    0 asks
-    them: pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside
-    PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were started), in
-    which a
-    relative `dirname` lies too, and replace only files that a pserver has written.
+    also writes the tables whose rows trainers look up. Tables with is_distributed are written by the pservers when
+    trainer 0 asks them: pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write
+    only inside PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were
+    started), in which a relative `dirname` lies too, and replace only files that a pserver has written.
 
     Args:
         executor (Executor): asks the pservers.
@@ -393,10 +390,8 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
     """Reads what save_persistables wrote.
 
     A trainer of a distributed job reads what it holds itself. If every trainer loads after its startup program and
-    before
-    its first step, the pservers begin with these values; a trainer that loads other values, none, or later is an
-    error.
-    Tables with is_distributed are loaded by the pservers.
+    before its first step, the pservers begin with these values; a trainer that loads other values, none, or later is
+    an error. Tables with is_distributed are loaded by the pservers.
 
     Args:
         executor (Executor): accepted for Fluid's scripts.

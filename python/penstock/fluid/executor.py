@@ -84,12 +84,10 @@ class Executor:
 
     Args:
         place (Place | None): CPUPlace(). A place on a GPU is an error; with PENSTOCK_CUDA_FALLBACK=1 in the
-            environment it
-            means the CPU, with one warning.
+            environment it means the CPU, with one warning.
         wire (str | None): what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid',
-            the
-            protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says, else
-            'native'. All Executors of a process speak the same.
+            the protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says,
+            else 'native'. All Executors of a process speak the same.
 
     Raises:
         NotImplementedError: the place is on a GPU.
@@ -110,13 +108,32 @@ class Executor:
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
-        """Runs the program's first block; returns the values of fetch_list.
+        """Runs block 0 of a program.
 
-        feed        {name: array or LoDTensor}; an array of another element type is converted, as Fluid's feeder does.
-                    What the program lacks, since it was pruned perhaps, is left out with a warning
-        fetch_list  Variables or names
-        return_merged  False: of a data-parallel CompiledProgram a list for each value, with that of each device
-        Compiled forms are kept always, so use_program_cache makes no difference.
+        Compiled forms are kept between runs, whatever `use_program_cache` says.
+
+        Args:
+            program (Program | CompiledProgram | None): the program; None: the default main program.
+            feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
+                converted. A name that the program lacks is left out with a warning.
+            fetch_list (list[Variable | str] | None): what to return.
+            feed_var_name (str): accepted for Fluid's scripts.
+            fetch_var_name (str): accepted for Fluid's scripts.
+            scope (Scope | None): where variables are; None: the global scope.
+            return_numpy (bool): return arrays; else LoDTensors.
+            use_program_cache (bool): accepted for Fluid's scripts.
+            return_merged (bool): False: of a data-parallel CompiledProgram return a list for each value, with that of
+                each device.
+            use_prune (bool): run only what the fetches need.
+
+        Returns:
+            list: the values of `fetch_list`.
+
+        Raises:
+            penstock.ProgramError: the program, a feed or a fetch is wrong.
+            penstock.StateError: a variable has no value yet, or the executor is closed.
+            penstock.PeerError: a pserver, a trainer or a rank is gone.
+            penstock.EOFException: a reader of the program has ended.
         """
         if program is None:
             program = framework.default_main_program()
@@ -155,12 +172,11 @@ class Executor:
         return array if array.dtype == dtype else array.astype(dtype)
 
     def close(self):
-        """Tells the parameter servers that this trainer is done. Runs after it are errors.
+        """Tells the parameter servers that this trainer is done; later runs are errors.
 
-        All Executors of a process are one trainer: while another one still trains, nothing is told. Executors that
-        are never closed, such as one that is local to a function, do no harm: a process that ends normally, with exit
-        code 0, is done too. One that ends otherwise (an exception, sys.exit(3), os._exit, a signal) is not, and the
-        job fails.
+        All Executors of a process are one trainer: while another one still trains, nothing is told. An Executor that
+        is never closed does no harm: a process that ends with exit code 0 is done, too. One that ends otherwise (an
+        exception, sys.exit(3), os._exit, a signal) is not, and the job fails.
         """
         self._executor.close()
 

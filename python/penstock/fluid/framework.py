@@ -351,7 +351,8 @@ class Program:
 
 @contextlib.contextmanager
 def name_scope(prefix=None):
-    """Names the ops that are made inside, for those who read the program: their attribute op_namescope says the scope.
+    """Names the ops that are made inside: their attribute op_namescope says the scope. It serves those who read
+    programs.
 
     Args:
         prefix (str): name of the scope.
@@ -499,7 +500,8 @@ def program_guard(main_program, startup_program=None):
 
     Args:
         main_program (Program): layers add their ops to it.
-        startup_program (Program | None): layers add the ops that initialise parameters to it; None: it does not change.
+        startup_program (Program | None): layers add the ops that initialise parameters to it; None: it does not
+            change.
 
     Returns:
         A context manager.

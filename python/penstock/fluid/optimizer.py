@@ -177,9 +177,8 @@ class AdamaxOptimizer(Optimizer):
 
 
 class AdadeltaOptimizer(Optimizer):
-    """Adadelta: the size of a step follows from the sizes of earlier steps.
-
-    The learning rate has no effect, as in Fluid.
+    """Adadelta: the size of a step follows from the sizes of earlier steps. The learning rate has no effect, as in
+    Fluid.
 
     Args:
         learning_rate (float | Variable): created, and not used by the op.

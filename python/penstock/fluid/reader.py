@@ -160,8 +160,7 @@ class DataLoader(DataLoaderBase):
             capacity (int): the most batches that wait.
             use_double_buffer (bool): hold one more batch ready.
             iterable (bool): the caller iterates and feeds; False: ops of the program read, and start() and reset()
-                begin and end
-                a pass.
+                begin and end a pass.
             return_list (bool): give lists of tensors instead of dicts.
             use_multiprocess (bool): accepted for Fluid's scripts.
             drop_last (bool): with several places, leave out batches that are not enough for all of them.

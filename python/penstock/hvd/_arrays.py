@@ -76,7 +76,24 @@ def _unknown(function, handle):
 
 
 def poll(handle):
-    """Whether the operation is done, so that synchronize(handle) returns at once."""
+    """Tells whether an operation is done, so that `synchronize` returns at once.
+
+    Args:
+        handle (int): what a function with _async returned.
+
+    Returns:
+        bool: whether it is done.
+
+    Raises:
+        penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        handle = hvd.allreduce_async(np.ones(2, 'float32'))
+        hvd.poll(handle)
+        hvd.synchronize(handle)
+    """
     operation = _operations.get(handle)
     if operation is None:
         raise _unknown('poll', handle)
@@ -84,9 +101,22 @@ def poll(handle):
 
 
 def synchronize(handle):
-    """Waits for an operation of one of the _async functions; returns what the function without _async does.
+    """Waits for an operation of a function with _async.
 
-    Raises: penstock.ProgramError E-hvd-handle (none such, or synchronized already); what the operation failed with.
+    Args:
+        handle (int): what the function returned.
+
+    Returns:
+        numpy.ndarray: what the function without _async returns.
+
+    Raises:
+        penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
+        penstock.PeerError: another rank is gone.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        total = hvd.synchronize(hvd.allreduce_async(np.ones(2, 'float32'), op=hvd.Sum))
     """
     with _lock:
         operation = _operations.pop(handle, None)
@@ -152,29 +182,74 @@ def _reduce(function, array, average, name, op):
 
 
 def allreduce_async(tensor, average=None, name=None, op=None):
-    """As allreduce, without compression; returns a handle for synchronize. With op=Adasum it is done already."""
+    """Starts an allreduce.
+
+    Args:
+        tensor (numpy.ndarray): as for `allreduce`.
+        average (bool | None): the older spelling of `op`: True is Average, False is Sum.
+        name (str | None): for errors; the same on all ranks.
+        op: as for `allreduce`; with Adasum the operation is done already.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        handle = hvd.allreduce_async(np.ones(2, 'float32'))
+        mean = hvd.synchronize(handle)
+    """
     _begin('allreduce_async')
     return _keep(_reduce('allreduce_async', _copied(tensor), average, name, op))
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None):
-    """As allreduce_; returns a handle for synchronize, before which nobody may touch the array."""
+    """Starts an allreduce in place; nobody may touch the array before `synchronize`.
+
+    Args:
+        tensor (numpy.ndarray): C-contiguous and writeable.
+        average (bool | None): the older spelling of `op`.
+        name (str | None): for errors; the same on all ranks.
+        op: as for `allreduce`.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = np.ones(2, 'float32')
+        hvd.synchronize(hvd.allreduce_async_(array))
+    """
     _begin('allreduce_async_')
     return _keep(_reduce('allreduce_async_', _own('allreduce_async_', tensor), average, name, op))
 
 
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None):
-    """A new array: `tensor` reduced over all ranks, element by element.
+    """Reduces an array over all ranks, element by element.
 
-    tensor       of the same shape and element type on all ranks: float16, 32, 64, int8, 32, 64 or uint8
-    average      older spelling of op: True is Average, False is Sum
-    name         for errors; the same on all ranks
-    compression  Compression.fp16 exchanges floats in half precision
-    op           Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ... ranks
+    Cost for S bytes and P ranks: on one host 2 S (P - 1) / P bytes read and written, over TCP as many sent. Adasum: S
+    log2 P.
 
-        hvd.allreduce(np.full(2, hvd.rank(), 'float32'))        # array([0.5, 0.5]) with two ranks
+    Args:
+        tensor (numpy.ndarray): of the same shape and type on all ranks: float16, 32, 64, int8, 32, 64 or uint8.
+        average (bool | None): the older spelling of `op`: True is Average, False is Sum.
+        name (str | None): for errors; the same on all ranks.
+        compression (Compression): Compression.fp16 exchanges floats in half precision.
+        op: Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ... ranks.
 
-    Cost, of S bytes and P ranks: on one host 2 S (P-1)/P written and read; over TCP as many sent. Adasum: S log2 P.
+    Returns:
+        numpy.ndarray: a new array.
+
+    Raises:
+        penstock.ProgramError: the array or the reduction is not supported, or another rank does something else
+            (E-collective-mismatch).
+        penstock.PeerError: another rank is gone.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        mean = hvd.allreduce(np.full(2, hvd.rank(), 'float32'))
     """
     _begin('allreduce')
     exchanged, context = compression.compress(numpy.asarray(tensor))
@@ -182,7 +257,22 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
 
 
 def allreduce_(tensor, average=None, name=None, op=None):
-    """As allreduce, in the memory of `tensor`, a C-contiguous array; returns it."""
+    """Reduces an array over all ranks in its own memory.
+
+    Args:
+        tensor (numpy.ndarray): C-contiguous and writeable.
+        average (bool | None): the older spelling of `op`.
+        name (str | None): for errors; the same on all ranks.
+        op: as for `allreduce`.
+
+    Returns:
+        numpy.ndarray: `tensor`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
+    """
     _begin('allreduce_')
     return _reduce('allreduce_', _own('allreduce_', tensor), average, name, op).wait()
 
@@ -218,18 +308,42 @@ def _shapes(function, array, label):
 
 
 def allgather_async(tensor, name=None):
-    """As allgather; returns a handle for synchronize. It waits until all ranks have told their shapes."""
+    """Starts an allgather, once all ranks have told their shapes.
+
+    Args:
+        tensor (numpy.ndarray): as for `allgather`.
+        name (str | None): for errors; the same on all ranks.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows = hvd.synchronize(hvd.allgather_async(np.ones((1, 2))))
+    """
     _begin('allgather_async')
     return _keep(_gather('allgather_async', tensor, name))
 
 
 def allgather(tensor, name=None):
-    """A new array: the rows of rank 0's `tensor`, then those of rank 1's, and so on. Ranks may have different
-    numbers of rows, also none; element type and further extents are the same.
+    """Joins the rows of all ranks' arrays, in the order of the ranks.
 
-        hvd.allgather(np.full((1, 2), hvd.rank()))      # array([[0, 0], [1, 1]]) with two ranks
+    Args:
+        tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks, also 0; type and
+            further extents are the same.
+        name (str | None): for errors; the same on all ranks.
 
-    Raises: penstock.ProgramError E-hvd-allgather, on all ranks: arrays that do not fit together.
+    Returns:
+        numpy.ndarray: shape [rows of all ranks, ...].
+
+    Raises:
+        penstock.ProgramError: arrays do not fit together (E-hvd-allgather), on all ranks.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        rows = hvd.allgather(np.full((1, 2), hvd.rank()))
     """
     _begin('allgather')
     return _gather('allgather', tensor, name).wait()
@@ -247,30 +361,96 @@ def _give(function, array, root_rank, name):
 
 
 def broadcast_async(tensor, root_rank, name=None):
-    """As broadcast; returns a handle for synchronize."""
+    """Starts a broadcast.
+
+    Args:
+        tensor (numpy.ndarray): as for `broadcast`.
+        root_rank (int): whose array all get.
+        name (str | None): for errors; the same on all ranks.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = hvd.synchronize(hvd.broadcast_async(np.ones(2), root_rank=0))
+    """
     _begin('broadcast_async')
     return _keep(_give('broadcast_async', _copied(tensor), root_rank, name))
 
 
 def broadcast_async_(tensor, root_rank, name=None):
-    """As broadcast_; returns a handle for synchronize, before which nobody may touch the array."""
+    """Starts a broadcast in place; nobody may touch the array before `synchronize`.
+
+    Args:
+        tensor (numpy.ndarray): C-contiguous and writeable.
+        root_rank (int): whose array all get.
+        name (str | None): for errors; the same on all ranks.
+
+    Returns:
+        int: a handle for `synchronize`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = np.ones(2)
+        hvd.synchronize(hvd.broadcast_async_(array, root_rank=0))
+    """
     _begin('broadcast_async_')
     return _keep(_give('broadcast_async_', _own('broadcast_async_', tensor), root_rank, name))
 
 
 def broadcast(tensor, root_rank, name=None):
-    """A new array: the `tensor` of rank root_rank. Shape and element type are the same on all ranks."""
+    """Returns the array of one rank on all ranks.
+
+    Args:
+        tensor (numpy.ndarray): of the same shape and type on all ranks.
+        root_rank (int): whose array all get.
+        name (str | None): for errors; the same on all ranks.
+
+    Returns:
+        numpy.ndarray: a new array.
+
+    Raises:
+        penstock.ProgramError: there is no such rank (E-hvd-root).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = hvd.broadcast(np.ones(2), root_rank=0)
+    """
     _begin('broadcast')
     return _give('broadcast', _copied(tensor), root_rank, name).wait()
 
 
 def broadcast_(tensor, root_rank, name=None):
-    """As broadcast, in the memory of `tensor`, a C-contiguous array; returns it."""
+    """Sets an array to that of one rank, in its own memory.
+
+    Args:
+        tensor (numpy.ndarray): C-contiguous and writeable.
+        root_rank (int): whose array all get.
+        name (str | None): for errors; the same on all ranks.
+
+    Returns:
+        numpy.ndarray: `tensor`.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        array = hvd.broadcast_(np.ones(2), root_rank=0)
+    """
     _begin('broadcast_')
     return _give('broadcast_', _own('broadcast_', tensor), root_rank, name).wait()
 
 
 def barrier():
-    """Returns when all ranks have come to it."""
+    """Returns when all ranks have called it.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        hvd.barrier()
+    """
     _begin('barrier')
     _penstock.arrays_barrier(_Label('barrier', None).text).wait()

@@ -27,13 +27,20 @@ _job = None
 
 
 def init():
-    """Joins the job that the launcher's environment names; returns when all ranks have come.
+    """Joins the job that the launcher's environment names, and returns when all ranks have come.
 
-    Reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is a job
-    of its own, of size 1. Again: does nothing.
+    It reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is
+    a job of size 1. A second call does nothing.
 
-    Raises: penstock.ProgramError E-rendezvous-facts (the environment contradicts itself); penstock.PeerError
-    E-rendezvous-timeout (a rank does not come); penstock.StateError E-collective-left (after shutdown()).
+    Raises:
+        penstock.ProgramError: the environment contradicts itself (E-rendezvous-facts).
+        penstock.PeerError: a rank does not come (E-rendezvous-timeout).
+        penstock.StateError: called after `shutdown` (E-collective-left).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert 0 <= hvd.rank() < hvd.size()
     """
     global _job
     watch_this_thread()
@@ -46,8 +53,15 @@ def init():
 
 
 def shutdown():
-    """Leaves the job, when all operations that this process has started are done. Other ranks that still start some get
-    an error. A process that ends with exit code 0 does so by itself."""
+    """Leaves the job once all operations that this process has started are done.
+
+    Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        hvd.shutdown()
+    """
     global _job
     with _lock:
         if is_initialized() and len(_job.addresses) > 1:
@@ -56,7 +70,16 @@ def shutdown():
 
 
 def is_initialized():
-    """Whether this process has joined, and has not left."""
+    """Tells whether this process has joined a job and not left it.
+
+    Returns:
+        bool: whether it is in a job.
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.is_initialized()
+    """
     return _job is not None and _job.process == os.getpid()
 
 
@@ -68,21 +91,70 @@ def the_job(asked):
 
 
 def rank():
-    """This process's number, from 0 to size() - 1."""
+    """Returns the number of this process.
+
+    Returns:
+        int: from 0 to size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.rank() < hvd.size()
+    """
     return the_job('rank').rank
 
 
 def size():
-    """How many processes the job has."""
+    """Returns the number of processes of the job.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.size() >= 1
+    """
     return len(the_job('size').addresses)
 
 
 def local_rank():
-    """This process's number among those of its host, from 0. Hosts are told apart as the job's addresses name them."""
+    """Returns the number of this process among those of its host. Hosts are told apart as the job's addresses name
+    them.
+
+    Returns:
+        int: from 0 to local_size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.local_rank() < hvd.local_size()
+    """
     job = the_job('local_rank')
     return job.neighbours.index(job.rank)
 
 
 def local_size():
-    """How many processes the job has on this host."""
+    """Returns the number of processes of the job on this host.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.local_size() <= hvd.size()
+    """
     return len(the_job('local_size').neighbours)

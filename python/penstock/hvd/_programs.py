@@ -15,25 +15,33 @@ _REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}
 
 
 def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, backward_passes_per_step=1):
-    """An optimizer whose minimize() makes a program of which each rank runs its part of the batch.
+    """Wraps an optimizer so that `minimize` makes a program of which each rank runs its part of the batch.
 
-    optimizer    one of fluid.optimizer; its learning rate is taken as it is (see scale_learning_rate)
-    compression  Compression.fp16: dense gradients are exchanged in half precision
-    op           what becomes of the gradients of all ranks: their mean (Average), Sum, or Adasum, which takes 2, 4, 8,
-                 ... ranks and dense gradients. Horovod's Adasum combines what the optimizer makes of gradients
-    backward_passes_per_step  so many runs of the program are one step: gradients of all but the last are kept, those of
-                 all are added, exchanged and applied in the last. Dense gradients; a learning-rate schedule counts runs
+    Clipping, regularization and updates see the reduced gradient, so all ranks keep the same parameters. The startup
+    program joins the ranks and gives all of them the values of rank 0. Exchanges run beside the backward pass.
 
-    Clipping, regularization and updates see the reduced gradient, so all ranks keep the same parameters. The start-up
-    program joins the ranks and gives all of them rank 0's values. Exchanges run beside the backward pass.
+    Args:
+        optimizer (Optimizer): its learning rate is taken as it is; see `scale_learning_rate`.
+        compression (Compression): Compression.fp16 exchanges dense gradients in half precision.
+        op: what becomes of the gradients: Average, Sum, or Adasum, which takes 2, 4, 8, ... ranks and dense
+            gradients. Horovod's Adasum combines updates; this one combines gradients, as the paper does.
+        backward_passes_per_step (int): so many runs of the program are one step: their dense gradients are added up,
+            then exchanged and applied in the last run. A learning-rate schedule counts runs.
 
+    Returns:
+        An optimizer.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+        penstock.ProgramError: an argument is wrong (E-hvd-op); by minimize: the program exchanges gradients already
+            (E-parallel-twice), or cannot (E-parallel-adasum, E-parallel-accumulate).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
         optimizer = hvd.DistributedOptimizer(fluid.optimizer.Momentum(hvd.scale_learning_rate(0.1), 0.9))
         optimizer.minimize(loss)
-        exe.run(fluid.default_startup_program())
-        loss_value, = exe.run(feed=my_part, fetch_list=[loss])    # this rank's own
-
-    Raises: penstock.StateError E-hvd-init; penstock.ProgramError E-hvd-op (arguments); and, of minimize(),
-    E-parallel-twice (the program exchanges gradients already), E-parallel-adasum, E-parallel-accumulate.
     """
     job = the_job('DistributedOptimizer')
     if not isinstance(optimizer, Optimizer):
@@ -98,14 +106,22 @@ def _is_state(variable):
 
 
 def broadcast_parameters(params, root_rank):
-    """All ranks get the values of rank root_rank, by name.
+    """Sets the values of all ranks to those of one rank, by name.
 
-    params  a dict or a list of (name, array): arrays that are changed in place; or a Program: its persistable tensors
-            in the global scope, which the start-up program has filled or a file. All ranks give the same names
+    Args:
+        params (dict | list | Program): arrays by name, or (name, array), which are changed in place; or a Program:
+            its persistable tensors in the global scope. All ranks give the same names.
+        root_rank (int): whose values all get.
 
-        if hvd.rank() == 0:
-            fluid.io.load_persistables(exe, 'model')
-        hvd.broadcast_parameters(fluid.default_main_program(), root_rank=0)
+    Raises:
+        TypeError: a value is not an array.
+        penstock.StateError: a variable has no value yet (E-hvd-value).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        weights = {'w': np.ones(3, 'float32')}
+        hvd.broadcast_parameters(weights, root_rank=0)
     """
     the_job('broadcast_parameters')
     if isinstance(params, framework.Program):
@@ -120,8 +136,24 @@ def broadcast_parameters(params, root_rank):
 
 
 def broadcast_optimizer_state(optimizer, root_rank):
-    """All ranks get rank root_rank's state of an optimizer whose minimize() was called: its moments and their kin, and
-    its learning rate, in the global scope."""
+    """Sets the state of an optimizer in the global scope, its moments and learning rate, to that of one rank.
+
+    Args:
+        optimizer (Optimizer): its `minimize` has been called.
+        root_rank (int): whose state all get.
+
+    Raises:
+        penstock.StateError: a variable has no value yet (E-hvd-value).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        optimizer = fluid.optimizer.Adam(0.01)
+        optimizer.minimize(loss)
+        fluid.Executor(fluid.CPUPlace()).run(fluid.default_startup_program())
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    """
     the_job('broadcast_optimizer_state')
     rates = [variable.name for variable in optimizer._learning_rate_map.values()]
     names = sorted({*optimizer.get_opti_var_name_list(), *rates})

@@ -174,7 +174,7 @@ def prelu(x, mode, param_attr=None, name=None):
 
     Args:
         x (Variable): shape [N, ...], float32.
-        mode (str): 'all': one slope; 'channel': one for each channel (axis 1); 'element': one for each element of an
+        mode (str): 'all' for one slope, 'channel' for one a channel (axis 1), 'element' for one an element of an
             example.
         param_attr (ParamAttr | None): the slopes, initially 0.25.
         name (str | None): prefix of the names of what the layer creates.

@@ -238,7 +238,8 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
     Args:
         pred (Variable): shape [1], bool.
-        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of them.
+        true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of
+            them.
         false_fn (callable | None): builds the ops for false; returns the same structure.
         name (str | None): prefix of the names of what the layer creates.
 
@@ -336,8 +337,7 @@ def case(pred_fn_pairs, default=None, name=None):
     Example:
         x = fluid.layers.fill_constant([1], 'float32', 3.0)
         limit = fluid.layers.fill_constant([1], 'float32', 5.0)
-        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
-                              default=lambda: fluid.layers.scale(x, 1.0))
+        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))], default=lambda: fluid.layers.scale(x, 1.0))
     """
     if not isinstance(pred_fn_pairs, (list, tuple)):
         raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))

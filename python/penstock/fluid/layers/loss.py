@@ -64,7 +64,7 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
 
     Returns:
         Variable | tuple[Variable, Variable]: the loss, of extent 1 at `axis`; with `return_softmax` also the
-        probabilities.
+            probabilities.
 
     Example:
         logits = fluid.data('x', [None, 10])

@@ -312,8 +312,9 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
     Args:
         x (Variable): any shape and type.
-        shape (list[int | Variable] | Variable): the new extents. -1: whatever is left over, at most once; 0: the extent
-            of `x` at the same place. Extents that are known only at run time are Variables of shape [1], int32.
+        shape (list[int | Variable] | Variable): the new extents. -1: whatever is left over, at most once; 0: the
+            extent of `x` at the same place. Extents that are known only at run time are Variables of shape [1],
+            int32.
         actual_shape (Variable | None): shape [rank], int32; takes precedence over `shape` at run time.
         act (str | None): name of an activation.
         inplace (bool): the result is `x` itself with the new shape.
@@ -397,8 +398,8 @@ def unsqueeze(input, axes, name=None):
 
     Args:
         input (Variable): any shape and type.
-        axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, in a list of shape
-            [1].
+        axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, of shape [1] in a
+            list.
         name (str | None): prefix of the names of what the layer creates.
 
     Returns:
@@ -430,8 +431,8 @@ def split(input, num_or_sections, dim=-1, name=None):
 
     Args:
         input (Variable): any shape and type.
-        num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent may
-            be -1, which stands for what is left.
+        num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent
+            may be -1, which stands for what is left.
         dim (int | Variable): the axis; negative: counted from the end.
         name (str | None): prefix of the names of what the layer creates.
 

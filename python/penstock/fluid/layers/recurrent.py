@@ -109,7 +109,8 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
                 candidate_activation='tanh', h_0=None, origin_mode=False):
     """Runs a gated recurrent unit over each sequence.
 
-    The input holds the three gates' terms of each row, so a fully connected layer of 3 * size columns stands before it.
+    The input holds the three gates' terms of each row, so a fully connected layer of 3 * size columns stands before
+    it.
 
     Args:
         input (Variable): shape [rows, 3 * size] with sequences, float32 or float64.
@@ -166,7 +167,8 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
         origin_mode (bool): as in dynamic_gru.
 
     Returns:
-        tuple[Variable, Variable, Variable]: the new hidden state, the hidden state after the reset gate, and the gates.
+        tuple[Variable, Variable, Variable]: the new hidden state, the hidden state after the reset gate, and the
+            gates.
 
     Raises:
         ValueError: an activation is unknown.

@@ -31,7 +31,8 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
 
     Args:
         input (Variable): shape [rows, ...] with sequences, float32 or float64.
-        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the root of the length), 'max', 'first' or 'last'.
+        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the root of the length), 'max', 'first' or
+            'last'.
         is_test (bool): keep nothing for a gradient.
         pad_value (float): what an empty sequence gives.
 
@@ -264,7 +265,8 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         name (str | None): prefix of the names of what the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences], int64.
+        tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences],
+            int64.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)

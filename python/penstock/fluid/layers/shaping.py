@@ -145,7 +145,7 @@ def gather(input, index, overwrite=True):
         input (Variable): shape [N, ...], any type.
         index (Variable): shape [K] or [K, 1], int32 or int64: row numbers.
         overwrite (bool): the gradient of a row that is taken more than once is that of its last use alone; False: the
-            sum of all.
+            sum.
 
     Returns:
         Variable: shape [K, ...], the type of `input`.

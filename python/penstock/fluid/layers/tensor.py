@@ -398,8 +398,8 @@ def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
     Args:
-        input (Variable | numpy.ndarray): what to copy; an array of bool, float32, int32 or int64 with at most 1,048,576
-            elements.
+        input (Variable | numpy.ndarray): what to copy; an array of bool, float32, int32 or int64 with at most
+            1,048,576 elements.
         output (Variable | None): where to put the copy; None: a new variable.
 
     Returns:
@@ -514,7 +514,7 @@ def argsort(input, axis=-1, descending=False, name=None):
 
     Returns:
         tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of
-        `input`.
+            `input`.
 
     Example:
         x = fluid.data('x', [None, 10])

@@ -24,7 +24,19 @@ class Collective:
         self.startup_program = self.main_program = None
 
     def transpile(self, startup_program, main_program, rank, endpoints, current_endpoint, wait_port):
-        """Both programs become those of `rank`. Nobody is waited for here, whatever wait_port says."""
+        """Makes both programs those of a rank.
+
+        Args:
+            startup_program (Program | None): the startup program; None: the default one.
+            main_program (Program | None): the main program, after minimize; None: the default one.
+            rank (int): the rank.
+            endpoints (str | list[str]): addresses of all ranks.
+            current_endpoint (str): address of this rank.
+            wait_port (bool): accepted for Fluid's scripts; ranks wait for each other when the startup program runs.
+
+        Raises:
+            penstock.ProgramError: the program or the addresses are wrong.
+        """
         main = framework.default_main_program() if main_program is None else main_program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         transpiler = DistributeTranspiler(self._config())
@@ -43,7 +55,19 @@ class Collective:
 
 
 class GradAllReduce(Collective):
-    """Ranks add up their gradients in every step."""
+    """Makes programs of ranks that add up their gradients in every step.
+
+    Args:
+        nrings (int): communicators that are used in turn, so that exchanges overlap.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        endpoints = '10.0.0.1:6170,10.0.0.2:6170'
+        fluid.transpiler.collective.GradAllReduce().transpile(
+            fluid.default_startup_program(), fluid.default_main_program(), rank=0, endpoints=endpoints,
+            current_endpoint='10.0.0.1:6170', wait_port=True)
+    """
 
     collective_mode = 'grad_allreduce'
 
@@ -62,7 +86,14 @@ class LocalSGD(Collective):
         self.k_steps = check_count('k_steps', k_steps, 1)
 
     def snapshot_name(self, param_name):
-        """Where a parameter is kept as all ranks had it last."""
+        """Returns the name of the variable that keeps a parameter as all ranks had it last.
+
+        Args:
+            param_name (str): the parameter.
+
+        Returns:
+            str: the name.
+        """
         return param_name + self.snapshot_key
 
     def _config(self):
@@ -72,7 +103,11 @@ class LocalSGD(Collective):
 
 
 class SingleProcessMultiThread(GradAllReduce):
-    """The devices of one process add up their gradients."""
+    """Makes the program of one process whose devices add up their gradients.
+
+    Example:
+        transpiler = fluid.transpiler.collective.SingleProcessMultiThread()
+    """
 
     collective_mode = 'single_process_multi_thread'
 

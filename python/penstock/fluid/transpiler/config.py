@@ -31,7 +31,7 @@ _COUNTS = {
 
 
 class DistributedMode:
-    """What listen_and_serv is told in its attribute `distributed_mode`."""
+    """Values of the attribute `distributed_mode` of listen_and_serv."""
     SYNC = 0
     ASYNC = 1
     HALF_ASYNC = 2
@@ -42,50 +42,42 @@ class DistributeTranspilerConfig:
     """What to ask of the transpiler.
 
     Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `bn_sync`, `clip`, `local_sgd_k_steps`,
-    `dc_asgd_lambda` and these, which add to a mode what Fluid has not:
+    `dc_asgd_lambda` and the fields below, which add to a mode what Fluid does not have.
 
-    staleness        None, or an integer from 0 on, in steps (mode async: sync_mode False alone). A trainer waits for
-                     the slowest of the others: the parameters that it computes step v with have all updates of all
-                     trainers' steps below v - staleness. With 0 all wait for each other, without adding up.
-    backup_trainers  an integer from 0 on, below the number of trainers (mode sync, clip 'local'). Each step is
-                     updated with the mean of the gradients of all trainers but so many; those of a step that come
-                     late are dropped and counted.
-    compression      a text (modes with pservers that update): how gradients travel, by size in elements and by
-                     parameter, as 'two_bit 0.5 from 65536, fc_0.w_0: none'. Dense float32 gradients alone: the rule
-                     for all leaves out others, and naming one is an error. Each is one of
+    Attributes:
+        staleness (int | None): async mode (sync_mode False alone), steps from 0. A trainer waits for the slowest of
+            the others: the parameters that it computes step v with have all updates of all trainers' steps below v -
+            staleness. With 0 all wait for each other, without adding up.
+        backup_trainers (int): sync mode with clip 'local', from 0, below the number of trainers. Each step is updated
+            with the mean of the gradients of all trainers but so many; late gradients of a step are dropped and
+            counted.
+        compression (str): modes with pservers that update. How dense float32 gradients travel, by size in elements
+            and by parameter: 'two_bit 0.5 from 65536, fc_0.w_0: none'. Each is 'none'; 'fp16' or 'bf16', rounded to
+            16 bits; 'two_bit T', MXNet's 2bit with threshold T (0.5), a sixteenth of the bytes; or 'top_k R', the
+            share R (0.01) of the elements that is largest, with their positions. What two_bit and top_k leave unsent
+            is added to the next step's gradient; each trainer keeps it in `<parameter>@RESIDUAL`, which is saved and
+            loaded with its variables.
+        exchange (dict | str | None): sync mode. {'dense': 'allreduce', 'sparse': 'pserver'}: trainers add up the
+            gradients of dense parameters among themselves and update these alike, and pservers keep sparse tables.
+            'auto' (also as the value of 'dense') chooses for each dense parameter what the cost model finds faster;
+            the plan's `exchange` lines say which, and the times. transpile(trainers=) is then the trainers'
+            addresses, or PADDLE_TRAINER_ENDPOINTS has them.
+        exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
+        exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
 
-                     none            as it is
-                     fp16, bf16      rounded to 16 bits: half the bytes
-                     two_bit T       MXNet's gradient_compression 2bit with threshold T (0.5): a sixteenth
-                     top_k R         the share R (0.01) of the elements that is largest, with their places, as
-                                     deep gradient compression does, without its momentum
-
-                     What two_bit and top_k leave unsent is added to the next step's gradient. Each trainer keeps it
-                     in `<parameter>@RESIDUAL`, which is persistable, so that it is saved and loaded with the
-                     trainer's variables.
-
-    exchange         None, 'auto', or a dict (mode sync): 'dense' is 'pserver', 'allreduce' or 'auto', 'sparse' is
-                     'pserver'. With {'dense': 'allreduce', 'sparse': 'pserver'} trainers add up the gradients of
-                     dense parameters among themselves and update these alike; pservers keep sparse tables. 'auto'
-                     chooses for each dense parameter what the cost model finds faster; the plan's `exchange` lines
-                     say which, and the times. transpile(trainers=) is then the trainers' addresses, or
-                     PADDLE_TRAINER_ENDPOINTS has them.
-    exchange_gbit, exchange_message_us
-                     numbers above 0 and from 0 on: the network that 'auto' takes: what a link carries each way, in
-                     Gbit/s, and what a message costs beside its bytes, in microseconds.
-
-    Raises (the transpiler, when it is made or transpiles): penstock.ProgramError. E-plan-staleness,
-    E-plan-backup-trainers, E-plan-compression, E-plan-exchange: the mode or the parameter does not take it, or compat
-    is asked for; E-text-syntax, E-compression-value: the text is no compression.
+    Raises:
+        penstock.ProgramError: when the transpiler is made or transpiles: the mode or a parameter does not take a
+            field, or compat is asked for (E-plan-staleness, E-plan-backup-trainers, E-plan-compression, E-plan-
+            exchange); the text is no compression (E-text-syntax, E-compression-value).
 
     Example:
         config = fluid.DistributeTranspilerConfig()
         config.compression = 'two_bit 0.5 from 65536'
 
-    Reference: Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (2013);
-    Chen et al., Revisiting distributed synchronous SGD (2016); Seide et al., 1-bit stochastic gradient descent and
-    its application to data-parallel distributed training of speech DNNs (2014); Lin et al., Deep gradient
-    compression (2018).
+    Reference:
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013. Chen et al.,
+        Revisiting distributed synchronous SGD, ICLR Workshop 2016. Seide et al., 1-bit stochastic gradient descent,
+        Interspeech 2014. Lin et al., Deep gradient compression, ICLR 2018.
     """
 
     slice_var_up = True
@@ -120,6 +112,7 @@ class DistributeTranspilerConfig:
 
     @property
     def sync_mode(self):
+        """Whether pservers wait for all trainers."""
         return True if self._sync_mode is None else self._sync_mode
 
     @sync_mode.setter
@@ -131,6 +124,7 @@ class DistributeTranspilerConfig:
 
     @property
     def runtime_split_send_recv(self):
+        """Whether a communicator cuts, merges and sends gradients."""
         return self._runtime_split_send_recv
 
     @runtime_split_send_recv.setter
@@ -141,11 +135,22 @@ class DistributeTranspilerConfig:
         self._runtime_split_send_recv = value
 
     def is_set(self, field):
-        """Whether somebody gave the field a value of their own."""
+        """Tells whether a field was given a value.
+
+        Args:
+            field (str): its name.
+
+        Returns:
+            bool: whether it differs from an untouched one.
+        """
         return field in vars(self) or getattr(type(self), field) is not getattr(DistributeTranspilerConfig, field)
 
     def validate(self):
-        """An error that names the first field whose value cannot be."""
+        """Raises if the value of a field is wrong.
+
+        Raises:
+            penstock.ProgramError: it names the field, its value and what it may be.
+        """
         for field in _FLAGS:
             check_flag(field, getattr(self, field))
         for field in _ELEMENTS:

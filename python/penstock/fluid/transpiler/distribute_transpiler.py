@@ -23,12 +23,25 @@ __all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMod
 
 
 class DistributeTranspiler:
-    """
+    """Rewrites the default programs, or given ones, into those of a role of a distributed job.
+
+    Getters may be called in any order, any number of times. A second `transpile` of a program that still is what the
+    first made of it starts from the original.
+
+    Args:
+        config (DistributeTranspilerConfig | None): what to ask of the transpiler.
+
+    Raises:
+        TypeError: `config` is something else.
+        penstock.ProgramError: a field of `config` has a wrong value.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
         t = fluid.DistributeTranspiler()
-        t.transpile(trainer_id, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
-        exe.run(t.get_pserver_programs(endpoint)...)     # on a pserver
-        exe.run(fluid.default_startup_program())         # on a trainer
-        exe.run(t.get_trainer_program(), feed=..., fetch_list=...)
+        t.transpile(trainer_id=0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+        trainer = t.get_trainer_program()
+        main, startup = t.get_pserver_programs('10.0.0.1:6174')
     """
 
     def __init__(self, config=None):
@@ -43,10 +56,23 @@ class DistributeTranspiler:
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
                   startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None):
-        """Makes the programs of all roles.
+        """Makes the programs of all roles, and makes the startup program that of the trainer.
 
-        sync_mode, slice_var_up, split_method   as in the config. Given, they win over an untouched config; both given
-                                                and different is an error
+        Args:
+            trainer_id (int): this trainer.
+            program (Program | None): the main program, after minimize; None: the default one.
+            pservers (str | list[str]): addresses of the pservers.
+            trainers (int | str | list[str]): number of trainers; for modes without pservers their addresses.
+            sync_mode (bool | None): takes precedence over an untouched field of the config; both set and different is
+                an error.
+            startup_program (Program | None): the startup program; None: the default one.
+            current_endpoint (str): this trainer's address, for modes without pservers.
+            slice_var_up (bool | None): as `sync_mode`.
+            split_method (type | None): as `sync_mode`; a subclass of PSDispatcher.
+
+        Raises:
+            TypeError: an argument is not a Program.
+            penstock.ProgramError: the program or the configuration is wrong.
         """
         program = framework.default_main_program() if program is None else program
         startup = framework.default_startup_program() if startup_program is None else startup_program
@@ -97,33 +123,81 @@ class DistributeTranspiler:
 
     @property
     def plan(self):
-        """Who holds what, as text."""
+        """The placement plan as text: who holds what."""
         return self._made().plan
 
     @property
     def has_distributed_lookup_table(self):
+        """Whether a table is sharded over the pservers."""
         return self.table_name is not None
 
     @property
     def table_name(self):
-        """The table whose rows are spread over the pservers; of several, the first. None before transpile()."""
+        """The table that is sharded over the pservers; of several, the first; None if there is none."""
         return next(iter(self._roles.tables), None) if self._roles else None
 
     def get_trainer_program(self, wait_port=True):
-        """The main program's handle, now meaning the trainer's program. Servers are waited for when it runs."""
+        """Makes the main program that of the trainer. Running it waits for the servers.
+
+        Args:
+            wait_port (bool): accepted for Fluid's scripts.
+
+        Returns:
+            Program: the main program that was given to `transpile`.
+
+        Raises:
+            penstock.StateError: `transpile` has not been called.
+        """
         self._made()
         _make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
         return self.origin_program
 
     def get_pserver_program(self, endpoint):
+        """Returns the main program of a pserver.
+
+        Args:
+            endpoint (str): its address.
+
+        Returns:
+            Program: a new one.
+
+        Raises:
+            penstock.ProgramError: there is no such pserver.
+            penstock.StateError: `transpile` has not been called.
+        """
         return Program._of(self._pserver(endpoint)[0].copy())
 
     def get_pserver_programs(self, endpoint):
-        """(main, start-up) of one pserver."""
+        """Returns both programs of a pserver.
+
+        Args:
+            endpoint (str): its address.
+
+        Returns:
+            tuple[Program, Program]: main and startup program.
+
+        Raises:
+            penstock.ProgramError: there is no such pserver.
+            penstock.StateError: `transpile` has not been called.
+        """
         main, startup = self._pserver(endpoint)
         return Program._of(main.copy()), Program._of(startup.copy())
 
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
+        """Returns the startup program of a pserver.
+
+        Args:
+            endpoint (str): its address.
+            pserver_program (Program | None): accepted for Fluid's scripts.
+            startup_program (Program | None): accepted for Fluid's scripts.
+
+        Returns:
+            Program: a new one.
+
+        Raises:
+            penstock.ProgramError: there is no such pserver.
+            penstock.StateError: `transpile` has not been called.
+        """
         return Program._of(self._pserver(endpoint)[1].copy())
 
     def _made(self):
@@ -216,7 +290,21 @@ def _endpoints_if_counted(trainers):
 
 
 def slice_variable(var_list, slice_count, min_block_size):
-    """How each variable would be cut: lists of texts `name:number of the slice:elements`."""
+    """Says how variables would be cut into slices.
+
+    Args:
+        var_list (list[Variable]): the variables.
+        slice_count (int): the most slices of a variable, such as the number of pservers.
+        min_block_size (int): elements; a slice is not made smaller.
+
+    Returns:
+        list[str]: 'name:number of the slice:elements' of each slice.
+
+    Example:
+        w = fluid.layers.create_parameter([1000, 10], 'float32', name='w')
+        slices = fluid.transpiler.distribute_transpiler.slice_variable([w], 2, 1024)
+        assert slices == ['w:0:5000', 'w:1:5000']
+    """
     check_count('slice_count', slice_count, 1)
     check_count('min_block_size', min_block_size, 1, MOST_ELEMENTS)
     cuts = []

@@ -12,12 +12,39 @@ __all__ = ['GeoSgdTranspiler']
 
 
 class GeoSgdTranspiler(DistributeTranspiler):
-    """As DistributeTranspiler. There is no synchronous geo-SGD, so sync_mode is not asked for."""
+    """Makes the programs of geo-SGD: trainers optimize by themselves and exchange what has changed through pservers.
+
+    Both programs mean the trainer's as soon as `transpile` returns.
+
+    Args:
+        config (DistributeTranspilerConfig | None): what to ask of the transpiler; geo_sgd_need_push_nums is the
+            number of steps between two exchanges.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        t = fluid.transpiler.GeoSgdTranspiler()
+        t.transpile(trainer_id=0, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
+    """
 
     _kind = 'geo'
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=False,
                   startup_program=None, current_endpoint='127.0.0.1:6174'):
+        """Makes the programs of all roles.
+
+        Args:
+            trainer_id (int): this trainer.
+            program (Program | None): the main program, after minimize; None: the default one.
+            pservers (str | list[str]): addresses of the pservers.
+            trainers (int): number of trainers.
+            sync_mode (bool): accepted for Fluid's scripts: geo-SGD is asynchronous.
+            startup_program (Program | None): the startup program; None: the default one.
+            current_endpoint (str): accepted for Fluid's scripts.
+
+        Raises:
+            penstock.ProgramError: the program or the configuration is wrong.
+        """
         super().transpile(trainer_id, program, pservers, trainers, None, startup_program, current_endpoint)
         self.vars_info = {param: _info_of(sparse, pieces)
                           for param, _, _, _, sparse, _, pieces in self._roles.params}

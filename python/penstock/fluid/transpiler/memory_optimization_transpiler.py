@@ -15,12 +15,26 @@ __all__ = ['memory_optimize', 'release_memory']
 
 
 def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
-    """Lets temporaries take the buffers of others that nobody reads any more.
+    """Rewrites a program so that temporaries share buffers.
 
-    skip_opt_set   variables, or their names, that keep their own
-    print_log      print what takes whose buffer, and how many bytes that saves
-    level          0: buffers of the same type and shape alone; 1: also larger ones
-    skip_grads     leave alone what the backward pass writes
+    What is fed, kept between runs, sent or received is left alone, so it works before and after `transpile`. What is
+    fetched has to stand in `skip_opt_set`, because a variable that takes another's buffer is gone under its name.
+
+    Args:
+        input_program (Program): the program, which is changed.
+        skip_opt_set (list[Variable | str] | None): variables that keep their own buffers.
+        print_log (bool): print which variable takes whose buffer, and how many bytes that saves.
+        level (int): 0: only buffers of the same type and shape; 1: also larger ones.
+        skip_grads (bool): leave alone what the backward pass writes.
+
+    Raises:
+        ValueError: `level` is neither 0 nor 1.
+        TypeError: `input_program` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        fluid.memory_optimize(fluid.default_main_program(), skip_opt_set=[loss])
     """
     if level not in (0, 1):
         raise ValueError('level must be 0 or 1, not %r' % (level,))
@@ -29,7 +43,20 @@ def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, 
 
 
 def release_memory(input_program, skip_opt_set=None):
-    """Puts a delete_var behind the last use of each temporary."""
+    """Rewrites a program so that each temporary is freed after its last use.
+
+    Args:
+        input_program (Program): the program, which is changed.
+        skip_opt_set (list[Variable | str] | None): variables that are kept.
+
+    Raises:
+        TypeError: `input_program` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        fluid.release_memory(fluid.default_main_program(), skip_opt_set=[loss])
+    """
     less, _ = _penstock.release_buffers(_desc(input_program), _names(skip_opt_set))
     _rewrite(input_program, less, '')
 

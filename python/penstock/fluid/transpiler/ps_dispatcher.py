@@ -20,7 +20,24 @@ __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
 
 
 class PSDispatcher:
-    """The base of all dispatchers. A subclass has dispatch; reset, where calls depend on those before."""
+    """Base of the dispatchers, which say who gets which slice; a subclass has `dispatch`.
+
+    `transpile` makes one object of the addresses, calls `dispatch` with the slices of each gradient, then `reset`,
+    then `dispatch` once with the slices of all parameters. The last answers are the placement.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Raises:
+        penstock.ProgramError: there is no pserver.
+
+    Example:
+        class ByRank(fluid.transpiler.PSDispatcher):
+            def dispatch(self, varlist):
+                return [self.eps[len(var.shape) % len(self.eps)] for var in varlist]
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = ByRank
+    """
 
     def __init__(self, pserver_endpoints):
         self._eps = list(pserver_endpoints)
@@ -30,37 +47,93 @@ class PSDispatcher:
 
     @property
     def eps(self):
+        """Addresses of the pservers."""
         return self._eps
 
     def reset(self):
-        """The next dispatch begins anew."""
+        """Makes the next dispatch begin anew."""
         self._step = 0
 
     def dispatch(self, varlist):
-        """One endpoint for each variable of the list (var.name, var.shape, var.dtype), in its order."""
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables, with name, shape and dtype.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
         raise NotImplementedError('%s has no dispatch(varlist)' % type(self).__name__)
 
 
 class RoundRobin(PSDispatcher):
-    """Slices go to the pservers in turn."""
+    """Gives slices to the pservers in turn.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.RoundRobin
+    """
 
     def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
         chosen = [self._eps[(self._step + i) % len(self._eps)] for i in range(len(varlist))]
         self._step += len(varlist)
         return chosen
 
 
 class HashName(PSDispatcher):
-    """Each slice goes where the FNV-1a hash of its name points: the same in every process."""
+    """Gives each slice to the pserver that the FNV-1a hash of its name selects, the same in every process.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.HashName
+    """
 
     def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
         return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
 
 
 class SizeBalanced(PSDispatcher):
-    """The largest slice first, each to the pserver that has the fewest bytes."""
+    """Gives the largest slice first, each to the pserver that has the fewest bytes.
+
+    Args:
+        pserver_endpoints (list[str]): addresses of the pservers.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.split_method = fluid.transpiler.ps_dispatcher.SizeBalanced
+    """
 
     def dispatch(self, varlist):
+        """Chooses a pserver for each variable.
+
+        Args:
+            varlist (list): variables.
+
+        Returns:
+            list[str]: an address for each variable, in its order.
+        """
         sizes = [_bytes_of(var) for var in varlist]
         return [self._eps[i] for i in _penstock.balance_sizes(sizes, len(self._eps))]
 

@@ -1,0 +1,103 @@
+"""The documentation builds without a warning, its scripts run, links between Markdown files lead to files, and each id of an
+error is explained."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCS = ROOT / 'python' / 'docs'
+TUTORIAL = (DOCS / 'pages' / 'tutorial.md').read_text()
+LIMIT_S = 300
+LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
+ID = re.compile(r'[\'"](E-[a-z]+(?:-[a-z0-9]+)*)[\'"]')
+SOURCES = ('framework', 'operators', 'transpiler', 'executor', 'python/penstock', 'python/src', 'tools')
+
+
+def test_the_pages_build_without_a_warning(tmp_path):
+    done = subprocess.run([sys.executable, DOCS / 'build.py', '--out', tmp_path], capture_output=True, text=True,
+                          timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    page = (tmp_path / 'html' / 'api' / 'penstock.fluid.layers.html').read_text()
+    assert 'fully connected layer' in page and 'Example' in page
+    assert 'elementwise_add' in (tmp_path / 'html' / 'operators.html').read_text()
+    assert '--max_restart' in (tmp_path / 'html' / 'commands.html').read_text()
+
+
+def scripts(folder):
+    """Writes the tutorial's scripts, which begin with their names."""
+    for found in re.finditer(r'```python\n# (\w+\.py)\n(.*?)```', TUTORIAL, re.DOTALL):
+        (folder / found[1]).write_text(found[2])
+
+
+def run(folder, *command):
+    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False, env=dict(os.environ, OMP_NUM_THREADS='1'))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def losses(text):
+    return [float(number) for number in re.findall(r'loss after 200 steps: ([0-9.]+)', text)]
+
+
+def test_the_tutorial_trains_on_one_machine_and_on_servers(tmp_path):
+    scripts(tmp_path)
+    alone, = losses(run(tmp_path, sys.executable, 'fit.py'))
+    assert alone < 0.05
+    shown = run(tmp_path, sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2',
+                'train.py')
+    assert losses(shown) and losses(shown)[0] < 0.05
+
+
+def test_the_tutorial_looks_at_programs(tmp_path):
+    scripts(tmp_path)
+    penstock = pathlib.Path(sys.executable).with_name('penstock')
+    run(tmp_path, sys.executable, 'look.py')
+    commands = [line.split()[1:] for line in TUTORIAL.splitlines() if line.startswith('penstock ')]
+    assert len(commands) == 4
+    for command in commands:
+        run(tmp_path, penstock, *command)
+
+
+def markdown_files():
+    listed = subprocess.run(['git', 'ls-files', '*.md'], cwd=ROOT, capture_output=True, text=True, check=False)
+    return [ROOT / name for name in listed.stdout.split()] or pytest.fail('git lists no Markdown files')
+
+
+def test_links_between_files_lead_to_files():
+    broken, seen = [], 0
+    for path in markdown_files():
+        if path.parent == DOCS / 'pages':    # links to pages that are generated; the build checks them
+            continue
+        for target in LINK.findall(re.sub(r'```.*?```|`[^`]*`', '', path.read_text(), flags=re.DOTALL)):
+            if '://' in target or target.startswith(('#', 'mailto:')):
+                continue
+            seen += 1
+            if not (path.parent / target.partition('#')[0]).exists():
+                broken.append('%s: %s' % (path.relative_to(ROOT), target))
+    assert not broken and seen > 0
+
+
+def ids_in_the_code():
+    listed = subprocess.run(['git', 'ls-files', *SOURCES], cwd=ROOT, capture_output=True, text=True, check=False)
+    found = set()
+    for name in listed.stdout.split():
+        if name.endswith(('.cc', '.h', '.cu', '.py')) and not name.startswith('tools/dev/'):
+            found.update(ID.findall((ROOT / name).read_text()))
+    return found
+
+
+def test_each_error_is_explained():
+    rows = [line.split('\t') for line in (DOCS / 'errors.tsv').read_text().splitlines()]
+    assert all(len(row) == 3 and all(row) for row in rows), 'a row of errors.tsv has an id, a meaning and a remedy'
+    listed = [row[0] for row in rows]
+    assert listed == sorted(set(listed))
+    ids = ids_in_the_code()
+    assert len(ids) > 300
+    assert sorted(ids - set(listed)) == [], 'errors.tsv does not explain these'
+    assert sorted(set(listed) - ids) == [], 'nothing raises these'

@@ -91,7 +91,12 @@ class BuildStrategy(_Options):
 
 
 class ExecutionStrategy(_Options):
-    """How Fluid runs it."""
+    """Fluid's options of how ops are scheduled. They are accepted and make no difference on one device.
+
+    Example:
+        strategy = fluid.ExecutionStrategy()
+        strategy.num_threads = 2
+    """
 
     _DEFAULTS = {
         'allow_op_delay': False,
@@ -105,10 +110,21 @@ class ExecutionStrategy(_Options):
 
 
 class CompiledProgram:
-    """A program for Executor.run.
+    """A program with Fluid's options of running it, for Executor.run.
 
-        compiled = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name)
-        exe.run(compiled, feed={'x': x}, fetch_list=[loss])
+    Args:
+        program_or_graph (Program): the program.
+        build_strategy (BuildStrategy | None): options.
+
+    Raises:
+        TypeError: `program_or_graph` is not a Program.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss_name=loss.name)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        exe.run(compiled, feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
     """
 
     def __init__(self, program_or_graph, build_strategy=None):
@@ -124,14 +140,28 @@ class CompiledProgram:
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
                            places=None):
-        """For several devices, of which there is one: the CPU, with OMP_NUM_THREADS threads, whatever CPU_NUM says; and
-        for several trainers, each of which runs the program on its part of the batch. With
-        build_strategy.num_trainers, trainer_id and perhaps trainers_endpoints the first run in a scope joins the
-        trainers and gives all of them the values of trainer 0; in each run every gradient is the mean of all trainers'.
+        """Prepares the program for data parallel training.
 
-        loss_name        must be given if the program has a backward part
-        share_vars_from  a CompiledProgram that has run; variables are those of the scope in any case
-        places           [CPUPlace()] or None
+        There is one device, the CPU, with OMP_NUM_THREADS threads. With num_trainers, trainer_id and perhaps
+        trainers_endpoints of `build_strategy` several trainers each run the program on their part of the batch: the
+        first run in a scope joins the trainers and gives all of them the values of trainer 0, and in each run every
+        gradient is the mean of all trainers'.
+
+        Args:
+            loss_name (str | None): the loss; required if the program has a backward pass.
+            build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
+            exec_strategy (ExecutionStrategy | None): accepted for Fluid's scripts.
+            share_vars_from (CompiledProgram | None): one that has run; variables are those of the scope in any case.
+            places (list[Place] | Place | None): [CPUPlace()].
+
+        Returns:
+            CompiledProgram: itself.
+
+        Raises:
+            RuntimeError: called twice.
+            ValueError: `loss_name` is missing.
+            TypeError: an argument has another type.
+            NotImplementedError: the program is to run on several places.
         """
         if self._is_data_parallel:
             raise RuntimeError('with_data_parallel was called already')
@@ -148,24 +178,25 @@ class CompiledProgram:
         return self
 
     def batches(self, feeds):
-        """This trainer's feeds, until those of all trainers have ended. Trainers agree before each step.
-
-            build.on_uneven = 'join'
-            compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, build)
-            for feed in compiled.batches(reader):
-                exe.run(compiled, feed=feed, fetch_list=[loss])
-
-        feeds  called to get an iterator of dicts, as Executor.run takes them
+        """Yields this trainer's feeds until those of all trainers have ended; trainers agree before each step.
 
         With an on_uneven each step's gradient is that of the mean over all trainers' examples, whatever the sizes of
         their batches: what is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
 
-        'join'   takes part with its last batch, or with one example of zeros if it has had none, which does not count.
-                 Optimizers that touch rows of a sparse gradient touch that batch's; sync_batch_norm counts it.
-        'pad'    goes on with its feeds from the beginning, which count again.
-        'error'  raises on all trainers, and so do they.
+        * takes part with its last batch, or with one example of zeros if it has had none, which does not count
+          ('join'); optimizers that touch rows of a sparse gradient touch that batch's,
+        * goes on with its feeds from the beginning, which count again ('pad'),
+        * raises on all trainers, and so do they ('error').
 
-        Raises: ValueError (on_uneven is ''; no feeds to pad with); penstock.ProgramError E-uneven-data ('error').
+        Args:
+            feeds (callable): returns an iterator of dicts, as Executor.run takes them.
+
+        Returns:
+            Iterator[dict]: the feeds.
+
+        Raises:
+            ValueError: on_uneven is '', or there are no feeds to pad with.
+            penstock.ProgramError: trainers have different numbers of batches, with 'error' (E-uneven-data).
         """
         return _uneven.batches(self, feeds)
 

@@ -35,7 +35,7 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
 
     Example:
         images = fluid.data('images', [None, 1, 28, 28])
-        y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2, act='relu')
+        y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
         assert y.shape == (-1, 8, 12, 12)
     """
     features = layers.conv2d(input, num_filters, filter_size, conv_stride, conv_padding, conv_dilation, conv_groups,

@@ -337,7 +337,8 @@ def case(pred_fn_pairs, default=None, name=None):
     Example:
         x = fluid.layers.fill_constant([1], 'float32', 3.0)
         limit = fluid.layers.fill_constant([1], 'float32', 5.0)
-        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))], default=lambda: fluid.layers.scale(x, 1.0))
+        y = fluid.layers.case([(x < limit, lambda: fluid.layers.scale(x, 2.0))],
+                              default=lambda: fluid.layers.scale(x, 1.0))
     """
     if not isinstance(pred_fn_pairs, (list, tuple)):
         raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))

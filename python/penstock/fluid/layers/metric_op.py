@@ -53,8 +53,7 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
 
     Returns:
         tuple: the area over all batches and that over the last ones, each of shape [1], float64, and the list of the
-            four
-        persistable statistics.
+            four persistable statistics.
 
     Example:
         p = fluid.layers.softmax(fluid.data('x', [None, 2]))

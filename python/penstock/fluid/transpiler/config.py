@@ -67,17 +67,17 @@ class DistributeTranspilerConfig:
 
     Raises:
         penstock.ProgramError: when the transpiler is made or transpiles: the mode or a parameter does not take a
-            field, or compat is asked for (E-plan-staleness, E-plan-backup-trainers, E-plan-compression, E-plan-
-            exchange); the text is no compression (E-text-syntax, E-compression-value).
+            field, or compat is asked for (E-plan-staleness, E-plan-backup-trainers, E-plan-compression,
+            E-plan-exchange); the text is no compression (E-text-syntax, E-compression-value).
 
     Example:
         config = fluid.DistributeTranspilerConfig()
         config.compression = 'two_bit 0.5 from 65536'
 
     Reference:
-        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013. Chen et al.,
-        Revisiting distributed synchronous SGD, ICLR Workshop 2016. Seide et al., 1-bit stochastic gradient descent,
-        Interspeech 2014. Lin et al., Deep gradient compression, ICLR 2018.
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013.
+        Chen et al., Revisiting distributed synchronous SGD, ICLR Workshop 2016. Seide et al., 1-bit stochastic
+        gradient descent, Interspeech 2014. Lin et al., Deep gradient compression, ICLR 2018.
     """
 
     slice_var_up = True

@@ -157,6 +157,13 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
   ClientSlot()->rings.Leave(why);
 }
 
+// A peer's failure, for the other ranks: they may wait for this one, and have not heard of that peer.
+void AbandonRings(const std::string& message) {
+  if (ended || client_made_by != getpid()) return;
+  const py::gil_scoped_release others;
+  ClientSlot()->rings.Leave(Unavailable("E-trainer-exit", message));
+}
+
 class PyExecutor {
  public:
   explicit PyExecutor(const std::string& wire)
@@ -331,6 +338,7 @@ void BindExecutor(py::module_& m) {
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
+  m.def("abandon_rings", &AbandonRings);
   py::enum_<communicator::ModeName>(m, "CommunicatorMode")
       .value("SYNC", communicator::ModeName::kSync)
       .value("ASYNC", communicator::ModeName::kAsync)

@@ -24,10 +24,13 @@ def tell():
     """At the process's end: tells the servers of the exception that nobody caught, if there was one.
 
     The interpreter keeps it in sys.last_type and its kin; of sys.exit() it does not. An error of a peer is not told
-    back, for the connection is over by then.
+    back to servers, for that connection is over by then, but to the other ranks, who may wait for this one.
     """
     kind = getattr(sys, 'last_type', None)
-    if kind is None or issubclass(kind, _penstock.PeerError):
+    if kind is None:
+        return
+    if issubclass(kind, _penstock.PeerError):
+        _penstock.abandon_rings(str(sys.last_value).partition('\n')[0][:LINE_MAX])
         return
     _penstock.abandon_rpc(_last_line(kind, sys.last_value), _frames(sys.last_traceback),
                           issubclass(kind, KeyboardInterrupt))

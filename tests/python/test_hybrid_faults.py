@@ -1,0 +1,74 @@
+"""A process of a job with both exchanges is killed: all others end and say who is gone, in which step and operation.
+
+Times are not asserted: a job that hangs runs into the limit of its processes, and the test fails.
+"""
+
+import os
+import re
+import signal
+import textwrap
+
+import pytest
+from penstock.distributed.launch.job import free_ports
+from test_jobs import Job
+
+SCRIPT = textwrap.dedent('''
+    import os, sys
+    import numpy as np
+    import penstock.fluid as fluid
+
+    role, index = sys.argv[1], int(sys.argv[2])
+    endpoints = os.environ['ENDPOINTS'].split(',')
+    ids, label = fluid.data('ids', [None, 1], 'int64'), fluid.data('label', [None, 1])
+    rows = fluid.layers.embedding(ids, [4000, 8], is_sparse=True)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(rows, 1), label))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    config = fluid.DistributeTranspilerConfig()
+    config.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
+    exe = fluid.Executor(fluid.CPUPlace())
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=os.environ['ADDRESSES'])
+    if role == 'pserver':
+        main, startup = t.get_pserver_programs(endpoints[index])
+        exe.run(startup)
+        exe.run(main)
+        sys.exit(0)
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    feed = {'ids': np.arange(8).reshape(8, 1) * 500, 'label': np.ones((8, 1), 'float32')}
+    for step in range(1, 10**9):
+        exe.run(program, feed=feed, fetch_list=[loss])
+        if step <= 3: print('step', step, flush=True)
+''')
+# What a process waits in: an op of the step, or the loop that serves it.
+OPERATION = r'all_reduce \d+ \(.*step \d+|op \d+ of block 0:  '
+
+
+@pytest.fixture
+def job(tmp_path):
+    job = Job(tmp_path, SCRIPT)
+    yield job
+    job.kill_all()
+
+
+@pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
+@pytest.mark.parametrize('victim', ['trainer0', 'trainer1', 'pserver1'])
+def test_all_others_end_and_name_the_process_that_is_gone(job, backend, victim):
+    before = set(os.listdir('/dev/shm'))
+    endpoints = ['127.0.0.1:%d' % port for port in free_ports(2)]
+    job.environment.update(ENDPOINTS=','.join(endpoints), PENSTOCK_COLLECTIVE_BACKEND=backend,
+                           ADDRESSES=','.join('127.0.0.1:%d' % port for port in free_ports(3)))
+    job.start_all(trainers=3)
+    for line in job.processes['trainer2'].stdout:
+        if line.split() == ['step', '3']:
+            break
+    job.processes[victim].send_signal(signal.SIGKILL)
+    ends = job.wait()
+    if any('this build has no Gloo' in errors for _, _, errors in ends.values()):
+        pytest.skip('this build has no Gloo')
+    gone = 'pserver %s is gone' % endpoints[1] if victim == 'pserver1' else '(rank|trainer) %s is gone' % victim[-1]
+    for name in set(ends) - {victim}:
+        code, _, errors = ends[name]
+        assert code == 1 and re.search(gone, errors), (name, errors)
+        assert re.search(r'step \d+', errors) and re.search(OPERATION, errors), (name, errors)
+    assert set(os.listdir('/dev/shm')) <= before

@@ -4,6 +4,6 @@
     PADDLE_NUM_TRAINERS=2 python -m penstock.distributed.launch train.py --gpus 2 --log_dir mylog
 
 Every process runs the same script; it learns its role from the environment (README.md of this folder lists the
-variables). The flow: options.py reads the command line, job.py turns it into roles with ports and environments,
-supervisor.py runs them to their end.
+variables). The flow: options.py reads the command line, topology.py finds the machines, job.py makes roles with ports
+and environments, supervisor.py runs them to their end.
 """

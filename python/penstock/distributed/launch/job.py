@@ -5,22 +5,20 @@
 """
 
 import dataclasses
-import ipaddress
 import os
 import secrets
+import shlex
 import socket
 import sys
 
+from penstock.distributed.launch.errors import JobError, split
 from penstock.distributed.launch.safety import safety_environment
+from penstock.distributed.launch.topology import find_topology
 
 # Of jobs of several machines: every launcher names the same ports without asking the others. The first is
 # Fluid's for trainers, the second for pservers.
 TRAINER_PORT = 6070
 PSERVER_PORT = 6170
-
-
-class JobError(Exception):
-    """The command line and the environment do not make a job; the message says which values disagree."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +58,8 @@ class Plan:
     job_id: str  # "": not told
     token: str  # "": not told
     settings: dict  # what options add to the roles' environment: safety.py, --wire
+    control_port: int  # where the first machine's launcher listens
+    given: tuple  # --env: (kind or None, number or None, name, value)
     metrics: object = None  # the first role's port of /metrics, 0 for free ones; None: there are none
 
 
@@ -73,6 +73,7 @@ class Job:
     nodes: tuple
     rank: int
     trainers_elsewhere: int
+    attempt: int = 0  # how many times it was started before
 
     def describe(self):
         """Lines for the terminal: what will run and where its output goes."""
@@ -82,6 +83,14 @@ class Job:
         if self.pservers:
             yield f"  pservers  {', '.join(self.pservers)}"
         yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
+
+    def describe_roles(self):
+        """For each role of this machine its environment and command, as a shell reads them; the secret is left out."""
+        for role in self.roles:
+            settings = [f"{name}={shlex.quote('...' if name == 'PENSTOCK_JOB_TOKEN' else value)}"
+                        for name, value in sorted(role.environment.items())]
+            yield f"# {role.name}, log {os.path.join(self.log_dir, role.log_name)}"
+            yield " ".join([*settings, *map(shlex.quote, self.command)])
 
 
 # The sockets of free_ports. They stay bound, and never listen, while this process lives.
@@ -107,52 +116,22 @@ def free_ports(count, host="127.0.0.1"):
     return ports
 
 
-def is_loopback(host):
-    """Whether what is sent to the host stays on this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _split(text):
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _host(address):
     return address.rpartition(":")[0]
-
-
-def _nodes(options, environment):
-    if options.use_paddlecloud:
-        nodes = _split(environment.get("PADDLE_TRAINERS", ""))
-        here = environment.get("POD_IP", "")
-        if not nodes or not here:
-            raise JobError("--use_paddlecloud needs PADDLE_TRAINERS (the machines) and POD_IP (this one)")
-    else:
-        nodes, here = _split(options.cluster_node_ips), options.node_ip
-    if here not in nodes:
-        raise JobError(f"this machine's address {here} is not among the job's machines {', '.join(nodes)}")
-    repeated = [node for i, node in enumerate(nodes) if node in nodes[:i]]
-    if repeated:
-        raise JobError(f"machine {repeated[0]} is listed twice")
-    return nodes, nodes.index(here)
 
 
 def _selected_gpus(options, environment):
     """GPU numbers, one for each trainer, as the children must name them; None if trainers use no GPU."""
     if options.selected_gpus is not None:
-        chosen = _split(options.selected_gpus)
+        chosen = split(options.selected_gpus)
     elif options.gpus is not None:
-        visible = _split(environment.get("CUDA_VISIBLE_DEVICES", ""))
+        visible = split(environment.get("CUDA_VISIBLE_DEVICES", ""))
         return [str(i) for i in range(options.gpus)] if not visible or len(visible) >= options.gpus else visible
     else:
         return None
     if not chosen:
         raise JobError("--selected_gpus is empty")
-    visible = _split(environment.get("CUDA_VISIBLE_DEVICES", ""))
+    visible = split(environment.get("CUDA_VISIBLE_DEVICES", ""))
     if not visible:
         return chosen
     missing = [gpu for gpu in chosen if gpu not in visible]
@@ -161,9 +140,9 @@ def _selected_gpus(options, environment):
     return [str(visible.index(gpu)) for gpu in chosen]
 
 
-def _given_pservers(options, nodes, here):
-    """(this machine's pservers, all of them) of --endpoints."""
-    given = _split(options.endpoints)
+def _given_pservers(options, given, topology):
+    """(this machine's pservers, all of them) of a list of addresses."""
+    nodes, here = topology.nodes, topology.here
     repeated = [address for i, address in enumerate(given) if address in given[:i]]
     if repeated:
         raise JobError(f'pserver address "{repeated[0]}" is listed twice')
@@ -171,7 +150,7 @@ def _given_pservers(options, nodes, here):
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
             raise JobError(f'pserver address "{address}" is not host:port')
-        if len(nodes) > 1 and host not in nodes:
+        if topology.addressed and len(nodes) > 1 and host not in nodes:
             raise JobError(f'pserver address "{address}" is on none of the job\'s machines {", ".join(nodes)}')
     own = given if len(nodes) == 1 else [address for address in given if _host(address) == here]
     if options.server_num is not None and options.server_num != len(own):
@@ -180,9 +159,14 @@ def _given_pservers(options, nodes, here):
     return own, given
 
 
-def _pserver_addresses(options, nodes, here):
-    if _split(options.endpoints):
-        return _given_pservers(options, nodes, here)
+def _pserver_addresses(options, environment, topology):
+    nodes, here = topology.nodes, topology.here
+    given = split(options.endpoints)
+    if not given and options.use_paddlecloud:    # Fluid's cloud: one pserver on each of these machines
+        port = environment.get("PADDLE_PORT", str(PSERVER_PORT))
+        given = [f"{host}:{port}" for host in split(environment.get("PADDLE_PSERVERS", ""))]
+    if given:
+        return _given_pservers(options, given, topology)
     count = options.server_num or 0
     port = options.start_port
     if port is None and len(nodes) > 1:
@@ -246,26 +230,43 @@ def _token(options, environment):
 
 def make_plan(options, environment):
     """What the options make of this machine; raises JobError where they contradict each other."""
-    if not os.path.isfile(options.training_script):
+    if not options.module and not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
-    nodes, rank = _nodes(options, environment)
+    topology = find_topology(options, environment)
+    nodes = topology.nodes
     gpus = _selected_gpus(options, environment)
-    own, endpoints = _pserver_addresses(options, nodes, nodes[rank])
+    own, endpoints = _pserver_addresses(options, environment, topology)
     local = _local_trainers(options, environment, gpus, own or endpoints, len(nodes))
-    trainers = _trainer_addresses(options, environment, nodes, nodes[rank], local)
+    trainers = _trainer_addresses(options, environment, nodes, topology.here, local)
     token = _token(options, environment)
-    if len(nodes) > 1 and not token and not all(is_loopback(node) for node in nodes):
+    if len(nodes) > 1 and not token and not topology.on_loopback():
         raise JobError("a job of several machines needs one secret: give every launcher the same --token_file FILE or "
                        "PENSTOCK_JOB_TOKEN")
-    command = (sys.executable, "-u", options.training_script, *options.training_script_args)
-    return Plan(nodes=tuple(nodes), rank=rank, own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
+    script = ("-m", options.training_script) if options.module else (options.training_script,)
+    command = (sys.executable, "-u", *script, *options.training_script_args)
+    return Plan(nodes=nodes, rank=topology.rank, control_port=topology.port or options.control_port,
+                own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
                 settings={**safety_environment(options), **({"PENSTOCK_WIRE": options.wire} if options.wire else {})},
-                metrics=options.metrics)
+                metrics=options.metrics, given=tuple(options.env))
 
 
-def make_job(plan, members, job_id="", token=""):
+def _torch_names(rank, ranks, local_rank, local, first):
+    """The variables by which other frameworks' scripts know their ranks."""
+    host, _, port = first.rpartition(":")
+    return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local),
+            "MASTER_ADDR": host, "MASTER_PORT": port}
+
+
+def _given_for(plan, kind, index):
+    """What --env says of a role; what is said of fewer roles wins."""
+    chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
+    chosen.sort(key=lambda one: (one[0] is not None) + (one[1] is not None))
+    return {name: value for _, _, name, value in chosen}
+
+
+def make_job(plan, members, job_id="", token="", attempt=0):
     """The job of these members, one for each machine in order. What is not told is drawn here."""
     own = members[plan.rank]
     pservers = own.endpoints or tuple(address for member in members for address in member.pservers)
@@ -276,11 +277,13 @@ def make_job(plan, members, job_id="", token=""):
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
+        "PADDLE_PSERVERS": ",".join(map(_host, pservers)),
         # Every connection proves that it knows it; without it anybody who reaches a port could be a trainer.
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
         "PENSTOCK_LOG_DIR": os.path.abspath(plan.log_dir),
+        "PENSTOCK_RESTART_COUNT": str(attempt),
         **plan.settings,
     }
     roles = []
@@ -289,7 +292,7 @@ def make_job(plan, members, job_id="", token=""):
         host, _, port = address.rpartition(":")
         roles.append(Role("pserver", i, f"serverlog.{i}", {
             **common, "TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i),
-            "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": host, "PADDLE_PORT": port,
+            "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": host, "PADDLE_PORT": port, **_given_for(plan, "pserver", i),
         }, address))
     first = sum(len(member.trainers) for member in members[:plan.rank])
     for i, address in enumerate(own.trainers):
@@ -297,10 +300,11 @@ def make_job(plan, members, job_id="", token=""):
         extra = {"FLAGS_selected_gpus": plan.gpus[i]} if plan.gpus else {}
         roles.append(Role("trainer", rank, f"workerlog.{rank}", {
             **common, **extra, "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINING_ROLE": "TRAINER",
-            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
+            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": _host(address),
+            **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]), **_given_for(plan, "trainer", rank),
         }))
     if plan.metrics is not None:
         for i, role in enumerate(roles):
             role.environment["PENSTOCK_METRICS"] = str(plan.metrics + i if plan.metrics else 0)
     return Job(roles=tuple(roles), command=plan.command, log_dir=plan.log_dir, pservers=pservers, trainers=trainers,
-               nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers))
+               nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers), attempt=attempt)

@@ -5,7 +5,8 @@ import sys
 
 from penstock.distributed.launch.cluster import Facts, JoinError, Stopped, join
 from penstock.distributed.launch.guard import run_guarded
-from penstock.distributed.launch.job import JobError, make_job, make_plan
+from penstock.distributed.launch.errors import JobError
+from penstock.distributed.launch.job import make_job, make_plan
 from penstock.distributed.launch.options import parse_options
 from penstock.distributed.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
 
@@ -28,24 +29,50 @@ def _require_log_dir(folder):
         raise JobError(f"--log_dir {folder}: no file can be made there: {error.strerror or error}") from error
 
 
-def _supervise(plan, options, registry, unblock):
-    stop = Stop()
-    stop.install()
-    unblock()
+def _run_once(plan, options, stop, registry, attempt):
+    """Starts the job and waits for its end, on this machine; returns the exit code."""
     cluster, facts = None, Facts((plan.own,), plan.job_id, plan.token)
     if len(plan.nodes) > 1:
         try:
-            cluster, facts = join(plan, options.control_port, options.join_s, lambda: stop.signal is not None)
+            cluster, facts = join(plan, plan.control_port, options.join_s, lambda: stop.signal is not None)
         except JoinError as error:
             print(f"error: launch: {error}   [E-launch-join]", file=sys.stderr)
             return EXIT_ROLE_FAILED
         except Stopped:
             return stop.exit_code()
-    job = make_job(plan, facts.members, facts.job_id, facts.token)
+    job = make_job(plan, facts.members, facts.job_id, facts.token, attempt)
     if options.print_config:
         for line in job.describe():
             print(line, flush=True)
     return run_job(job, stop, cluster, registry, options)
+
+
+def _supervise(plan, options, registry, unblock):
+    stop = Stop()
+    stop.install()
+    unblock()
+    for attempt in range(options.max_restart + 1):
+        if attempt > 0:
+            print(f"launch: starting the job again, attempt {attempt} of {options.max_restart}", file=sys.stderr,
+                  flush=True)
+        code = _run_once(plan, options, stop, registry, attempt)
+        if code != EXIT_ROLE_FAILED:
+            return code
+    return code
+
+
+def _print_plan(plan):
+    """What --dry_run shows."""
+    job = make_job(plan, (plan.own,) * len(plan.nodes), plan.job_id, plan.token)
+    if len(plan.nodes) > 1:
+        print("# the other machines are taken to start as many roles as this one, at its own addresses")
+    for line in [*job.describe(), *job.describe_roles()]:
+        print(line)
+
+
+def command():
+    """The console script penstock-launch."""
+    return main(sys.argv[1:])
 
 
 def main(argv):
@@ -53,6 +80,9 @@ def main(argv):
     options = parse_options(argv)
     try:
         plan = make_plan(options, os.environ)
+        if options.dry_run:
+            _print_plan(plan)
+            return 0
         _require_log_dir(plan.log_dir)
     except JobError as error:
         print(f"error: launch: {error}", file=sys.stderr)

@@ -1,7 +1,10 @@
 """The command line: our own names, and the spellings of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
+import re
+import sys
 
+from penstock.distributed.launch.completion import NAME, completion_text
 from penstock.distributed.launch.safety import add_safety_options
 
 # The manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
@@ -52,6 +55,66 @@ def _port_or_any(text):
     return value
 
 
+_SETTING = re.compile(r"(?:(pserver|trainer)(?:\.(\d+))?:)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+
+def _setting(text):
+    """(kind or None, number or None, name, value) of [ROLE[.N]:]NAME=VALUE."""
+    found = _SETTING.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not [pserver:|trainer:|pserver.N:|trainer.N:]NAME=VALUE")
+    kind, number, name, value = found.groups()
+    return kind, None if number is None else int(number), name, value
+
+
+class _Completion(argparse.Action):
+    """Prints the script and ends, as --help does."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        sys.stdout.write(completion_text(parser, values))
+        parser.exit()
+
+
+def _add_machines(where):
+    """The options that say which machines there are."""
+    where.add_argument("--cluster_node_ips", metavar="LIST", help="addresses of the job's machines (default: this one)")
+    where.add_argument("--node_ip", metavar="IP", help="this machine's address, one of --cluster_node_ips")
+    where.add_argument("--nnodes", type=_positive, metavar="N",
+                       help="number of machines, where only the first one's address is given (--master)")
+    where.add_argument("--node_rank", type=_count, metavar="R", help="number of this machine, from 0")
+    where.add_argument("--master", metavar="HOST[:PORT]",
+                       help="address of machine 0, and where its launcher listens (default: --control_port)")
+    where.add_argument("--scheduler", choices=("slurm", "mpi", "torch"),
+                       help="take machines from the variables of what started the launchers, one for each machine: "
+                       "srun (SLURM_JOB_NODELIST, SLURM_NODEID), mpirun (OMPI_COMM_WORLD_* or PMI_*, with --master), "
+                       "or WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT")
+    where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
+                       help="of several machines: where the launcher of the first listens for the others (default: "
+                       "%(default)s)")
+    where.add_argument("--join_s", type=float, default=600.0, metavar="SECONDS",
+                       help="of several machines: how long to wait for the other launchers (default: %(default)s)")
+    where.add_argument("--use_paddlecloud", action="store_true",
+                       help="take machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT")
+
+
+def _add_output(output):
+    output.add_argument("--log_dir", default="mylog", metavar="DIR",
+                        help="serverlog.N and workerlog.N are written there, and each role's receipt; after a failure "
+                        "or a hang also its last events (default: %(default)s)")
+    output.add_argument("--console", choices=("first", "all"), default="first",
+                        help="what is repeated on the terminal: trainer 0's output, or that of all roles of this "
+                        "machine, each line behind the name of its role (default: %(default)s)")
+    output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
+                        help="print the job (default: true)")
+    output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
+    output.add_argument("--quiet", action="store_true",
+                        help="neither the roles' output nor the job's receipt on the terminal")
+    output.add_argument("--dry_run", action="store_true",
+                        help="print each role's command and environment, and start nothing")
+    output.add_argument("--completion", choices=("bash", "zsh"), action=_Completion,
+                        help=f"print a script that completes the options of {NAME}, and end")
+
+
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="python -m penstock.distributed.launch",
@@ -77,16 +140,11 @@ def make_parser():
     where.add_argument("--started_port", type=_port, metavar="PORT",
                        help="trainers are told PORT, PORT+1, ... as their addresses (default: free ports; of several "
                        "machines 6070)")
-    where.add_argument("--cluster_node_ips", default="127.0.0.1", metavar="LIST", help="the job's machines")
-    where.add_argument("--node_ip", default="127.0.0.1", metavar="IP", help="this machine's, one of --cluster_node_ips")
-    where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
-                       help="of several machines: where the launcher of the first listens for the others (default: "
-                       "%(default)s)")
-    where.add_argument("--join_s", type=float, default=600.0, metavar="SECONDS",
-                       help="of several machines: how long to wait for the other launchers (default: %(default)s)")
-    where.add_argument("--use_paddlecloud", action="store_true",
-                       help="take machines and ports from PADDLE_TRAINERS, POD_IP, PADDLE_PORT")
+    _add_machines(where)
     watch = parser.add_argument_group("watching")
+    watch.add_argument("--max_restart", type=_count, default=0, metavar="N",
+                       help="after a failure start the whole job again, at most so many times; roles find the number "
+                       "of the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)")
     watch.add_argument("--hang_timeout", type=float, default=0.0, metavar="SECONDS",
                        help="end the job when no role of this machine has made progress in training for so long, and "
                        "say whom it waited for (default: 0, never)")
@@ -105,18 +163,16 @@ def make_parser():
                         "pservers can take part; fluid has no token, no TLS and no exactly-once (PENSTOCK_WIRE; "
                         "default: native)")
     output = parser.add_argument_group("output")
-    output.add_argument("--log_dir", default="mylog", metavar="DIR",
-                        help="serverlog.N and workerlog.N are written there, and each role's receipt; after a failure "
-                        "or a hang also its last events (default: %(default)s)")
-    output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
-                        help="print the job (default: true)")
-    output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
-    output.add_argument("--quiet", action="store_true",
-                        help="neither trainer 0's output nor the job's receipt on the terminal")
+    _add_output(output)
     add_safety_options(parser)
     parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",
                         help="after a failure, time for the other roles to end by themselves (default: %(default)s)")
-    parser.add_argument("training_script", help="the Python file that every process runs")
+    parser.add_argument("--env", type=_setting, action="append", default=[], metavar="[ROLE:]NAME=VALUE",
+                        help="a variable of the roles' environment: of all, of the pservers or trainers (pserver:, "
+                        "trainer:), or of one of them (trainer.0:); may be given several times")
+    parser.add_argument("-m", "--module", action="store_true",
+                        help="the script is a module, run as python -m runs it")
+    parser.add_argument("training_script", help="the Python file, or module, that every process runs")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its own arguments")
     return parser
 

@@ -14,6 +14,7 @@ import sys
 import time
 
 from penstock.distributed.launch.cause import explain_failure, explain_hang
+from penstock.distributed.launch.console import Echo
 from penstock.distributed.launch.flight import Flight
 from penstock.distributed.launch.guard import FORWARDED, die_with_parent, signal_group
 from penstock.distributed.launch.outcome import ENDED, JOB, OWN, REACTED, Failure, Notes, last_lines, pick_cause
@@ -27,9 +28,10 @@ POLL_S = 0.1
 
 
 class _Process:
-    def __init__(self, role, log_path, popen, notes, flight):
+    def __init__(self, role, log_path, log_begin, popen, notes, flight):
         self.role = role
         self.log_path = log_path
+        self.log_begin = log_begin  # where this attempt's output begins in it
         self.popen = popen  # used for its pid: to wait on it would free the number of the group
         self.pid = popen.pid
         self.notes = notes
@@ -64,14 +66,18 @@ def _start(role, job, registry):
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
-    with open(log_path, "wb") as log:
+    with open(log_path, "ab" if job.attempt else "wb") as log:  # a job that is started again goes on in its logs
+        if job.attempt:
+            log.write(b"launch: attempt %d\n" % job.attempt)
+            log.flush()
+        log_begin = log.tell()
         popen = subprocess.Popen(
             job.command, env={**_child_environment(role), **notes.environment(), **flight.environment()},
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             pass_fds=(notes.descriptor, flight.descriptor), preexec_fn=before_exec)
     notes.close_ours()
     flight.close_ours()
-    return _Process(role, log_path, popen, notes, flight)
+    return _Process(role, log_path, log_begin, popen, notes, flight)
 
 
 def _flight_path(job, role):
@@ -114,19 +120,6 @@ def _name(process):
     return f"{process.role.name} (pid {process.pid})"
 
 
-class _Echo:
-    """Repeats on the terminal what a role has written to its log since the last call."""
-
-    def __init__(self, path):
-        self._log = open(path, "rb")  # closed with the process
-
-    def pump(self):
-        text = self._log.read()
-        if text:
-            sys.stdout.write(text.decode(errors="replace"))
-            sys.stdout.flush()
-
-
 class _Supervisor:
     def __init__(self, job, stop, cluster, registry, options):
         self._job = job
@@ -138,8 +131,8 @@ class _Supervisor:
         self._quiet = options.quiet
         self._recordings = None  # of all roles here, as of the first failure
         self._explained = ""  # the recordings' sentence
-        self._echo_wanted = not options.quiet
-        self._echo = None
+        self._echoed = "none" if options.quiet else options.console
+        self._echoes = []
         self._processes = []
         self._failures = []  # of all machines, in one order
         self._trainers_elsewhere = job.trainers_elsewhere
@@ -154,8 +147,8 @@ class _Supervisor:
             self._watch()
         finally:
             self._end_all()
-        if self._echo is not None:
-            self._echo.pump()
+        for echo in self._echoes:
+            echo.pump(last=True)
         self._finish()
         return self._report()
 
@@ -163,8 +156,10 @@ class _Supervisor:
         for role in self._job.roles:
             process = _start(role, self._job, self._registry)
             self._processes.append(process)
-            if self._echo_wanted and role.kind == "trainer" and role.index == 0:
-                self._echo = _Echo(process.log_path)
+            if self._echoed == "all":
+                self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
+            elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
+                self._echoes.append(Echo(process.log_path, process.log_begin))
             self._selector.register(process.handle, selectors.EVENT_READ, process)
 
     def _alive(self):
@@ -178,8 +173,8 @@ class _Supervisor:
                 self._selector.unregister(key.fileobj)
                 self._note_end(key.data)
             self._hear()
-            if self._echo is not None:
-                self._echo.pump()
+            for echo in self._echoes:
+                echo.pump()
             self._end_if_hung()
 
     def _end_if_hung(self):

@@ -1,0 +1,33 @@
+"""The roles' output on the terminal of the launcher."""
+
+import sys
+
+
+class Echo:
+    """Repeats on the terminal what a role has written to its log since the last call.
+
+    path    the log
+    begin   the position in it from which on it is repeated
+    prefix  put in front of each line, so that lines of several roles can be told apart; "": the text goes out as it is
+    """
+
+    def __init__(self, path, begin=0, prefix=""):
+        self._log = open(path, "rb")  # closed with the process
+        self._log.seek(begin)
+        self._prefix = prefix
+        self._rest = b""
+
+    def pump(self, last=False):
+        """Repeats what is new; with a prefix whole lines only, unless it is the `last` call."""
+        text = self._rest + self._log.read()
+        self._rest = b""
+        if self._prefix and not last:
+            text, newline, self._rest = text.rpartition(b"\n")
+            text += newline
+        if not text:
+            return
+        shown = text.decode(errors="replace")
+        if self._prefix:
+            shown = "".join(f"{self._prefix}{line}\n" for line in shown.splitlines())
+        sys.stdout.write(shown)
+        sys.stdout.flush()

@@ -243,7 +243,8 @@ struct Executor::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds));
     Frame& frame = runnable->frame;
     frame.BeginRun(feeds);
-    Status status = RunSequential(frame, runnable->late, scope, services, cancellation);
+    OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
+    Status status = RunSequential(frame, runnable->late, scope, services, cancellation, timer);
     // What ranks still exchange is the frame's memory, or a parameter's.
     if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
       services.rings->GiveUp(status);

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "executor/schedule/frame.h"
+#include "executor/schedule/op_timer.h"
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
@@ -39,6 +40,8 @@ struct ExecutorOptions {
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;
   CollectiveRings* rings = nullptr;
+  // Told how long ops take, while it is on; may be switched at any time. Null: nobody is.
+  OpTimer* timer = nullptr;
   // Changes only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one for each program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock

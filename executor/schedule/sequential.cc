@@ -34,7 +34,7 @@ Status RunPrepared(Frame& frame, int i, Scope& scope) {
 }  // namespace
 
 Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
-                     const Cancellation& cancellation) {
+                     const Cancellation& cancellation, OpTimer* timer) {
   const std::vector<Step>& steps = frame.specialisation().steps;
   const bool watched = CheckNanInf();
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -46,6 +46,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (step.kernel != nullptr && !step.uncertain.empty()) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, step));
     }
+    const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
     // What was inferred from a shape that was not known may be a guess (sequence_pad's longest sequence), and
     // a block, or an op without a kernel yet, may have left something else than what the plan says.
     if (step.kernel == nullptr || !frame.HasInputs(step)) [[unlikely]] {
@@ -53,6 +54,8 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     } else {
       PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, static_cast<int>(i), scope));
     }
+    if (timer != nullptr) [[unlikely]]
+      timer->Add(instruction.op->type(), begin);
     if (watched) [[unlikely]] {
       // An operation between ranks may still write what is looked at.
       if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());

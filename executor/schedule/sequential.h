@@ -5,13 +5,16 @@
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame.h"
 #include "executor/schedule/late_steps.h"
+#include "executor/schedule/op_timer.h"
 #include "framework/runtime/services.h"
 
 namespace penstock::exec {
 
 // Runs all steps of a frame between its BeginRun and EndRun. kCancelled E-run-cancelled: stopped between two
 // ops. Errors of kernels name the op, the values it got and the user's line.
+//
+//   timer  is told how long each op took; null: nobody is
 Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
-                     const Cancellation& cancellation);
+                     const Cancellation& cancellation, OpTimer* timer);
 
 }  // namespace penstock::exec

@@ -32,6 +32,7 @@
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/process_rings.h"
+#include "python/src/profiler.h"
 #include "python/src/program_box.h"
 #include "python/src/runner.h"
 #include "python/src/tensor_handle.h"
@@ -168,7 +169,8 @@ class PyExecutor {
  public:
   explicit PyExecutor(const std::string& wire)
       : rpc_(ThisProcess(wire).shared.NewUser()),
-        executor_(AllOps(), {.rpc = rpc_.get(), .rings = &ClientSlot()->rings}),
+        executor_(AllOps(),
+                  {.rpc = rpc_.get(), .rings = &ClientSlot()->rings, .timer = &TimerOfThisProcess()}),
         server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
     executor_.set_server(server_.get());
   }

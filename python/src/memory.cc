@@ -1,4 +1,4 @@
-// Programs that need less memory and compute the same.
+// Programs that need less memory and compute the same, and how much one needs.
 #include "transpiler/memory/memory.h"
 
 #include <pybind11/pybind11.h>
@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/schedule/memory_need.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -36,11 +37,18 @@ py::tuple Release(const ProgramBox& box, const std::vector<std::string>& keep) {
   return Pair(Take(memory::ReleaseBuffers(AllOps(), box.program, Names(keep))));
 }
 
+// (bytes planned, bytes if no two temporaries shared memory, ops whose sizes depend on values)
+py::tuple Need(const ProgramBox& box, Dim batch) {
+  const exec::MemoryNeed need = Take(exec::MemoryNeedOf(AllOps(), box.program, batch));
+  return py::make_tuple(need.Planned(), need.Unshared(), need.late_ops);
+}
+
 }  // namespace
 
 void BindMemory(py::module_& m) {
   m.def("reuse_buffers", &Reuse);
   m.def("release_buffers", &Release);
+  m.def("memory_need", &Need);
 }
 
 }  // namespace penstock::python

@@ -10,6 +10,37 @@ def run(fluid, fetches, **feed):
     return exe.run(feed=feed, fetch_list=fetches)
 
 
+def test_memory_usage_is_that_of_the_plan(fluid):
+    x = fluid.data('x', [None, 256])
+    hidden = fluid.layers.fc(x, 256, bias_attr=False)
+    for _ in range(3):
+        hidden = fluid.layers.relu(hidden)
+    usage = fluid.contrib.memory_usage
+    low, high, unit = usage(fluid.default_main_program(), batch_size=64)
+    # The weight has 256 KB, the feed and each of four temporaries 64; of these two are alive at once.
+    assert unit == 'KB' and 256 + 64 + 2 * 64 <= low < 256 + 64 + 3 * 64 and 256 + 5 * 64 <= high
+    assert usage(fluid.default_main_program(), 6400)[2] == 'MB'
+    small = fluid.Program()
+    with fluid.program_guard(small, fluid.Program()):
+        fluid.layers.relu(fluid.data('y', [None, 2]))
+    assert usage(small, 8)[2] == 'B' and usage(small, 8)[0] >= 8 * 2 * 4
+    assert usage(fluid.Program(), 1) == (0, 0, 'B')
+    with pytest.raises(TypeError, match='memory_usage takes a Program, not str'):
+        usage('x', 1)
+    with pytest.raises(ValueError, match='the batch size must be positive, not 0.*E-memory-batch'):
+        usage(small, 0)
+
+
+def test_memory_usage_of_a_training_with_branches(fluid):
+    x = fluid.data('x', [None, 4])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 2))
+    limit = fluid.layers.fill_constant([1], 'float32', 0.5)
+    fluid.layers.cond(fluid.layers.less_than(loss, limit), lambda: loss, lambda: limit)
+    fluid.optimizer.Adam(0.1).minimize(loss)
+    low, high, _ = fluid.contrib.memory_usage(fluid.default_main_program(), 16)
+    assert 0 < low <= high
+
+
 def test_frequencies_of_ops(fluid):
     y = fluid.layers.relu(fluid.layers.fc(fluid.layers.fc(fluid.data('x', [None, 4]), 3), 2))
     types, pairs = fluid.contrib.op_freq_statistic(fluid.default_main_program())
@@ -87,6 +118,8 @@ def test_weight_decay_refuses_what_is_no_optimizer(fluid):
 @pytest.mark.parametrize('use, why', [
     ('from penstock.fluid.contrib.slim import Compressor', 'fluid.contrib.slim.Compressor: compression'),
     ('import penstock.fluid.contrib.slim.quantization', 'fluid.contrib.slim: compression'),
+    ('from penstock.fluid.contrib.decoder import StateCell', 'fluid.contrib.decoder.StateCell: StateCell and its'),
+    ('import penstock.fluid.contrib.utils.hdfs_utils', 'fluid.contrib.utils: HDFS is not reached from here'),
     ('fluid.contrib.QuantizeTranspiler()', 'QuantizeTranspiler: quantization is not part'),
     ('fluid.contrib.quantize.quant', 'fluid.contrib.quantize.quant: quantization is not part'),
     ('fluid.contrib.mixed_precision.decorate(None)', 'where float16 saves no time'),

@@ -14,7 +14,7 @@
 from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core, data_feeder,
                             default_scope_funcs, dygraph, evaluator, executor, framework, initializer, input,
                             install_check, io, layer_helper, layers, lod_tensor, log_helper, metrics, nets, optimizer,
-                            parallel_executor, param_attr, reader, regularizer, transpiler, unique_name,
+                            parallel_executor, param_attr, profiler, reader, regularizer, transpiler, unique_name,
                             wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
@@ -48,7 +48,7 @@ __all__ = [
     'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
     'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'load_op_library',
     'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope', 'nets', 'optimizer',
-    'parallel_executor', 'param_attr', 'program_guard', 'reader', 'regularizer', 'release_memory',
+    'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader', 'regularizer', 'release_memory',
     'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state', 'transpiler', 'unique_name',
     'wrapped_decorator',
 ]

@@ -1,0 +1,95 @@
+#include "executor/schedule/memory_need.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/graph/explain.h"
+#include "executor/graph/specialise.h"
+#include "executor/schedule/executor.h"
+#include "framework/op/var_info.h"
+
+namespace penstock::exec {
+namespace {
+
+// Names of what has to be fed, in the order in which it is read.
+std::vector<std::string> FedNames(const Block& block) {
+  std::vector<std::string> fed;
+  std::set<std::string> settled;
+  const auto settle = [&](const std::string& name) { return settled.insert(name).second; };
+  for (const OpEntry& entry : block.ops()) {
+    const OpRef& op = entry.op;
+    for (const Slot& slot : op->inputs()) {
+      for (const std::string& name : slot.args) {
+        const Var* var = block.FindVar(name);
+        const bool may_be_fed = var != nullptr && var->kind == VarKind::kTensor && !var->persistable;
+        if (settle(name) && may_be_fed) fed.push_back(name);
+      }
+    }
+    for (const Slot& slot : op->outputs()) {
+      for (const std::string& name : slot.args) settle(name);
+    }
+  }
+  return fed;
+}
+
+// The type of a feed of `batch` examples.
+Result<VarInfo> FedInfo(const Var& var, Dim batch) {
+  VarInfo info = InfoOf(var);
+  int unknown = 0;
+  for (int i = 0; i < info.shape.rank(); ++i) {
+    if (info.shape[i] >= 0) continue;
+    info.shape.Set(i, batch);
+    ++unknown;
+  }
+  if (unknown > 1) {
+    return InvalidArgument("E-memory-batch", "memory: ", var.name, " : ", TypeText(var), " has ", unknown,
+                           " unknown extents, but the batch size stands for one");
+  }
+  return info;
+}
+
+std::size_t BytesOf(const VarInfo& info) {
+  return IsKnownTensor(info) ? static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype) : 0;
+}
+
+}  // namespace
+
+Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch) {
+  if (batch <= 0) {
+    return InvalidArgument("E-memory-batch", "memory: the batch size must be positive, not ", batch);
+  }
+  CompileRequest request;
+  request.feeds = FedNames(program.main());
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
+                            CompileBlock(ops, program, std::move(request)));
+  MemoryNeed need;
+  std::vector<VarInfo> known;
+  for (const SlotInfo& slot : block->slots) {
+    known.push_back(InfoOf(*slot.var));
+    if (slot.home == Home::kScope) need.persistable += BytesOf(known.back());
+  }
+  for (const int slot : block->feeds) {
+    if (slot < 0) continue;
+    VarInfo& info = known[static_cast<std::size_t>(slot)];
+    PENSTOCK_ASSIGN_OR_RETURN(info, FedInfo(*block->slots[static_cast<std::size_t>(slot)].var, batch));
+    need.fed += BytesOf(info);
+  }
+  Executor blocks(ops);
+  Services services;
+  services.blocks = &blocks;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Specialisation> made,
+                            Specialise(block, std::move(known), services));
+  for (const Place& place : made->places) {
+    need.temporaries += place.bytes;
+    if (place.own_buffer) need.own_buffers += place.bytes;
+  }
+  need.arena = made->arena_bytes;
+  need.workspace = made->workspace_bytes;
+  need.late_ops = made->late_steps;
+  return need;
+}
+
+}  // namespace penstock::exec

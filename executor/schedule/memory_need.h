@@ -1,0 +1,37 @@
+// What a program needs in memory, by the plan that a run of it would use.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(MemoryNeed need, MemoryNeedOf(AllOps(), main, 64));
+//   need.Planned();   // bytes, of a batch of 64
+#pragma once
+
+#include <cstddef>
+
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "framework/tensor/shape.h"
+
+namespace penstock::exec {
+
+// Bytes.
+struct MemoryNeed {
+  std::size_t persistable = 0;  // of the scope: parameters, state of optimizers
+  std::size_t fed = 0;
+  std::size_t temporaries = 0;  // if no two of them shared memory
+  std::size_t arena = 0;        // what they are planned to take, together with own_buffers
+  std::size_t own_buffers = 0;
+  std::size_t workspace = 0;
+  int late_ops = 0;  // whose results' sizes depend on values: they are in none of the numbers above
+
+  std::size_t Planned() const { return persistable + fed + arena + own_buffers + workspace; }
+  std::size_t Unshared() const { return persistable + fed + temporaries + workspace; }
+};
+
+// Compiles block 0 and prepares its kernels for feeds whose unknown extents are `batch`; runs nothing. Fed is
+// what the block reads, no op of it writes before and is not persistable.
+//
+// kInvalidArgument E-memory-batch: `batch` is not positive, or a fed variable has two unknown extents. What
+// CompileBlock and Specialise return.
+Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch);
+
+}  // namespace penstock::exec

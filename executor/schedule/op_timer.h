@@ -1,0 +1,78 @@
+// Times ops while it is switched on: how often each type of op ran, how long it took, and when each op ran.
+//
+//   OpTimer timer(SystemClock());
+//   Executor executor(AllOps(), {.timer = &timer});
+//   timer.Start();
+//   ...                                   // runs, on any threads
+//   timer.Stop();
+//   for (const OpTimes& times : timer.Times()) Print(times.type, times.count, times.total);
+//
+// An op that runs blocks, such as while, counts with the ops of its blocks, which count by themselves too.
+// Thread-safe. A run asks once whether the timer is on; a timed op costs two readings of the clock and a
+// lock.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/runtime/clock.h"
+
+namespace penstock::exec {
+
+struct OpTimes {
+  std::string type;
+  std::int64_t count = 0;
+  Nanoseconds total{0};
+  Nanoseconds min{0};
+  Nanoseconds max{0};
+};
+
+struct OpEvent {
+  std::size_t type = 0;  // index into Times()
+  int thread = 0;        // threads are numbered as they first run a timed op
+  Nanoseconds begin{0};  // of the clock
+  Nanoseconds end{0};
+};
+
+class OpTimer {
+ public:
+  // Later events are counted, but not kept: a long run must not fill the memory.
+  static constexpr std::size_t kEventsMax = std::size_t{1} << 20;
+
+  explicit OpTimer(const Clock& clock) : clock_(clock) {}
+
+  // For runs that begin after the call.
+  void Start() { on_.store(true, std::memory_order_relaxed); }
+  void Stop() { on_.store(false, std::memory_order_relaxed); }
+  bool on() const { return on_.load(std::memory_order_relaxed); }
+  // Forgets all that was timed.
+  void Reset();
+
+  Nanoseconds Now() const { return clock_.Now(); }
+  // An op of this type has run on the calling thread since `begin`.
+  void Add(const std::string& type, Nanoseconds begin);
+
+  // By type, in the order in which the types first ended.
+  std::vector<OpTimes> Times() const;
+  // In the order in which the ops ended, at most kEventsMax.
+  std::vector<OpEvent> Events() const;
+  std::int64_t events_left_out() const;
+
+ private:
+  const Clock& clock_;
+  std::atomic<bool> on_{false};
+  mutable std::mutex mutex_;
+  std::vector<OpTimes> times_;
+  std::map<std::string, std::size_t> index_;  // into times_
+  std::vector<OpEvent> events_;
+  std::int64_t left_out_ = 0;
+  std::map<std::thread::id, int> threads_;
+};
+
+}  // namespace penstock::exec

@@ -1,0 +1,162 @@
+"""Times ops: a table by type, and a timeline.
+
+    with fluid.profiler.profiler('CPU', sorted_key='total', profile_path='timeline.json'):
+        for batch in batches:
+            exe.run(feed=batch, fetch_list=[loss])
+
+All runs of this process are timed, in all its threads. The timeline is a file for chrome://tracing or Perfetto.
+"""
+
+import contextlib
+import json
+import os
+
+from penstock import _penstock
+from penstock.fluid import _devices
+
+__all__ = ['cuda_profiler', 'profiler', 'reset_profiler', 'start_profiler', 'stop_profiler']
+
+_STATES = ('CPU', 'GPU', 'All')
+_OPTIONS = ('Default', 'OpDetail', 'AllOpDetail')
+# What a table is sorted by: a column of its rows (type, calls, total, min, max, mean), the largest first.
+_COLUMNS = {'calls': 1, 'total': 2, 'min': 3, 'max': 4, 'ave': 5}
+_MS = 1e-6    # of the timer's nanoseconds
+
+
+def start_profiler(state, tracer_option='Default'):
+    """Begins to time ops; without effect if that has begun already.
+
+    Args:
+        state (str): 'CPU', 'GPU' or 'All'. Ops are timed where they run, on the CPU, whichever is given.
+        tracer_option (str): 'Default', 'OpDetail' or 'AllOpDetail'; there is one level of detail, each op.
+
+    Raises:
+        ValueError: for another state or option.
+
+    Example:
+        fluid.profiler.start_profiler('All')
+        fluid.profiler.stop_profiler('total', 'profile.json')
+    """
+    _require('state', state, _STATES)
+    _require('tracer_option', tracer_option, _OPTIONS)
+    if not _penstock.op_timer_runs():
+        _penstock.reset_op_timer()
+        _penstock.start_op_timer()
+
+
+def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
+    """Ends the timing, prints the table and writes the timeline; without effect if nothing is timed.
+
+    Args:
+        sorted_key (str): 'calls', 'total', 'max', 'min' or 'ave': the table's largest first. None or 'default': types
+            in the order in which they first ran.
+        profile_path (str): file of the timeline, in the trace format of Chrome. '': none is written.
+
+    Raises:
+        ValueError: for another key.
+
+    Example:
+        fluid.profiler.start_profiler('CPU')
+        fluid.profiler.stop_profiler(sorted_key='total', profile_path='profile.json')
+    """
+    if sorted_key not in (None, 'default'):
+        _require('sorted_key', sorted_key, tuple(_COLUMNS))
+    if not _penstock.op_timer_runs():
+        return
+    _penstock.stop_op_timer()
+    print(_table(_rows(), sorted_key), flush=True)
+    if profile_path:
+        _write_timeline(profile_path)
+    _penstock.reset_op_timer()
+
+
+def reset_profiler():
+    """Forgets what was timed so far, and goes on timing.
+
+    Example:
+        fluid.profiler.start_profiler('CPU')
+        fluid.profiler.reset_profiler()
+        fluid.profiler.stop_profiler(profile_path='')
+    """
+    _penstock.reset_op_timer()
+
+
+@contextlib.contextmanager
+def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option='Default'):
+    """Times ops inside: start_profiler, then stop_profiler.
+
+    Args:
+        state (str): as of start_profiler.
+        sorted_key (str): as of stop_profiler.
+        profile_path (str): as of stop_profiler.
+        tracer_option (str): as of start_profiler.
+
+    Example:
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        with fluid.profiler.profiler('CPU', 'total', 'profile.json'):
+            fluid.Executor().run(feed={'x': np.ones(2, 'float32')}, fetch_list=[y])
+    """
+    start_profiler(state, tracer_option)
+    try:
+        yield
+    finally:
+        stop_profiler(sorted_key, profile_path)
+
+
+@contextlib.contextmanager
+def cuda_profiler(output_file, output_mode=None, config=None):
+    """Times kernels on GPUs by NVIDIA's profiler, which a build without CUDA has not.
+
+    Args:
+        output_file (str): where the times go.
+        output_mode (str): 'kvp', or 'csv' (None).
+        config (list): options of the profiler.
+
+    Raises:
+        ValueError: for another mode.
+        NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1: then ops inside run on the CPU, and no file is written.
+
+    Example:
+        if fluid.is_compiled_with_cuda():
+            with fluid.profiler.cuda_profiler('kernels.csv', 'csv'):
+                pass
+    """
+    _require('output_mode', output_mode or 'csv', ('kvp', 'csv'))
+    _devices.use_cpu_for('cuda_profiler')
+    yield
+
+
+def _require(name, value, known):
+    if value not in known:
+        raise ValueError('profiler: %s must be one of %s, not %r' % (name, ', '.join(known), value))
+
+
+def _rows():
+    """[(type, calls, total, min, max, mean)] in milliseconds."""
+    return [(kind, calls, total * _MS, low * _MS, high * _MS, total * _MS / calls)
+            for kind, calls, total, low, high in _penstock.op_times()]
+
+
+def _table(rows, sorted_key):
+    if sorted_key in _COLUMNS:
+        rows = sorted(rows, key=lambda row: row[_COLUMNS[sorted_key]], reverse=True)
+    total = sum(row[2] for row in rows)
+    width = max([len('Event')] + [len(row[0]) for row in rows]) + 2
+    order = sorted_key if sorted_key in _COLUMNS else 'first run'
+    lines = ['', '------- Profile of ops, in ms, by %s -------' % order,
+             '%-*s%12s%14s%12s%12s%12s%10s' % (width, 'Event', 'Calls', 'Total', 'Min.', 'Max.', 'Ave.', 'Ratio.')]
+    for kind, calls, spent, low, high, mean in rows:
+        lines.append('%-*s%12d%14.6g%12.6g%12.6g%12.6g%10.6f' %
+                     (width, kind, calls, spent, low, high, mean, spent / total if total else 0.0))
+    return '\n'.join(lines + [''])
+
+
+def _write_timeline(path):
+    """One complete event ('X') for each op, in microseconds."""
+    names = [row[0] for row in _penstock.op_times()]
+    events, left_out = _penstock.op_events()
+    process = os.getpid()
+    trace = [{'name': names[kind], 'cat': 'op', 'ph': 'X', 'pid': process, 'tid': thread, 'ts': begin / 1000,
+              'dur': (end - begin) / 1000} for kind, thread, begin, end in events]
+    with open(path, 'w') as file:
+        json.dump({'traceEvents': trace, 'displayTimeUnit': 'ms', 'otherData': {'left_out': left_out}}, file)

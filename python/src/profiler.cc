@@ -1,0 +1,52 @@
+// The timer of ops: what fluid.profiler is made of.
+#include "python/src/profiler.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "framework/runtime/clock.h"
+#include "python/src/bind.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+std::int64_t Count(Nanoseconds span) { return span.count(); }
+
+// [(type, calls, total, min, max)], in nanoseconds
+py::list Times() {
+  py::list out;
+  for (const exec::OpTimes& times : TimerOfThisProcess().Times()) {
+    out.append(
+        py::make_tuple(times.type, times.count, Count(times.total), Count(times.min), Count(times.max)));
+  }
+  return out;
+}
+
+// ([(index into times, thread, begin, end)], how many more there were)
+py::tuple Events() {
+  py::list out;
+  for (const exec::OpEvent& event : TimerOfThisProcess().Events()) {
+    out.append(py::make_tuple(event.type, event.thread, Count(event.begin), Count(event.end)));
+  }
+  return py::make_tuple(std::move(out), TimerOfThisProcess().events_left_out());
+}
+
+}  // namespace
+
+exec::OpTimer& TimerOfThisProcess() {
+  static auto* timer = new exec::OpTimer(SystemClock());
+  return *timer;
+}
+
+void BindProfiler(py::module_& m) {
+  m.def("start_op_timer", [] { TimerOfThisProcess().Start(); });
+  m.def("stop_op_timer", [] { TimerOfThisProcess().Stop(); });
+  m.def("reset_op_timer", [] { TimerOfThisProcess().Reset(); });
+  m.def("op_timer_runs", [] { return TimerOfThisProcess().on(); });
+  m.def("op_times", &Times);
+  m.def("op_events", &Events);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,10 @@
+// The timer that all executors of this process tell.
+#pragma once
+
+#include "executor/schedule/op_timer.h"
+
+namespace penstock::python {
+
+exec::OpTimer& TimerOfThisProcess();
+
+}  // namespace penstock::python

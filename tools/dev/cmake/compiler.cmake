@@ -1,8 +1,8 @@
 # What every target of ours is compiled with. Warnings are errors, but in the fuzz build: clang has others than GCC.
 add_library(penstock_options INTERFACE)
-target_include_directories(penstock_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_include_directories(penstock_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 target_compile_options(penstock_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>)
+  $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>>)
 if(PENSTOCK_FUZZ)
   target_compile_options(penstock_options INTERFACE -Wno-error)
 endif()

@@ -25,7 +25,7 @@ Status Session::Attach(const Program& program) {
   if (facts.trainer_id.has_value()) trainer_ = *facts.trainer_id;
   if (trainer_ < 0) {
     return InvalidArgument("E-contract-trainer",
-                           "no recv or barrier of the program says a trainer_id of 0 or more");
+                           "no recv, barrier or lookup of the program says a trainer_id of 0 or more");
   }
   ends_steps_ |= facts.ends_steps;
   copies_pushes_ |= facts.ends_steps && facts.pushes_after_pulls;

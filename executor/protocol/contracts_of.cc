@@ -300,6 +300,7 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(role.program->meta()));
   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take(policies));
+  if (!out.trainer_id) out.trainer_id = role.trainer_id;  // as its lookups say
   const std::optional<bool> sync = out.trains ? std::optional(!out.ends_steps) : std::nullopt;
   PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, sync));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;

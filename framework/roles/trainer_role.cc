@@ -56,6 +56,7 @@ class TrainerReader {
     for (CommOp& one : role_.ops) {
       if (one.kind == Kind::kRecv) FindJoin(one);
     }
+    if (!role_.trainer_id) role_.trainer_id = looking_up_;
     const auto policy = role_.program->meta().policies.find("bn_sync");
     if (policy != role_.program->meta().policies.end()) role_.bn_sync = policy->second;
     role_.plan_fingerprint = PlanFingerprintOf(*role_.program);
@@ -170,6 +171,7 @@ class TrainerReader {
 
   void ReadLookup(const Op& op, Kind kind) {
     const LookupView view(op);
+    if (!looking_up_) looking_up_ = TrainerOf(op);
     CommOp& lookup = Add(op, kind);
     lookup.whole = view.table();
     lookup.cut = Cut::kByRows;
@@ -199,6 +201,7 @@ class TrainerReader {
   }
 
   TrainerRole role_;
+  std::optional<int> looking_up_;  // the trainer that the first lookup names
   int position_ = 0;
   ViewMap<CutBy> split_, join_;  // by piece
 };

@@ -63,8 +63,8 @@ struct TrainerRole {
   const Program* program = nullptr;
   std::vector<CommOp> ops;  // in program order
   std::optional<int>
-      trainer_id;                // of the first barrier, or recv that runs, that says it: Fluid's sends say 0
-  bool by_communicator = false;  // of any send
+      trainer_id;  // of the first barrier, or recv that runs, that says it, else lookup: Fluid's sends say 0
+  bool by_communicator = false;       // of any send
   bool pulls_end_at_barrier = false;  // there is a fetch_barrier
   std::string_view bn_sync = "none";  // how moving statistics are kept alike, where the program says it
   // Of the plan that made the program, where it carries one: what plan::Fingerprint says of it. Job facts

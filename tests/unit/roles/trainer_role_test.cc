@@ -97,6 +97,24 @@ block 0 {
   EXPECT_TRUE(role.ops.front().pieces.empty());
 }
 
+TEST(TrainerRole, LookupsSayWhoTheTrainerIsWhereNothingElseDoes) {
+  constexpr std::string_view kLookup = R"(program
+block 0 {
+  param emb : f32[9, 2]
+  data ids : i64[?, 1]
+  var out : f32[?, 2]
+  var g : rows<f32[9, 2]>
+  (Outputs=out) = distributed_lookup_table(Ids=ids, W=emb) {table_names=["e0"], height_sections=[9l],
+      endpoints=["a:1"], trainer_id=1}
+  s = send(X=g) {epmap=["a:1"], send_varnames=["g"], sections=[9l], trainer_id=0} @rpc(emb, g)
+)";
+  const Program alone = Parsed(StrCat(kLookup, "}\n"));
+  EXPECT_EQ(roles::ReadTrainer(alone).trainer_id, 1);
+  const Program with_barrier =
+      Parsed(StrCat(kLookup, "  b = send_barrier(X=s) {endpoints=[\"a:1\"], trainer_id=2} @rpc\n}\n"));
+  EXPECT_EQ(roles::ReadTrainer(with_barrier).trainer_id, 2);
+}
+
 TEST(TrainerRole, LookupsSayWhereRowsAre) {
   const Program program = Parsed(R"(program
 block 0 {

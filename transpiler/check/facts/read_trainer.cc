@@ -129,7 +129,7 @@ class TrainerReader {
   const roles::TrainerRole role_;
 };
 
-// A barrier or recv carries the id; Fluid's sends all say 0.
+// A barrier, recv or lookup carries the id; Fluid's sends all say 0.
 int TrainerId(const TrainerFacts& facts, int otherwise) {
   const Op* op = nullptr;
   if (!facts.send_barriers.empty()) {
@@ -138,6 +138,8 @@ int TrainerId(const TrainerFacts& facts, int otherwise) {
     op = facts.recvs.front().op;
   } else if (!facts.startup_recvs.empty()) {
     op = facts.startup_recvs.front().op;
+  } else if (!facts.lookups.empty()) {  // all parameters are tables, and a communicator ends the steps
+    op = facts.lookups.front().op;
   }
   return op == nullptr ? otherwise : roles::TrainerOf(*op).value_or(otherwise);
 }

@@ -12,7 +12,8 @@
 // with given shapes; both are kept. A later step looks nothing up and allocates nothing but its results.
 //
 // Thread-safe: several threads may run programs and blocks at once, as long as no two of them write the same
-// variables, and only one of them runs communication ops.
+// variables, and only one of them runs communication ops. Threads that train the same parameters on purpose
+// (Hogwild) lose some of each other's updates and nothing else, as long as all tensors keep their shapes.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,8 @@
 //
 // Declare calls are right at any time; the others before it was started are kFailedPrecondition
 // E-communicator-missing, and E-communicator-unfit if it was started for a program of another kind. Called
-// from one thread at a time. Each call may wait, and returns the first error of the client once there is one.
+// from one thread at a time; where steps are not counted (mode ASYNC), Send, Land and BeginRun from any.
+// Each call may wait, and returns the first error of the client once there is one.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,8 @@ ORDER = {
     "transpiler/passes": ["spell", {"trainer", "pserver", "ranks"}],
     "transpiler/check": ["facts", {"rules", "meaning"}],
     "executor": [
-        "graph", "schedule", "table", "observe", "protocol", "transport", {"pserver", "client", "collective"},
+        "dataset", "graph", "schedule", "table", "observe", "protocol", "transport",
+        {"pserver", "client", "collective"},
         "communicator", "process",
     ],
 }

@@ -1,0 +1,90 @@
+// The lines of a file, or of what a command makes of it: `sh -c COMMAND < FILE`.
+//
+//   PipeCommands commands;
+//   PENSTOCK_ASSIGN_OR_RETURN(auto lines, LineSource::Open("part-0", "python gen.py", commands));
+//   std::string_view line;
+//   while (true) {
+//     PENSTOCK_ASSIGN_OR_RETURN(const bool more, lines->Next(line));
+//     if (!more) break;
+//   }
+//
+// The command writes its errors where this process does. Stop, from any thread, ends all commands and waits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace penstock::dataset {
+
+// Commands that run. Thread-safe.
+class PipeCommands {
+ public:
+  PipeCommands();
+  ~PipeCommands();
+  PipeCommands(const PipeCommands&) = delete;
+  PipeCommands& operator=(const PipeCommands&) = delete;
+
+  // Kills those that run; what is opened or read from here on is kCancelled. For good.
+  void Stop();
+  bool stopped() const { return stopped_; }
+
+ private:
+  friend class LineSource;
+  Status Start(const std::string& command, int in, int out, pid_t& process);
+  // The status of waitpid, once it has ended.
+  int Wait(pid_t process);
+  int event() const { return event_; }  // readable once stopped
+
+  const int event_;
+  std::atomic<bool> stopped_ = false;
+  std::mutex mutex_;
+  std::set<pid_t> running_;
+};
+
+class LineSource {
+ public:
+  // kFailedPrecondition E-dataset-file: the file cannot be read, or the command cannot be started;
+  // kCancelled. The command "cat" is the file itself.
+  static Result<std::unique_ptr<LineSource>> Open(const std::string& file, const std::string& command,
+                                                  PipeCommands& commands);
+  ~LineSource();
+  LineSource(const LineSource&) = delete;
+  LineSource& operator=(const LineSource&) = delete;
+
+  // The next line without its end, valid until the next call; false at the end. kFailedPrecondition
+  // E-dataset-command: the command has failed; E-dataset-file; kInvalidArgument E-dataset-line: a line has
+  // more than kLineBytesMax; kCancelled.
+  Result<bool> Next(std::string_view& line);
+  // "part-0, line 3", or "part-0, line 3 of what "python gen.py" wrote".
+  std::string Place() const;
+
+  static constexpr std::size_t kLineBytesMax = std::size_t{64} << 20;
+
+ private:
+  LineSource(std::string file, std::string command, PipeCommands& commands)
+      : file_(std::move(file)), command_(std::move(command)), commands_(commands) {}
+  Result<bool> Fill();
+  Status End();
+
+  const std::string file_, command_;
+  PipeCommands& commands_;
+  int descriptor_ = -1;
+  bool may_wait_ = true;  // a read
+  pid_t process_ = 0;  // 0: there is none
+  std::string buffer_;
+  std::size_t begin_ = 0, searched_ = 0;  // of what was not given out; of it, without an end of line
+  std::int64_t line_ = 0;
+  bool at_end_ = false;
+};
+
+}  // namespace penstock::dataset

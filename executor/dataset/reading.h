@@ -1,0 +1,68 @@
+// Threads that make batches: of files, or of records in memory.
+//
+//   auto reading = Reading::OfFiles(format, {files, "python gen.py"}, {.threads = 2, .batch_size = 32});
+//   while (...) PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> batch, reading->queue(0)->Pop());
+//
+// Thread t reads files t, t + threads, ... into its own queue, or the t-th part of the records: what a
+// queue gives does not depend on timing. The last batch of a queue may be smaller. The first error is what
+// its queue gives at its end. Destroying it ends commands and threads, wherever they are.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/dataset/line_source.h"
+#include "executor/dataset/parser.h"
+#include "executor/dataset/records.h"
+#include "framework/base/status.h"
+#include "framework/runtime/batch_queue.h"
+
+namespace penstock::dataset {
+
+struct Files {
+  std::vector<std::string> names;
+  std::string command = "cat";
+};
+
+struct ReadingOptions {
+  std::size_t threads = 1;     // at least 1
+  std::size_t batch_size = 1;  // at least 1
+  std::size_t capacity = 16;   // batches that wait in a queue
+};
+
+class Reading {
+ public:
+  static std::unique_ptr<Reading> OfFiles(Format format, Files files, ReadingOptions options);
+  // `records` stay as they are while this lives.
+  static std::unique_ptr<Reading> OfRecords(Format format, const Records& records, ReadingOptions options);
+  ~Reading();
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
+  const std::vector<std::shared_ptr<BatchQueue>>& queues() const { return queues_; }
+  // Ends commands and threads; a Pop that waits is E-read-not-started. From any thread, once.
+  void Stop();
+
+ private:
+  Reading(Format format, ReadingOptions options);
+  void Start(const std::function<Status(std::size_t thread, BatchQueue& queue)>& read);
+  Status ReadFiles(const Files& files, std::size_t thread, BatchQueue& queue);
+  Status ReadRecords(const Records& records, std::size_t thread, BatchQueue& queue);
+
+  const Parser parser_;
+  const ReadingOptions options_;
+  PipeCommands commands_;
+  std::vector<std::shared_ptr<BatchQueue>> queues_;
+  std::vector<std::thread> threads_;
+};
+
+// Reads all files with so many threads, and adds their records to `records`, in the order of the files.
+// After an error nothing is added.
+Status Load(const Format& format, const Files& files, std::size_t threads, PipeCommands& commands,
+            Records& records);
+
+}  // namespace penstock::dataset

@@ -1,0 +1,78 @@
+// Instances in memory, packed: a few large chunks of bytes and a pointer for each.
+//
+//   Records records;
+//   records.Add(bytes);                 // those that Parser made
+//   records.Shuffle(seed);              // moves pointers; the same order on every machine
+//   Batch batch = MakeBatch(format, records.Slice(0, 32));
+//
+// A record is: u32 bytes, u32 bytes of the id, u32 count of each slot, the slots' numbers (f32 or i64, not
+// aligned), the id. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/dataset/slots.h"
+#include "framework/base/status.h"
+#include "framework/runtime/batch_queue.h"
+
+namespace penstock::dataset {
+
+// The bytes of one record. Does not own them.
+class RecordView {
+ public:
+  explicit RecordView(const std::byte* data) : data_(data) {}
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), Word(0)}; }
+  std::uint32_t id_bytes() const { return Word(1); }
+  std::uint32_t count(std::size_t slot) const { return Word(2 + slot); }
+  std::string_view id() const { return bytes().substr(Word(0) - id_bytes()); }
+  // Where the numbers of the first slot are.
+  const std::byte* numbers(std::size_t slots) const { return data_ + HeadBytes(slots); }
+
+  static constexpr std::size_t HeadBytes(std::size_t slots) { return (2 + slots) * sizeof(std::uint32_t); }
+  static constexpr std::size_t NumberBytes(const Slot& slot) { return slot.is_float ? 4 : 8; }
+
+ private:
+  std::uint32_t Word(std::size_t i) const;
+  const std::byte* data_;
+};
+
+class Records {
+ public:
+  void Add(std::string_view record);
+  void Append(Records&& other);  // which is empty then
+
+  std::size_t size() const { return index_.size(); }
+  RecordView operator[](std::size_t i) const { return RecordView(index_[i]); }
+  // Of [begin, end).
+  std::span<const std::byte* const> Slice(std::size_t begin, std::size_t end) const {
+    return std::span(index_).subspan(begin, end - begin);
+  }
+  void Shuffle(std::uint64_t seed);
+
+  // The records one after the other, for a peer: those whose hash, mixed with `salt`, modulo `parts` is
+  // `part`. The hash is that of the id, if there is one, else of all bytes.
+  std::string Pack(std::size_t part, std::size_t parts, std::uint64_t salt) const;
+  // Adds what a peer has packed. kDataLoss E-dataset-packed: it is no sequence of records of this format;
+  // nothing is added then.
+  Status Unpack(const Format& format, std::string_view packed);
+
+ private:
+  static constexpr std::size_t kChunkBytesMin = std::size_t{1} << 12, kChunkBytesMax = std::size_t{1} << 20;
+
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  std::size_t chunk_bytes_ = 0;  // the last one's, but for a record that is larger
+  std::size_t free_ = 0;         // bytes, at the end of the last chunk
+  std::byte* next_ = nullptr;
+  std::vector<const std::byte*> index_;
+};
+
+// One tensor for each used slot: [n, extents...] of a dense one, else [numbers, 1] with offsets.
+Batch MakeBatch(const Format& format, std::span<const std::byte* const> records);
+
+}  // namespace penstock::dataset

@@ -209,6 +209,13 @@ class PyExecutor {
     return out;
   }
 
+  // Makes the runs in progress, of other threads, end with an error.
+  void Cancel() {
+    const py::gil_scoped_release others;
+    executor_.Cancel();
+    BatchQueue::CancelWaits();
+  }
+
   // Tells the servers that this trainer is done, and waits until they know; unless another executor of the
   // process still uses them.
   void Close() {
@@ -262,6 +269,15 @@ class PyExecutor {
   std::unique_ptr<ServerLoop> server_;
   bool closed_ = false;
 };
+
+// Tells the servers that this process's trainer is done, whatever executors it has.
+void CompleteRpc() {
+  if (ended || client_made_by != getpid()) return;
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->shared.Complete(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
 
 // [(parameter, by rows, [(piece, address, rows)])]
 using GeoPieces = std::vector<std::tuple<std::string, std::string, Dim>>;
@@ -338,9 +354,11 @@ void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
       .def(py::init<const std::string&>(), py::arg("wire") = "")
       .def("run", &PyExecutor::Run)
+      .def("cancel", &PyExecutor::Cancel)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
   m.def("abandon_rings", &AbandonRings);
+  m.def("complete_rpc", &CompleteRpc);
   py::enum_<communicator::ModeName>(m, "CommunicatorMode")
       .value("SYNC", communicator::ModeName::kSync)
       .value("ASYNC", communicator::ModeName::kAsync)

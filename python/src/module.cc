@@ -10,6 +10,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindTensor(m);
   penstock::python::BindScope(m);
   penstock::python::BindAutodiff(m);
+  penstock::python::BindDatasets(m);
   penstock::python::BindExecutor(m);
   penstock::python::BindHostFunctions(m);
   penstock::python::BindMemory(m);

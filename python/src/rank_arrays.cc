@@ -162,6 +162,16 @@ Started Barrier(const std::string& label) {
   return Start({}, [&](CollectiveGroup& group) { return group.Barrier({.label = label}); });
 }
 
+Started SendRecv(const py::handle& out, int to, const py::handle& in, int from, const std::string& label) {
+  Memories memories;
+  memories.push_back(Read(out, "u8"));
+  memories.push_back(Written(in, "u8"));
+  const Elements sent = memories.front()->elements(), received = memories.back()->elements();
+  return Start(std::move(memories), [&](CollectiveGroup& group) {
+    return group.SendRecv(sent, to, received, from, {.label = label});
+  });
+}
+
 // Done when it returns.
 void Adasum(const py::handle& array, const std::string& type, const std::string& label, std::uint64_t tag) {
   const std::unique_ptr<ArrayMemory> memory = Written(array, type);
@@ -224,6 +234,7 @@ void BindRankArrays(py::module_& m) {
   m.def("arrays_adasum", &Adasum);
   m.def("arrays_broadcast", &Broadcast);
   m.def("arrays_all_gather", &AllGather);
+  m.def("arrays_send_recv", &SendRecv);
   m.def("arrays_barrier", &Barrier);
   m.def("job_of_environment", &JobOfEnvironment);
 }

@@ -11,17 +11,19 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core, data_feeder,
-                            default_scope_funcs, dygraph, evaluator, executor, framework, initializer, input,
-                            install_check, io, layer_helper, layers, lod_tensor, log_helper, metrics, nets, optimizer,
-                            parallel_executor, param_attr, profiler, reader, regularizer, transpiler, unique_name,
-                            wrapped_decorator)
+from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
+                            data_feed_desc, data_feeder, dataset, default_scope_funcs, dygraph, evaluator, executor,
+                            framework, incubate, initializer, input, install_check, io, layer_helper, layers,
+                            lod_tensor, log_helper, metrics, nets, optimizer, parallel_executor, param_attr,
+                            profiler, reader, regularizer, transpiler, unique_name, wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
+from penstock.fluid.data_feed_desc import DataFeedDesc
 from penstock.fluid.data_feeder import DataFeeder
+from penstock.fluid.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from penstock.fluid.dygraph import disable_dygraph, disable_imperative, enable_dygraph, enable_imperative
 from penstock.fluid.executor import Executor, global_scope, scope_guard
 from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, cuda_pinned_places, cuda_places,
@@ -38,19 +40,20 @@ from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspile
                                        release_memory)
 
 __all__ = [
-    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeeder',
-    'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor', 'LoDTensor',
-    'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Tensor', 'Variable',
-    'WeightNormParamAttr', 'annotations', 'average', 'backward', 'clip', 'communicator', 'compiler', 'contrib', 'core',
-    'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data',
-    'data_feeder', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
+    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeedDesc', 'DataFeeder',
+    'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor',
+    'InMemoryDataset', 'LoDTensor', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program',
+    'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations', 'average', 'backward',
+    'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
+    'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc', 'data_feeder',
+    'dataset', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
     'disable_dygraph', 'disable_imperative', 'dygraph', 'embedding', 'enable_dygraph', 'enable_imperative',
-    'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
-    'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'load_op_library',
-    'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope', 'nets', 'optimizer',
-    'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader', 'regularizer', 'release_memory',
-    'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state', 'transpiler', 'unique_name',
-    'wrapped_decorator',
+    'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
+    'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
+    'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
+    'nets', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader', 'regularizer',
+    'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state', 'transpiler',
+    'unique_name', 'wrapped_decorator',
 ]
 
 Tensor = LoDTensor    # both names are Fluid's

@@ -49,7 +49,7 @@ def _names(lists):
 # One name a line where many are added at a time.
 NAMES = _names({
     'fluid': '''
-        ComplexVariable DataFeedDesc LoDTensorArray dataset one_hot
+        ComplexVariable LoDTensorArray one_hot
     ''',
     'fluid.evaluator': '''
         DetectionMAP

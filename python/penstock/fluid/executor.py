@@ -9,6 +9,7 @@ import numpy
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
 from penstock.fluid import _process_end, core, framework
+from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
@@ -77,6 +78,33 @@ def as_numpy(tensor):
     if tensor.lod():
         raise RuntimeError('a fetched tensor has sequences, which an array cannot say; fetch with return_numpy=False')
     return tensor._view()
+
+
+class FetchHandler:
+    """Gets values of variables while train_from_dataset() runs.
+
+    Args:
+        var_dict (dict): {name of your own: Variable}.
+        period_secs (int): seconds between two calls, at least.
+
+    Example:
+        x = fluid.data('x', [None, 2])
+        handler = fluid.executor.FetchHandler({'x': x}, period_secs=10)
+    """
+
+    def __init__(self, var_dict=None, period_secs=60):
+        if not var_dict:
+            raise ValueError('FetchHandler needs the variables: {name: Variable}')
+        self.var_dict = var_dict
+        self.period_secs = period_secs
+
+    def handler(self, res_dict):
+        """Called by the thread that trains; to be overridden. It prints the first row of each.
+
+        Args:
+            res_dict (dict): {name of your own: numpy.ndarray}.
+        """
+        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items()))
 
 
 class Executor:
@@ -170,6 +198,65 @@ class Executor:
         dtype = dtype_name(block.var(name).dtype)
         array = numpy.asarray(value)
         return array if array.dtype == dtype else array.astype(dtype)
+
+    def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """Runs the program once for each batch of a dataset.
+
+        With one thread the result depends on the data alone. With several (Hogwild) each thread runs the program on its
+        part of the batches, and all of them update the same parameters without waiting for each other: which batches
+        each thread has is fixed, in which order updates come is not. Programs of several threads are those without
+        parameter servers, and those of AsyncStrategy; in all others, whose trainers count steps together, one thread
+        trains on all batches and the others read.
+
+        Args:
+            program (Program|CompiledProgram): None is the default main program.
+            dataset (DatasetBase): of fluid.DatasetFactory.
+            scope (Scope): holds the parameters; None is the global one.
+            thread (int): how many threads; 0: as dataset.set_thread() says.
+            debug (bool): prints a progress line in every print_period, with the loss, examples per second, and the
+                time that training has waited for parameter servers. PENSTOCK_PROGRESS=1 in the environment does the
+                same.
+            fetch_list (list of Variable): printed in every print_period.
+            fetch_info (list of str): a text for each; None is their names.
+            print_period (int): steps between two prints.
+            fetch_handler (FetchHandler): gets values every so many seconds.
+
+        Raises:
+            penstock.ProgramError, penstock.StateError: E-dataset-...: what InMemoryDataset.load_into_memory() says,
+                after the batches before it.
+            ValueError: fetch_info has another length than fetch_list.
+
+        Example:
+            x = fluid.data('x', [None, 2])
+            loss = fluid.layers.mean(fluid.layers.fc(x, 1))
+            fluid.optimizer.SGD(0.1).minimize(loss)
+            with open('part-0', 'w') as file:
+                file.write('2 0.5 1.5\\n2 1 1\\n')
+            dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
+            dataset.set_use_var([x])
+            dataset.set_filelist(['part-0'])
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(fluid.default_startup_program())
+            exe.train_from_dataset(fluid.default_main_program(), dataset, fetch_list=[loss], print_period=1)
+        """
+        try:
+            run_from_dataset(self._executor, program, dataset, _scope if scope is None else scope, thread, debug,
+                             fetch_list, fetch_info, print_period, fetch_handler)
+        except _penstock.StateError as error:
+            raise_from_function(error)
+            raise
+
+    def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
+                           fetch_info=None, print_period=100, fetch_handler=None):
+        """The same for a program that trains nothing, such as main.clone(for_test=True).
+
+        Args:
+            program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler: as those of
+                train_from_dataset().
+        """
+        self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
+                                fetch_handler)
 
     def close(self):
         """Tells the parameter servers that this trainer is done; later runs are errors.

@@ -24,6 +24,7 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import unique_name
+from penstock.fluid._dataset_loader import DatasetLoader
 from penstock.fluid._pump import Pump
 from penstock.fluid._reader_decorators import batch, map_readers, xmap_readers
 from penstock.fluid.core import CPUPlace, LoDTensor, dtype_name
@@ -172,7 +173,27 @@ class DataLoader(DataLoaderBase):
 
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
-        raise NotImplementedError('DataLoader.from_dataset is not built; use DataLoader.from_generator')
+        """A loader of a dataset's batches, for a loop of one's own.
+
+        Args:
+            dataset (DatasetBase): of fluid.DatasetFactory.
+            places (list of CPUPlace): as many threads read.
+            drop_last (bool): whether a thread's last batch is left out if it is smaller than the others.
+
+        Returns:
+            DatasetLoader: each pass gives feeds for Executor.run.
+
+        Example:
+            x = fluid.data('x', [None, 2])
+            with open('part-0', 'w') as file:
+                file.write('2 0.5 1.5\\n2 1 1\\n')
+            dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
+            dataset.set_use_var([x])
+            dataset.set_batch_size(1)
+            dataset.set_filelist(['part-0'])
+            assert len(list(fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(1)))) == 2
+        """
+        return DatasetLoader(dataset, places, drop_last)
 
 
 def _shuffled(count):

@@ -1,0 +1,474 @@
+"""Datasets: files of MultiSlot text, read by threads through a pipe command, for Executor.train_from_dataset.
+
+    dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
+    dataset.set_use_var([words, label])
+    dataset.set_pipe_command('python gen.py')      # reads a file's lines, writes MultiSlot lines; the default is cat
+    dataset.set_batch_size(32)
+    dataset.set_thread(4)
+    dataset.set_filelist(fleet.split_files(files))
+    dataset.load_into_memory()
+    dataset.global_shuffle(fleet)
+    exe.train_from_dataset(fleet.main_program, dataset)
+
+A line of MultiSlot text has, for each variable of set_use_var in its order, a count and as many numbers.
+incubate.data_generator writes such lines.
+"""
+
+import threading
+
+import numpy
+
+from penstock import _penstock
+from penstock._errors import state_error
+from penstock.fluid import framework
+from penstock.fluid._text_format import print_message
+from penstock.fluid.core import VarType
+from penstock.fluid.data_feed_desc import _FIELDS
+
+__all__ = ['DatasetFactory', 'InMemoryDataset', 'QueueDataset']
+
+_KINDS = {VarType.FP32: 'float', VarType.INT64: 'uint64'}
+
+
+class DatasetFactory:
+    """Makes datasets by name.
+
+    Example:
+        dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
+    """
+
+    def create_dataset(self, datafeed_class='QueueDataset'):
+        """A new dataset.
+
+        Args:
+            datafeed_class (str): 'QueueDataset', which reads files while training goes on, or 'InMemoryDataset', which
+                can be shuffled.
+
+        Returns:
+            DatasetBase: it.
+
+        Raises:
+            ValueError: there is no such class.
+            NotImplementedError: Fluid has it, and it is not built.
+        """
+        if datafeed_class == 'BoxPSDataset':
+            raise NotImplementedError('BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset')
+        classes = {each.__name__: each for each in (QueueDataset, InMemoryDataset, FileInstantDataset)}
+        if datafeed_class not in classes:
+            raise ValueError('datafeed class %s does not exist; there are %s' %
+                             (datafeed_class, ', '.join(sorted(classes))))
+        return classes[datafeed_class]()
+
+
+class DatasetBase:
+    """What all datasets are told. DatasetFactory makes them."""
+
+    _FEED = ''    # what Fluid calls its reader
+
+    def __init__(self):
+        self._desc = {'name': self._FEED, 'batch_size': 32, 'pipe_command': 'cat'}
+        self._variables = []
+        self.thread_num = 1
+        self.filelist, self._has_files = [], False
+
+    def set_pipe_command(self, pipe_command):
+        """What makes MultiSlot lines of a file: a command of the shell, which gets the file as its standard input.
+
+        Args:
+            pipe_command (str): 'cat' unless it is set, which reads the file itself.
+        """
+        self._desc['pipe_command'] = pipe_command
+
+    def set_batch_size(self, batch_size):
+        """How many instances a batch has. The last batch of each thread may have fewer.
+
+        Args:
+            batch_size (int): 32 unless it is set.
+        """
+        self._desc['batch_size'] = _positive('batch_size', batch_size)
+
+    def set_thread(self, thread_num):
+        """How many threads read, and how many train where the program lets them.
+
+        Args:
+            thread_num (int): 1 unless it is set. A QueueDataset has at most as many as files.
+        """
+        self.thread_num = _positive('thread_num', thread_num)
+
+    def set_filelist(self, filelist):
+        """The files to read; on each trainer its own.
+
+        Args:
+            filelist (list of str): paths. Thread t of n reads every n-th file from the t-th on.
+        """
+        if isinstance(filelist, str) or not all(isinstance(name, str) for name in filelist):
+            raise TypeError('filelist must be a list of paths, not %r' % (filelist,))
+        self.filelist, self._has_files = list(filelist), True
+
+    def set_use_var(self, var_list):
+        """The variables that a line has numbers of, in the order of the line; replaces those of an earlier call.
+
+        Args:
+            var_list (list of Variable): float32 or int64. With lod_level 0 a line has as many numbers as one row of the
+                variable; with lod_level 1 any number from 1 on, a sequence.
+
+        Raises:
+            ValueError: a variable has another element type.
+        """
+        for var in var_list:
+            if var.dtype not in _KINDS:
+                raise ValueError('Currently, fluid.dataset only supports dtype=float32 and dtype=int64; %s is %s' %
+                                 (var.name, var.dtype.name))
+        self._variables = list(var_list)
+
+    def set_hdfs_config(self, fs_name, fs_ugi):
+        """Not built: files are read from folders of this machine; a pipe command may read others."""
+        if fs_name:
+            raise NotImplementedError('Dataset.set_hdfs_config is not built; mount the file system, or let the pipe '
+                                      'command read from it')
+
+    def set_download_cmd(self, download_cmd):
+        """Not built, as set_hdfs_config."""
+        raise NotImplementedError('Dataset.set_download_cmd is not built; let the pipe command read the file')
+
+    def set_rank_offset(self, rank_offset):
+        """Not built: of Fluid's pages of advertisements (PV)."""
+        raise _page_views('set_rank_offset')
+
+    def set_pv_batch_size(self, pv_batch_size):
+        """Not built: of Fluid's pages of advertisements (PV)."""
+        raise _page_views('set_pv_batch_size')
+
+    def set_fea_eval(self, record_candidate_size, fea_eval=True):
+        """Not built: the evaluation of features by shuffling slots."""
+        if fea_eval:
+            raise NotImplementedError('Dataset.set_fea_eval is not built')
+
+    def slots_shuffle(self, slots):
+        """Not built: the evaluation of features by shuffling slots."""
+        raise NotImplementedError('Dataset.slots_shuffle is not built')
+
+    def desc(self):
+        """What the dataset was told, in protobuf's text format (Fluid's DataFeedDesc).
+
+        Returns:
+            str: the text.
+        """
+        slots = []
+        for var in self._variables:
+            slot = {'name': var.name, 'type': _KINDS[var.dtype], 'is_used': True}
+            if var.lod_level == 0:
+                slot.update(is_dense=True, shape=list(var.shape))
+            slots.append(slot)
+        return print_message(dict(self._desc, **{'multi_slot_desc': {'slots': slots}} if slots else {}), _FIELDS)
+
+    def local_shuffle(self):
+        """Not of this dataset: InMemoryDataset has it."""
+        raise NotImplementedError('%s does not support local shuffle, please use InMemoryDataset for local_shuffle' %
+                                  type(self).__name__)
+
+    def global_shuffle(self, fleet=None):
+        """Not of this dataset: InMemoryDataset has it."""
+        raise NotImplementedError('%s does not support global shuffle, please use InMemoryDataset for global_shuffle' %
+                                  type(self).__name__)
+
+    def _native(self, drops_zeros=False, has_ids=False):
+        slots = [(var.name, var.dtype == VarType.FP32, True, list(var.shape)[1:] if var.lod_level == 0 else None)
+                 for var in self._variables]
+        return _penstock.Dataset(slots, drops_zeros, has_ids)
+
+    def _names(self):
+        return [var.name for var in self._variables]
+
+    def _require_files(self):
+        if not self._has_files:
+            raise state_error('E-dataset-files', 'dataset: there are no files; call set_filelist(paths) first')
+
+    def _start(self, threads):
+        """A reading with as many queues as threads read: (reading, what to call when it is done)."""
+        raise NotImplementedError
+
+
+def _positive(name, value):
+    if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
+        raise TypeError('%s must be an int, not %r' % (name, value))
+    if value < 1:
+        raise ValueError('%s must be at least 1, not %d' % (name, value))
+    return int(value)
+
+
+def _page_views(function):
+    return NotImplementedError("Dataset.%s is not built: it is of Fluid's page views, which BoxPS alone reads" %
+                               function)
+
+
+class QueueDataset(DatasetBase):
+    """Reads files while training goes on; each pass reads them anew.
+
+    Example:
+        x, y = fluid.data('x', [None, 2]), fluid.data('y', [None, 1])
+        loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+        with open('part-0', 'w') as file:
+            file.write('2 0.5 1.5 1 2\\n2 1 1 1 2\\n')
+        dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
+        dataset.set_use_var([x, y])
+        dataset.set_filelist(['part-0'])
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        exe.train_from_dataset(fluid.default_main_program(), dataset)
+    """
+
+    _FEED = 'MultiSlotDataFeed'
+
+    def _start(self, threads):
+        self._require_files()
+        threads = max(min(threads, len(self.filelist)), 1)
+        reading = self._native().read_files(self.filelist, self._desc['pipe_command'], threads,
+                                            self._desc['batch_size'])
+        return reading, reading.stop
+
+
+class FileInstantDataset(QueueDataset):
+    """As QueueDataset."""
+
+    _FEED = 'MultiSlotFileInstantDataFeed'
+
+
+class InMemoryDataset(DatasetBase):
+    """Reads files into memory, where instances can be shuffled and exchanged with other trainers.
+
+    As in Fluid, zeros in sequences are dropped when they are read; a sequence of zeros alone is a single zero.
+
+    Example:
+        x = fluid.data('x', [None, 2])
+        with open('part-0', 'w') as file:
+            file.write('2 0.5 1.5\\n2 1 1\\n')
+        dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
+        dataset.set_use_var([x])
+        dataset.set_filelist(['part-0'])
+        dataset.load_into_memory()
+        dataset.local_shuffle()
+        assert dataset.get_memory_data_size() == 2
+    """
+
+    _FEED = 'MultiSlotInMemoryDataFeed'
+
+    def __init__(self):
+        super().__init__()
+        self.queue_num = None
+        self.parse_ins_id = False
+        self.fleet_send_batch_size = None
+        self.fleet_send_sleep_seconds = None
+        self._records = None
+        self._preload = None
+        self._shuffles = 0
+
+    def set_feed_type(self, data_feed_type):
+        """Which reader Fluid uses; makes no difference."""
+        self._desc['name'] = data_feed_type
+
+    def set_queue_num(self, queue_num):
+        """Into how many queues Fluid's readers put instances; makes no difference: each thread has its own part."""
+        self.queue_num = _positive('queue_num', queue_num)
+
+    def set_parse_ins_id(self, parse_ins_id):
+        """Whether lines begin with "1 <id>", a text without spaces: instances of one id go to one trainer in
+        global_shuffle.
+
+        Args:
+            parse_ins_id (bool): False unless it is set. Before load_into_memory().
+        """
+        self.parse_ins_id = bool(parse_ins_id)
+
+    def set_parse_content(self, parse_content):
+        """Not built: a text of each instance that Fluid dumps."""
+        if parse_content:
+            raise NotImplementedError('InMemoryDataset.set_parse_content is not built')
+
+    def set_parse_logkey(self, parse_logkey):
+        """Not built: of Fluid's page views."""
+        if parse_logkey:
+            raise _page_views('set_parse_logkey')
+
+    def set_merge_by_sid(self, merge_by_sid):
+        """Of Fluid's page views, which are not built: makes no difference without them."""
+
+    def set_enable_pv_merge(self, enable_pv_merge):
+        """Not built: of Fluid's page views."""
+        if enable_pv_merge:
+            raise _page_views('set_enable_pv_merge')
+
+    def preprocess_instance(self):
+        """Not built: of Fluid's page views."""
+        raise _page_views('preprocess_instance')
+
+    def postprocess_instance(self):
+        """Not built: of Fluid's page views."""
+        raise _page_views('postprocess_instance')
+
+    def set_current_phase(self, current_phase):
+        """Not built: of Fluid's page views."""
+        raise _page_views('set_current_phase')
+
+    def get_pv_data_size(self):
+        """Not built: of Fluid's page views."""
+        raise _page_views('get_pv_data_size')
+
+    def set_merge_by_lineid(self, merge_size=2):
+        """Not built: instances of one id made one."""
+        raise NotImplementedError('InMemoryDataset.set_merge_by_lineid is not built')
+
+    def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
+        """Not built: of pslib's tables."""
+        if generate_uni_feasigns:
+            raise NotImplementedError('InMemoryDataset.set_generate_unique_feasigns is not built')
+
+    def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
+        """Not built: of pslib's tables."""
+        raise NotImplementedError('InMemoryDataset.generate_local_tables_unlock is not built')
+
+    def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
+        """How many instances Fluid sends at a time in global_shuffle; makes no difference: each trainer gets its
+        instances in one message."""
+        self.fleet_send_batch_size = fleet_send_batch_size
+
+    def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
+        """How long Fluid waits between two messages of global_shuffle; makes no difference."""
+        self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
+
+    def load_into_memory(self):
+        """Reads all files with set_thread() threads. What was loaded before is dropped. The order is that of the files,
+        however many threads read.
+
+        Raises:
+            penstock.ProgramError: E-dataset-count, E-dataset-short, E-dataset-number, E-dataset-width,
+                E-dataset-line: a line is wrong; the message names file, line and slot. E-dataset-slots: set_use_var
+                was not called, or names a variable whose rows have no fixed size.
+            penstock.StateError: E-dataset-file, E-dataset-command: a file cannot be read, a pipe command has failed.
+        """
+        self._records = self._load(self.thread_num)
+
+    def preload_into_memory(self, thread_num=None):
+        """Begins to load while the program goes on; wait_preload_done() ends it. What is loaded now stays until then.
+
+        Args:
+            thread_num (int): how many threads read; None is that of set_thread().
+        """
+        if self._preload is not None:
+            raise state_error('E-dataset-preload', 'dataset: it is preloading already; call wait_preload_done() first')
+        threads = self.thread_num if thread_num is None else _positive('thread_num', thread_num)
+        self._preload = _Preload(lambda: self._load(threads))
+
+    def wait_preload_done(self):
+        """Waits until what preload_into_memory() began is loaded. Raises what load_into_memory() would."""
+        if self._preload is None:
+            raise state_error('E-dataset-preload', 'dataset: nothing is preloading; call preload_into_memory() first')
+        preload, self._preload = self._preload, None
+        self._records = preload.result()
+
+    def _load(self, threads):
+        self._require_files()
+        records = self._native(drops_zeros=True, has_ids=self.parse_ins_id)
+        records.load(self.filelist, self._desc['pipe_command'], threads)
+        return records
+
+    def _loaded(self):
+        if self._records is None:
+            raise state_error('E-dataset-empty', 'dataset: nothing is loaded; call load_into_memory() first')
+        return self._records
+
+    def _next_seed(self):
+        """The same on all trainers, and another one for each shuffle."""
+        self._shuffles += 1
+        return (framework.default_main_program().random_seed << 20) + self._shuffles
+
+    def local_shuffle(self):
+        """Shuffles the instances of this trainer. The order depends on the default main program's random_seed, on how
+        many shuffles came before, and on the order before."""
+        self._loaded().shuffle(self._next_seed())
+
+    def global_shuffle(self, fleet=None, thread_num=12):
+        """Deals the instances of all trainers out among them anew, and shuffles each trainer's. Where an instance goes
+        depends on its numbers, or on its id (set_parse_ins_id), the random_seed and the number of the shuffle, not on
+        who has read it: equal instances go to one trainer.
+
+        Args:
+            fleet (Fleet): whose trainers take part, all of them; None: this one alone.
+            thread_num (int): makes no difference.
+
+        Raises:
+            penstock.StateError: E-dataset-empty, nothing is loaded; E-fleet-workers, the trainers do not know each
+                other's addresses.
+            penstock.PeerError: a trainer is gone.
+        """
+        records, seed = self._loaded(), self._next_seed()
+        if fleet is not None and fleet.worker_num() > 1:
+            received = fleet._role_maker._exchange(records.pack(fleet.worker_num(), seed))
+            records.clear()
+            for part in received:
+                records.unpack(part)
+        records.shuffle(seed)
+
+    def release_memory(self):
+        """Drops what was loaded."""
+        if self._records is not None:
+            self._records.clear()
+            self._records = None
+
+    def get_memory_data_size(self, fleet=None):
+        """How many instances are loaded.
+
+        Args:
+            fleet (Fleet): whose trainers are added up, all of which must ask; None: this one alone.
+
+        Returns:
+            int: their number; 0 if nothing is loaded.
+        """
+        size = 0 if self._records is None else self._records.size()
+        if fleet is None:
+            return size
+        whole = numpy.zeros(1, 'int64')
+        fleet._role_maker.all_reduce_worker(numpy.array([size]), whole)
+        return int(whole[0])
+
+    def get_shuffle_data_size(self, fleet=None):
+        """How many instances there are after a shuffle: as get_memory_data_size().
+
+        Args:
+            fleet (Fleet): as there.
+
+        Returns:
+            int: their number.
+        """
+        return self.get_memory_data_size(fleet)
+
+    def _start(self, threads):
+        records = self._loaded()
+        reading = records.read_records(threads, self._desc['batch_size'])
+
+        def stop():
+            reading.stop()
+            records.end_reading_records()
+
+        return reading, stop
+
+
+class _Preload:
+    """A load in a thread of its own."""
+
+    def __init__(self, load):
+        self._loaded = self._error = None
+        self._thread = threading.Thread(target=self._run, args=(load,), name='penstock-preload', daemon=True)
+        self._thread.start()
+
+    def _run(self, load):
+        try:
+            self._loaded = load()
+        except BaseException as error:
+            self._error = error
+
+    def result(self):
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._loaded

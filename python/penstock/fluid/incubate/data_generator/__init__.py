@@ -1,0 +1,148 @@
+"""Generators of MultiSlot text: what a data set's pipe command writes.
+
+    class Words(MultiSlotDataGenerator):
+        def generate_sample(self, line):
+            def samples():
+                yield [('words', [int(word) for word in line.split()]), ('label', [1])]
+            return samples
+
+    Words().run_from_stdin()      # for each line of standard input, lines of "count number number ..." for each slot
+"""
+
+import sys
+
+__all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
+
+
+class DataGenerator:
+    """Reads lines, makes samples of them, and writes each as a line. A subclass has generate_sample() and, if samples
+    of a batch are to be made together, generate_batch()."""
+
+    def __init__(self):
+        self._proto_info = None
+        self.batch_size_ = 32
+
+    def _set_line_limit(self, line_limit):
+        if not isinstance(line_limit, int):
+            raise ValueError('line_limit must be an int, not %r' % (line_limit,))
+        if line_limit < 1:
+            raise ValueError('line_limit must be at least 1, not %d' % line_limit)
+        self._line_limit = line_limit
+
+    def set_batch(self, batch_size):
+        """How many samples generate_batch() gets at a time.
+
+        Args:
+            batch_size (int): 32 unless it is set.
+        """
+        self.batch_size_ = batch_size
+
+    def run_from_memory(self):
+        """Writes what generate_sample(None) gives to standard output."""
+        self._write([None])
+
+    def run_from_stdin(self):
+        """Writes what generate_sample(line) gives for each line of standard input to standard output."""
+        self._write(sys.stdin)
+
+    def _write(self, lines):
+        samples = []
+        for line in lines:
+            for sample in self.generate_sample(line)():
+                if sample is None:
+                    continue
+                samples.append(sample)
+                if len(samples) == self.batch_size_:
+                    self._write_batch(samples)
+                    samples = []
+        if samples:
+            self._write_batch(samples)
+
+    def _write_batch(self, samples):
+        for sample in self.generate_batch(samples)():
+            sys.stdout.write(self._gen_str(sample))
+
+    def _gen_str(self, line):
+        raise NotImplementedError('%s does not say how a sample is written; use MultiSlotDataGenerator' %
+                                  type(self).__name__)
+
+    def generate_sample(self, line):
+        """To be written in a subclass.
+
+        Args:
+            line (str): a line with its end; None when run from memory.
+
+        Returns:
+            callable: without arguments, gives samples; each is [(name of a slot, [number, ...]), ...], or None, which
+            is left out.
+        """
+        raise NotImplementedError('%s must have generate_sample(line), which returns a function that gives '
+                                  '[(name, [number, ...]), ...]' % type(self).__name__)
+
+    def generate_batch(self, samples):
+        """May be written in a subclass: the samples of a batch, made longer or changed.
+
+        Args:
+            samples (list): as generate_sample() gives them.
+
+        Returns:
+            callable: without arguments, gives samples.
+        """
+
+        def unchanged():
+            yield from samples
+
+        return unchanged
+
+
+def _require_sample(line):
+    if not isinstance(line, (list, tuple)):
+        raise ValueError('a sample must be a list [(name, [number, ...]), ...], not %r' % (line,))
+
+
+class MultiSlotStringDataGenerator(DataGenerator):
+    """Writes numbers that are text already, without a look at them: faster.
+
+    Example:
+        from penstock.fluid.incubate.data_generator import MultiSlotStringDataGenerator
+        assert MultiSlotStringDataGenerator()._gen_str([('words', ['19', '26']), ('label', ['1'])]) == '2 19 26 1 1\\n'
+    """
+
+    def _gen_str(self, line):
+        _require_sample(line)
+        return ' '.join(' '.join([str(len(elements)), *elements]) for _, elements in line) + '\n'
+
+
+class MultiSlotDataGenerator(DataGenerator):
+    """Writes ints and floats, and checks that all samples have the same slots.
+
+    Example:
+        from penstock.fluid.incubate.data_generator import MultiSlotDataGenerator
+        assert MultiSlotDataGenerator()._gen_str([('words', [19, 26]), ('price', [0.5])]) == '2 19 26 1 0.5\\n'
+    """
+
+    def _gen_str(self, line):
+        _require_sample(line)
+        if self._proto_info is None:
+            self._proto_info = [(name, 'uint64') for name, _ in line]
+        elif len(line) != len(self._proto_info):
+            raise ValueError('a sample has %d slots, but the first one had %d' % (len(line), len(self._proto_info)))
+        return ' '.join(self._slot(i, name, elements) for i, (name, elements) in enumerate(line)) + '\n'
+
+    def _slot(self, index, name, elements):
+        known, kind = self._proto_info[index]
+        if not isinstance(name, str):
+            raise ValueError('the name of a slot must be a str, not %r' % (name,))
+        if name != known:
+            raise ValueError('slot %d of a sample is %s, but that of the first one was %s' % (index, name, known))
+        if not isinstance(elements, list):
+            raise ValueError('slot %s must have a list of numbers, not %r' % (name, elements))
+        if not elements:
+            raise ValueError('slot %s has no number; give at least one' % name)
+        if kind != 'float':
+            for element in elements:
+                if isinstance(element, float):
+                    self._proto_info[index] = name, 'float'
+                elif not isinstance(element, int):
+                    raise ValueError('slot %s must have ints or floats, not %r' % (name, element))
+        return ' '.join([str(len(elements)), *map(str, elements)])

@@ -372,11 +372,17 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
         exe.run(fluid.default_startup_program())
         fluid.io.save_persistables(exe, 'checkpoint')
     """
+    return save_persistables_but(executor, dirname, main_program, lambda var: False, filename)
+
+
+def save_persistables_but(executor, dirname, main_program, leave_out, filename=None):
+    """The same without those variables for which leave_out(var) is true."""
     program = program_or_default(main_program)
-    tables = _tables_of(program)
+    tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
         raise ValueError('pservers write table %s to their disks: give dirname' % tables[0])
-    saved = save_vars(executor, dirname, program, None, _but(tables), filename)
+    here = _but(_tables_of(program))
+    saved = save_vars(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename)
     if tables and program._is_chief:
         notice = Program()
         for table in tables:

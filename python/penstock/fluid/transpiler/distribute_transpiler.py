@@ -18,8 +18,10 @@ from penstock.fluid.transpiler import ps_dispatcher
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
                                               check_flag, dense_exchange, set_policies)
 from penstock.fluid.transpiler.details import vars_distributed
+from penstock.fluid.transpiler.server_config import ServerRuntimeConfig
 
-__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'slice_variable']
+__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'ServerRuntimeConfig',
+           'slice_variable']
 
 
 class DistributeTranspiler:
@@ -115,6 +117,11 @@ class DistributeTranspiler:
             program._distributed_lookup_table = self.table_name
             program._distributed_lookup_tables = list(self._roles.tables)    # Fluid has but one
             program._parameters_on_pservers = self.vars_overview
+
+    def _set_server_config(self, server_config=None):
+        """Takes what fleets hand on; it makes no difference."""
+        if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
+            raise TypeError('server_config must be a ServerRuntimeConfig, not %r' % (server_config,))
 
     @property
     def _kind(self):

@@ -1,0 +1,1 @@
+"""What all kinds of fleets share: roles and the interface."""

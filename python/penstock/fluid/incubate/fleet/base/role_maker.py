@@ -1,0 +1,495 @@
+"""Role makers: they say which process of a job this one is, and where the others are."""
+
+import os
+import socket
+
+from penstock._errors import program_error
+from penstock.fluid.incubate.fleet.base._file_group import FileGroup
+from penstock.fluid.incubate.fleet.base._workers import Workers, fill
+
+__all__ = [
+    'Role', 'RoleMakerBase', 'MPISymetricRoleMaker', 'UserDefinedRoleMaker', 'UserDefinedCollectiveRoleMaker',
+    'PaddleCloudRoleMaker', 'GeneralRoleMaker'
+]
+
+
+class Role:
+    """What a process is: WORKER (a trainer) or SERVER (a parameter server)."""
+    WORKER = 1
+    SERVER = 2
+
+
+class RoleMakerBase:
+    """What a role maker answers. A role maker of your own overrides generate_role(), which sets `_role`, `_current_id`,
+    `_trainers_num`, `_worker_endpoints` and `_server_endpoints`.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedRoleMaker(current_id=1, role=role_maker.Role.WORKER, worker_num=2,
+                                               server_endpoints=['127.0.0.1:6174'])
+        assert role.is_worker() and role.worker_index() == 1 and role.worker_num() == 2
+    """
+
+    def __init__(self):
+        self._worker_endpoints = []
+        self._server_endpoints = []
+        self._role_is_generated = False
+        self._role = None
+        self._current_id = -1
+        self._trainers_num = None
+        self._workers = None
+
+    def generate_role(self):
+        """Finds out what this process is. Again: does nothing."""
+        raise NotImplementedError('%s does not say what generate_role() does' % type(self).__name__)
+
+    def _generated(self):
+        if not self._role_is_generated:
+            self.generate_role()
+        return self
+
+    def is_worker(self):
+        """Whether this process is a trainer."""
+        return self._generated()._role == Role.WORKER
+
+    def is_server(self):
+        """Whether this process is a parameter server."""
+        return self._generated()._role == Role.SERVER
+
+    def is_first_worker(self):
+        """Whether this process is trainer 0."""
+        return self.is_worker() and self._current_id == 0
+
+    def worker_num(self):
+        """How many trainers the job has."""
+        self._generated()
+        return len(self._worker_endpoints) if self._trainers_num is None else self._trainers_num
+
+    def server_num(self):
+        """How many parameter servers the job has."""
+        return len(self.get_pserver_endpoints())
+
+    def worker_index(self):
+        """The number of this trainer, from 0; on a server the server's."""
+        return self._generated()._current_id
+
+    def server_index(self):
+        """The number of this server, from 0; on a trainer the trainer's."""
+        return self._generated()._current_id
+
+    def get_trainer_endpoints(self):
+        """The addresses of all trainers, as far as they are known."""
+        return self._generated()._worker_endpoints
+
+    def get_pserver_endpoints(self):
+        """The addresses of all parameter servers."""
+        return self._generated()._server_endpoints
+
+    def get_local_endpoint(self):
+        """The address of this process."""
+        of_kind = self.get_trainer_endpoints() if self.is_worker() else self.get_pserver_endpoints()
+        return of_kind[self._current_id]
+
+    def to_string(self):
+        """One line that says who this process and the others are."""
+        return 'role: {}, current_id: {}, worker_endpoints: {}, server_endpoints: {}'.format(
+            self._role, self._current_id, self._worker_endpoints, self._server_endpoints)
+
+    def _all_workers(self):
+        if self._workers is None:
+            self._workers = Workers(self.get_trainer_endpoints(), self.worker_index(), self.worker_num())
+        return self._workers
+
+    def all_gather(self, input):
+        """The numbers that all trainers give, in a list.
+
+        Args:
+            input (int|float): this trainer's.
+
+        Returns:
+            list: one number for each trainer.
+
+        Raises:
+            penstock.StateError: E-fleet-workers, the trainers do not know each other's addresses.
+        """
+        return self._all_workers().all_gather(input)
+
+    def all_reduce_worker(self, input, output, mode='sum'):
+        """Reduces numbers over all trainers. On a server it does nothing.
+
+        Args:
+            input (list|numpy.ndarray): numbers, in one dimension.
+            output (list|numpy.ndarray): as many, which are written.
+            mode (str): 'sum', 'min' or 'max'.
+
+        Raises:
+            penstock.StateError: E-fleet-workers, the trainers do not know each other's addresses.
+        """
+        if self.is_worker():
+            fill(output, self._all_workers().all_reduce(input, mode))
+
+    def barrier_worker(self):
+        """Returns when all trainers have called it. On a server it does nothing."""
+        if self.is_worker():
+            self._all_workers().barrier()
+
+    def barrier_all(self):
+        """Returns when all processes of the job have called it."""
+        raise NotImplementedError('%s knows no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
+                                  type(self).__name__)
+
+    def _exchange(self, parts):
+        """Sends parts[i], bytes, to trainer i; returns what each trainer has sent to this one."""
+        return self._all_workers().exchange(parts)
+
+    # As Fluid's own tools call them.
+    def _barrier_worker(self):
+        self.barrier_worker()
+
+    def _barrier_all(self):
+        self.barrier_all()
+
+    def _all_reduce(self, input, output, mode='sum'):
+        self.all_reduce_worker(input, output, mode)
+
+    def _finalize(self):
+        """What is left to do when the worker stops."""
+
+
+def _environment(name, what):
+    value = os.environ.get(name)
+    if not value:
+        raise ValueError('fleet: the environment variable %s is not set; it says %s. The launcher sets it: '
+                         'python -m penstock.distributed.launch' % (name, what))
+    return value
+
+
+def _listed(name):
+    return [each.strip() for each in os.environ.get(name, '').split(',') if each.strip()]
+
+
+def _number(name, what, below=None):
+    text = _environment(name, what)
+    if not text.isdigit() or below is not None and int(text) >= below:
+        raise ValueError('fleet: %s=%s is no number%s; it says %s' %
+                         (name, text, '' if below is None else ' below %d' % below, what))
+    return int(text)
+
+
+class PaddleCloudRoleMaker(RoleMakerBase):
+    """Reads the role from the environment that the launcher makes.
+
+    Args:
+        is_collective (bool): the job has ranks and no parameter servers.
+
+    Raises (when the role is asked for):
+        ValueError: a variable is missing or has no possible value. With parameter servers: TRAINING_ROLE,
+            PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, PADDLE_TRAINER_ID (of a trainer), POD_IP and
+            PADDLE_PORT (of a server). Else: PADDLE_TRAINER_ENDPOINTS, PADDLE_TRAINER_ID.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.PaddleCloudRoleMaker(is_collective=True)
+    """
+
+    def __init__(self, is_collective=False):
+        super().__init__()
+        self._is_collective = is_collective
+
+    def generate_role(self):
+        if self._role_is_generated:
+            return
+        if self._is_collective:
+            self._read_rank()
+        else:
+            self._read_role()
+        self._role_is_generated = True
+
+    def _read_rank(self):
+        role = os.environ.get('PADDLE_TRAINING_ROLE', 'TRAINER')
+        if role != 'TRAINER':
+            raise ValueError('fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE=%s' % role)
+        _environment('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')
+        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        self._trainers_num = len(self._worker_endpoints)
+        self._role = Role.WORKER
+        self._current_id = 0
+        if self._trainers_num > 1:
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+
+    def _read_role(self):
+        role = _environment('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        if role not in ('TRAINER', 'PSERVER'):
+            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
+        _environment('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers')
+        self._server_endpoints = _listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        self._trainers_num = _number('PADDLE_TRAINERS_NUM', 'how many trainers there are')
+        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        if role == 'TRAINER':
+            self._role = Role.WORKER
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            return
+        self._role = Role.SERVER
+        here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
+        if here not in self._server_endpoints:
+            raise ValueError('fleet: this server is POD_IP:PADDLE_PORT = %s, which is not in '
+                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+        self._current_id = self._server_endpoints.index(here)
+
+
+class GeneralRoleMaker(RoleMakerBase):
+    """Reads the role from the environment; pservers and trainers exchange numbers through files in a folder.
+
+    Args:
+        path (str): a folder that all processes of the job see. Without it there is no barrier of all.
+        init_timeout_seconds (int): how long to wait for the others when the role is generated.
+        run_timeout_seconds (int): how long to wait for them later.
+        hdfs_name, hdfs_ugi, http_ip_port (str): of Fluid's other stores; must be empty.
+
+    Of the environment it reads PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE,
+    PADDLE_TRAINER_ID (of a trainer), PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT (of a server), SYS_JOB_ID, and
+    PADDLE_IS_BARRIER_ALL_ROLE: 0 starts without waiting for the others.
+
+    Raises:
+        NotImplementedError: a store other than a folder is asked for.
+        ValueError (when the role is asked for): a variable is missing or has no possible value.
+        penstock.PeerError: E-fleet-files, others do not come in time.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.GeneralRoleMaker(path='/tmp/job7')
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        unknown = set(kwargs) - {'path', 'hdfs_name', 'hdfs_ugi', 'http_ip_port', 'init_timeout_seconds',
+                                 'run_timeout_seconds'}
+        if unknown:
+            raise TypeError('GeneralRoleMaker has no argument %s' % ', '.join(sorted(unknown)))
+        for name in ('hdfs_name', 'http_ip_port'):
+            if kwargs.get(name):
+                raise NotImplementedError('GeneralRoleMaker: %s is not built; give path, a folder that all processes '
+                                          'of the job see' % name)
+        self._path = kwargs.get('path', '').rstrip('/')
+        self._init_timeout = kwargs.get('init_timeout_seconds', 3600)
+        self._run_timeout = kwargs.get('run_timeout_seconds', 9999999)
+        self._group = None
+
+    def generate_role(self):
+        if self._role_is_generated:
+            return
+        for name, what in (('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers'),
+                           ('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')):
+            _environment(name, what)
+        self._server_endpoints = _listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        self._trainers_num = len(self._worker_endpoints)
+        role = _environment('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        if role == 'TRAINER':
+            self._role = Role.WORKER
+            self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
+            rank = self._current_id
+        elif role == 'PSERVER':
+            self._role = Role.SERVER
+            self._current_id = self._server_of_environment()
+            rank = self._trainers_num + self._current_id
+        else:
+            raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
+        self._role_is_generated = True
+        if self._path:
+            job = '-'.join(filter(None, (os.environ.get('SYS_JOB_ID'), os.environ.get('PENSTOCK_JOB_ID')))) or 'job'
+            size = self._trainers_num + len(self._server_endpoints)
+            self._group = FileGroup(os.path.join(self._path, job), rank, size, self._run_timeout)
+            if os.environ.get('PADDLE_IS_BARRIER_ALL_ROLE', '1') != '0':
+                self._group.barrier(self._init_timeout)
+
+    def _server_of_environment(self):
+        if 'PADDLE_PSERVER_ID' in os.environ:
+            return _number('PADDLE_PSERVER_ID', 'which server this is', len(self._server_endpoints))
+        here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
+        if here not in self._server_endpoints:
+            raise ValueError('fleet: this server is POD_IP:PADDLE_PORT = %s, which is not in '
+                             'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
+        return self._server_endpoints.index(here)
+
+    def _all(self):
+        self._generated()
+        if self._group is None:
+            raise program_error('E-fleet-path', 'fleet: pservers and trainers exchange through files: '
+                                'GeneralRoleMaker(path=...) needs a folder that all of them see')
+        return self._group
+
+    def all_gather(self, input):
+        """The numbers that all trainers, then all servers give, in a list."""
+        return self._all().all_gather(input)
+
+    def barrier_all(self):
+        """Returns when all pservers and trainers have called it."""
+        self._all().barrier()
+
+
+def _checked_endpoints(name, endpoints):
+    if not isinstance(endpoints, list):
+        raise TypeError('%s must be a list of addresses, not %r' % (name, endpoints))
+    for each in endpoints:
+        if not isinstance(each, str):
+            raise TypeError('%s must hold addresses such as "10.0.0.1:6174", not %r' % (name, each))
+    if not endpoints:
+        raise ValueError('%s is empty' % name)
+    repeated = [each for i, each in enumerate(endpoints) if each in endpoints[:i]]
+    if repeated:
+        raise ValueError('%s has %s twice' % (name, repeated[0]))
+    return endpoints
+
+
+def _checked_id(current_id, below, whose):
+    if not isinstance(current_id, int) or isinstance(current_id, bool):
+        raise TypeError('current_id must be an int, not %r' % (current_id,))
+    if current_id < 0 or below is not None and current_id >= below:
+        raise ValueError('current_id is %d, but must be from 0%s' %
+                         (current_id, '' if below is None else ' to %d, the last of %s' % (below - 1, whose)))
+    return current_id
+
+
+class UserDefinedRoleMaker(RoleMakerBase):
+    """The role as the script says it.
+
+    Args:
+        current_id (int): the number of this process among those of its role.
+        role (int): Role.WORKER or Role.SERVER.
+        worker_num (int): how many trainers there are.
+        server_endpoints (list of str): the addresses of all parameter servers.
+
+    Raises:
+        TypeError, ValueError: an argument cannot be.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.SERVER, 2, ['127.0.0.1:6174'])
+        assert role.is_server()
+    """
+
+    def __init__(self, current_id=0, role=Role.WORKER, worker_num=0, server_endpoints=None):
+        super().__init__()
+        self._server_endpoints = _checked_endpoints('server_endpoints', server_endpoints)
+        if role not in (Role.WORKER, Role.SERVER):
+            raise TypeError('role must be Role.WORKER or Role.SERVER, not %r' % (role,))
+        self._role = role
+        if not isinstance(worker_num, int) or isinstance(worker_num, bool):
+            raise TypeError('worker_num must be an int, not %r' % (worker_num,))
+        if worker_num <= 0:
+            raise ValueError('worker_num must be at least 1, not %d' % worker_num)
+        below = len(server_endpoints) if role == Role.SERVER else None
+        self._current_id = _checked_id(current_id, below, 'server_endpoints')
+        self._trainers_num = worker_num
+        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+
+    def generate_role(self):
+        self._role_is_generated = True
+
+
+class UserDefinedCollectiveRoleMaker(RoleMakerBase):
+    """The rank of a job without parameter servers, as the script says it.
+
+    Args:
+        current_id (int): this rank.
+        worker_endpoints (list of str): the addresses of all ranks.
+
+    Raises:
+        TypeError, ValueError: an argument cannot be.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170', '127.0.0.1:6171'])
+        assert role.worker_num() == 2
+    """
+
+    def __init__(self, current_id=0, worker_endpoints=None):
+        super().__init__()
+        self._worker_endpoints = _checked_endpoints('worker_endpoints', worker_endpoints)
+        self._current_id = _checked_id(current_id, len(worker_endpoints), 'worker_endpoints')
+        self._role = Role.WORKER
+        self._trainers_num = len(worker_endpoints)
+
+    def generate_role(self):
+        self._role_is_generated = True
+
+
+class MPISymetricRoleMaker(RoleMakerBase):
+    """The role of a process that mpirun has started, two on each machine: even ranks are servers, odd ones trainers.
+    Needs mpi4py.
+
+    Raises:
+        ImportError: mpi4py is not installed.
+        ValueError (when the role is asked for): the number of processes is odd.
+
+    Example (under mpirun -np 4):
+
+        fleet.init(role_maker.MPISymetricRoleMaker())
+    """
+
+    _PORTS = range(60001, 64001)
+
+    def __init__(self):
+        super().__init__()
+        try:
+            from mpi4py import MPI
+        except ImportError:
+            raise ImportError('MPISymetricRoleMaker needs mpi4py, which is not installed; PaddleCloudRoleMaker '
+                              'works under our launcher') from None
+        self.MPI = MPI
+        self._comm = MPI.COMM_WORLD
+        self._node_type_comm = None
+
+    def generate_role(self):
+        if self._role_is_generated:
+            return
+        rank, size = self._comm.Get_rank(), self._comm.Get_size()
+        if size % 2 != 0:
+            raise ValueError('MPISymetricRoleMaker: %d processes cannot be servers and trainers in equal number' % size)
+        hosts = self._comm.allgather(self.get_local_ip())
+        self._server_endpoints = self._with_ports(hosts[::2])
+        self._worker_endpoints = hosts[1::2]
+        self._trainers_num = size // 2
+        self._role = Role.SERVER if rank % 2 == 0 else Role.WORKER
+        self._current_id = rank // 2
+        self._node_type_comm = self._comm.Split(rank % 2)
+        self._role_is_generated = True
+
+    def _with_ports(self, hosts):
+        """The same ports in every process: by the number of servers, and apart on one host."""
+        first = self._PORTS[len(hosts) * 97 % (len(self._PORTS) - len(hosts))]
+        return ['%s:%d' % (host, first + hosts[:i].count(host)) for i, host in enumerate(hosts)]
+
+    def get_local_ip(self):
+        """This machine's address."""
+        return socket.gethostbyname(socket.gethostname())
+
+    def all_gather(self, input):
+        """What all processes give, in a list."""
+        self._generated()
+        return self._comm.allgather(input)
+
+    def all_reduce_worker(self, input, output, mode='sum'):
+        """As RoleMakerBase.all_reduce_worker; arrays of NumPy only."""
+        operations = {'sum': self.MPI.SUM, 'max': self.MPI.MAX, 'min': self.MPI.MIN}
+        if mode not in operations:
+            raise ValueError('fleet: mode must be one of sum, max, min, not %r' % (mode,))
+        if self.is_worker():
+            self._node_type_comm.Allreduce(input, output, op=operations[mode])
+
+    def barrier_worker(self):
+        """Returns when all trainers have called it. On a server it does nothing."""
+        if self.is_worker():
+            self._node_type_comm.barrier()
+
+    def barrier_all(self):
+        """Returns when all processes have called it."""
+        self._generated()
+        self._comm.barrier()
+
+    def _exchange(self, parts):
+        return self._node_type_comm.alltoall(parts)
+
+    def _finalize(self):
+        self.MPI.Finalize()

@@ -1,0 +1,263 @@
+"""The fleet of jobs of equal ranks, over the transpiler's collective modes.
+
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), DistributedStrategy())
+    optimizer.minimize(loss)
+    exe.run(fleet.startup_program)
+    for batch in my_batches():
+        exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+"""
+
+import warnings
+
+from penstock.fluid import framework, io
+from penstock.fluid import optimizer as optimizers
+from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from penstock.fluid.executor import Executor
+from penstock.fluid.framework import Program
+from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
+from penstock.fluid.incubate.fleet.collective._checkpoints import Checkpoints, TrainStatus
+from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
+from penstock.fluid.parallel_executor import ParallelExecutor
+from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler, DistributeTranspilerConfig
+
+
+class LambConfig:
+    """Of Fluid's; has no settings."""
+
+
+class DistFCConfig:
+    """Of Fluid's; has no settings."""
+
+
+class Collective(Checkpoints, Fleet):
+    """Ranks that add up gradients, or average parameters. There is one, `fleet`.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import fleet
+        fleet.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+    """
+
+    def __init__(self):
+        super().__init__(Mode.COLLECTIVE)
+        self.startup_program = None
+        self._origin_program = None
+        self._transpiled_program = None
+        self.main_program = None
+
+    def init_worker(self):
+        """Of fleets with servers: a warning."""
+        _of_servers('init_worker')
+
+    def run_worker(self, main_programs=None, scopes=None):
+        """Of fleets with servers: a warning."""
+        _of_servers('run_worker')
+
+    def init_server(self, model_dir=None):
+        """Of fleets with servers: a warning."""
+        _of_servers('init_server')
+
+    def run_server(self):
+        """Of fleets with servers: a warning."""
+        _of_servers('run_server')
+
+    def stop_worker(self):
+        """Of fleets with servers: a warning."""
+        _of_servers('stop_worker')
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer whose minimize() also makes this rank's programs.
+
+        Args:
+            optimizer (Optimizer): what updates the parameters.
+            strategy (DistributedStrategy): None is DistributedStrategy(): gradients are added up by the executor.
+
+        Returns:
+            CollectiveOptimizer: with minimize().
+        """
+        self._optimizer = CollectiveOptimizer(optimizer, strategy)
+        return self._optimizer
+
+    def save_inference_model(self, executor, dirname, feeded_var_names=None, target_vars=None, main_program=None,
+                             export_for_deployment=True):
+        """Saves the part of the program that computes the targets, and its parameters. One rank is enough.
+
+        Args:
+            executor (Executor): any.
+            dirname (str): the folder.
+            feeded_var_names (list of str): what will be fed.
+            target_vars (list of Variable): what will be computed.
+            main_program (Program): None is the program before it was distributed.
+            export_for_deployment (bool): False saves the whole program.
+        """
+        program = self._program_to_save('save_inference_model', executor, main_program)
+        io.save_inference_model(dirname, feeded_var_names, target_vars, executor, program, None, None,
+                                export_for_deployment)
+
+    def save_persistables(self, executor, dirname, main_program=None, filename=None):
+        """Saves parameters, optimizer state and learning rates. One rank is enough.
+
+        Args:
+            executor (Executor): any.
+            dirname (str): the folder.
+            main_program (Program): None is the program before it was distributed.
+            filename (str): of a file of all; None: each variable has its own.
+        """
+        io.save_persistables(executor, dirname, self._program_to_save('save_persistables', executor, main_program),
+                             filename)
+
+    def _program_to_save(self, function, executor, program):
+        if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
+            raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+        program = self._origin_program if program is None else program
+        if isinstance(program, CompiledProgram) or not isinstance(program, Program):
+            raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+        return program
+
+
+def _of_servers(function):
+    warnings.warn('fleet.%s does nothing: the job has no parameter servers' % function)
+
+
+fleet = Collective()
+
+
+class DistributedStrategy(BuildStrategy):
+    """How ranks work together: the options of BuildStrategy, and these.
+
+    mode                'nccl2': the executor adds up gradients; 'collective': ops of the program do
+    collective_mode     of mode 'collective': 'grad_allreduce', or 'local_sgd', which averages parameters
+    use_local_sgd       the same as mode 'collective' with 'local_sgd'
+    nccl_comm_num       how many rings are used in turn
+    forward_recompute, recompute_checkpoints    by RecomputeOptimizer
+    use_amp, amp_loss_scaling                   by mixed precision, which is not built
+    use_dist_fc, dist_fc_config                 classes shared out over ranks, which is not built
+    exec_strategy       the ExecutionStrategy
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import DistributedStrategy
+        strategy = DistributedStrategy()
+        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
+    """
+
+    _OWN = ('use_local_sgd', 'use_dist_fc', 'dist_fc_config', 'mode', 'collective_mode', 'forward_recompute',
+            'recompute_checkpoints', 'use_amp', 'amp_loss_scaling', 'exec_strategy', '_ut4grad_allreduce')
+
+    def __init__(self):
+        super().__init__()
+        self.use_local_sgd = self.use_dist_fc = self.forward_recompute = self.use_amp = False
+        self.dist_fc_config = self.collective_mode = None
+        self.mode = 'nccl2'
+        self.recompute_checkpoints = []
+        self.amp_loss_scaling = 2**15
+        self.exec_strategy = ExecutionStrategy()
+        self._ut4grad_allreduce = False
+
+    def __setattr__(self, name, value):
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+
+class CollectiveOpBasedOptimizer(DistributedOptimizer):
+    """The base of optimizers of your own for ranks: minimize() is theirs to write."""
+
+    def __init__(self, optimizer, strategy=None):
+        if not isinstance(strategy, DistributedStrategy):
+            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+        super().__init__(optimizer, strategy)
+
+
+class CollectiveOptimizer(DistributedOptimizer):
+    """What fleet.distributed_optimizer() gives."""
+
+    def __init__(self, optimizer, strategy=None):
+        strategy = DistributedStrategy() if strategy is None else strategy
+        if not isinstance(strategy, DistributedStrategy):
+            raise TypeError('strategy must be a DistributedStrategy, not %r' % (strategy,))
+        super().__init__(optimizer, strategy)
+        if not isinstance(strategy.recompute_checkpoints, list):
+            raise ValueError('DistributedStrategy.recompute_checkpoints must be a list, not %r' %
+                             (strategy.recompute_checkpoints,))
+        self.print_config = False
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, then makes this rank's programs: fleet.main_program and fleet.startup_program.
+
+        Args:
+            loss (Variable): what is made small.
+            startup_program (Program): gets the initial values; None is the default one.
+            parameter_list (list): what to update; None is all trainable parameters.
+            no_grad_set (set): variables that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            ValueError: settings of the strategy exclude each other.
+            NotImplementedError: the strategy asks for what is not built.
+        """
+        strategy = self._strategy
+        _settle(strategy)
+        optimizer = self._recomputing(strategy)
+        main = loss.block.program
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        made = optimizer.minimize(loss, startup_program=startup, parameter_list=parameter_list,
+                                  no_grad_set=no_grad_set)
+        fleet.startup_program = startup
+        fleet._origin_program = main.clone(for_test=False)
+        fleet._transpiled_program = main
+        fleet.main_program = self._program_of_rank(loss, startup, main)
+        return made
+
+    def _recomputing(self, strategy):
+        if not strategy.forward_recompute:
+            return self._optimizer
+        if not strategy.recompute_checkpoints:
+            raise ValueError('DistributedStrategy: forward_recompute needs recompute_checkpoints')
+        recomputing = optimizers.RecomputeOptimizer(self._optimizer)
+        recomputing._set_checkpoints(strategy.recompute_checkpoints)
+        return recomputing
+
+    def _program_of_rank(self, loss, startup, main):
+        ranks = fleet.worker_num()
+        if ranks == 1:
+            return main
+        strategy, addresses = self._strategy, fleet.worker_endpoints()
+        if len({address.rpartition(':')[0] for address in addresses}) == 1:    # on one host, there is one way only
+            strategy.nccl_comm_num = 1
+            strategy.use_hierarchical_allreduce = False
+        config = DistributeTranspilerConfig()
+        config.mode, config.collective_mode = strategy.mode, strategy.collective_mode
+        config.nccl_comm_num = strategy.nccl_comm_num
+        config.use_hierarchical_allreduce = strategy.use_hierarchical_allreduce
+        config.hierarchical_allreduce_inter_nranks = strategy.hierarchical_allreduce_inter_nranks
+        rank = fleet.worker_index()
+        DistributeTranspiler(config).transpile(rank, program=main, trainers=','.join(addresses),
+                                               startup_program=startup, current_endpoint=addresses[rank])
+        if strategy.mode == 'collective':
+            return main
+        strategy.num_trainers, strategy.trainer_id, strategy.trainers_endpoints = ranks, rank, addresses
+        return CompiledProgram(main).with_data_parallel(loss_name=loss.name, build_strategy=strategy,
+                                                        exec_strategy=strategy.exec_strategy)
+
+
+def _settle(strategy):
+    """Makes one setting of those that say the same, and refuses what is not built."""
+    for name, what in (('use_amp', 'mixed precision'), ('use_dist_fc', 'classes that are shared out over ranks')):
+        if getattr(strategy, name):
+            raise NotImplementedError('DistributedStrategy.%s: %s is not built' % (name, what))
+    if strategy.use_local_sgd:
+        strategy.mode, strategy.collective_mode = 'collective', 'local_sgd'
+    elif strategy._ut4grad_allreduce:
+        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
+    if strategy.collective_mode in ('local_sgd', 'grad_allreduce') and strategy.mode != 'collective':
+        raise ValueError("DistributedStrategy: collective_mode %r needs mode 'collective', not %r" %
+                         (strategy.collective_mode, strategy.mode))

@@ -1,0 +1,3 @@
+"""Fleets with parameter servers."""
+
+version = 'penstock'

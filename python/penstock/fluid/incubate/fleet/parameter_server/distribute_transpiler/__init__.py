@@ -1,0 +1,278 @@
+"""The fleet of jobs with parameter servers, over DistributeTranspiler.
+
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker())
+    optimizer = fleet.distributed_optimizer(fluid.optimizer.SGD(0.01), StrategyFactory.create_async_strategy())
+    optimizer.minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()                    # returns when every trainer has stopped
+    else:
+        fleet.init_worker()
+        exe.run(fleet.startup_program)
+        for batch in batches():
+            exe.run(fleet.main_program, feed=batch, fetch_list=[loss])
+        fleet.stop_worker()
+"""
+
+import os
+import warnings
+
+from penstock import _penstock
+from penstock.fluid import _var_files, io
+from penstock.fluid.communicator import Communicator
+from penstock.fluid.compiler import CompiledProgram
+from penstock.fluid.executor import Executor
+from penstock.fluid.framework import Program, default_main_program, default_startup_program
+from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import load_slices
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
+    AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy, StrategyFactory, SyncStrategy,
+    TrainerRuntimeConfig)
+from penstock.fluid.optimizer import Optimizer
+from penstock.fluid.parallel_executor import ParallelExecutor
+from penstock.fluid.transpiler.distribute_transpiler import DistributedMode, DistributeTranspilerConfig
+from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler as OriginTranspiler
+from penstock.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig
+from penstock.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler
+
+
+class DistributedTranspiler(Fleet):
+    """Trainers and parameter servers. There is one, `fleet`.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+        fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ['127.0.0.1:6174']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+        assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
+    """
+
+    def __init__(self):
+        super().__init__(Mode.TRANSPILER)
+        self._transpile_config = None
+        self._transpiler = None
+        self._origin_program = None
+        self.startup_program = None
+        self.main_program = None
+        self.vars_info = None
+        self._communicator = None
+
+    def _minimized(self):
+        if self._transpiler is None:
+            raise ValueError('fleet.distributed_optimizer(...).minimize(loss) must be called first')
+        return self._transpiler
+
+    def init_worker(self):
+        """Starts what sends and receives for this trainer's program. Servers are waited for when the start-up program
+        runs.
+
+        Raises:
+            ValueError: minimize() was not called.
+        """
+        self._minimized()
+        if self._communicator is not None and self._communicator.is_running():
+            warnings.warn('fleet.init_worker: the communicator runs already')
+            return
+        config = self._transpile_config.get_trainer_runtime_config()
+        said = None
+        if config.mode == DistributedMode.GEO:
+            said = {'push_vars': self.vars_info, 'trainers': self.worker_num(),
+                    'push_nums': self._transpile_config.get_program_config().geo_sgd_need_push_nums}
+        elif config.mode == DistributedMode.SYNC:
+            said = {'pserver_endpoints': self.server_endpoints(), 'trainer_id': self.worker_index()}
+        self._communicator = Communicator(self.main_program, config.mode, said, config.get_communicator_flags())
+        self._communicator.start()
+
+    def init_server(self, model_dir=None):
+        """Gives this server's parameters their initial values: those of the start-up program, or of a saved model.
+
+        Args:
+            model_dir (str): a folder with a file of each parameter, as save_persistables writes them. The state of
+                optimizers begins anew.
+
+        Raises:
+            ValueError: minimize() was not called; the folder or a file is not there, or of another shape.
+        """
+        self._minimized()
+        self._executor.run(self.startup_program)
+        if model_dir:
+            load_slices(model_dir, self._transpiler.vars_overview, self.server_endpoints()[self.server_index()])
+
+    def run_server(self):
+        """Serves until every trainer has stopped.
+
+        Raises:
+            ValueError: minimize() was not called.
+            penstock.PeerError: a trainer has ended without having stopped.
+        """
+        self._minimized()
+        self._executor.run(self.main_program)
+
+    def stop_worker(self):
+        """Sends what waits, and tells the servers that this trainer is done."""
+        if self._communicator is not None:
+            self._communicator.stop()
+        self._role()._finalize()
+        _penstock.complete_rpc()
+        self._executor.close()
+
+    def distributed_optimizer(self, optimizer, strategy=None):
+        """The optimizer whose minimize() also makes this process's programs.
+
+        Args:
+            optimizer (Optimizer): what updates the parameters.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): None is StrategyFactory.create_sync_strategy().
+
+        Returns:
+            TranspilerOptimizer: with minimize().
+
+        Raises:
+            ValueError: fleet.init() was not called, or the optimizer is none.
+            TypeError: the strategy is none.
+        """
+        if not isinstance(optimizer, Optimizer):
+            raise ValueError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
+        if not self._is_initialized:
+            raise ValueError('fleet.init(role_maker) must be called before distributed_optimizer')
+        self._optimizer = TranspilerOptimizer(optimizer, strategy)
+        return self._optimizer
+
+    def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
+                             export_for_deployment=True):
+        """Saves the part of the program that computes the targets, with the parameters that this trainer has.
+
+        Args:
+            executor (Executor): asks for what servers alone have.
+            dirname (str): the folder.
+            feeded_var_names (list of str): what will be fed.
+            target_vars (list of Variable): what will be computed.
+            main_program (Program): None is the program before it was distributed.
+            export_for_deployment (bool): False saves the whole program.
+        """
+        _require_executor('save_inference_model', executor)
+        if main_program is not None:
+            _require_program('save_inference_model', main_program)
+            io.save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program, None, None,
+                                    export_for_deployment)
+            return
+        self._minimized()
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', 'save_inference_model: program_only')
+            io.save_inference_model(dirname, feeded_var_names, target_vars, executor, self._origin_program, None, None,
+                                    export_for_deployment, True)
+        model = '__model__' if export_for_deployment else '__model__.main_program'
+        saved = Program.parse_from_string(_var_files.read_file(os.path.join(dirname, model)))
+        names = {var.name for var in saved.list_vars() if _var_files.is_persistable(var)}
+        _var_files.save_persistables_but(executor, dirname, self.main_program,
+                                         lambda var: var.name not in names)
+
+    def save_persistables(self, executor, dirname, main_program=None):
+        """Saves the parameters and what else outlives a step, as this trainer has it; fluid.io.save_persistables says
+        what servers write.
+
+        Args:
+            executor (Executor): asks for what servers alone have.
+            dirname (str): the folder; each variable has a file of its name.
+            main_program (Program): a trainer's; None is fleet.main_program.
+
+        Raises:
+            ValueError: the program is none of a trainer.
+        """
+        _require_executor('save_persistables', executor)
+        if main_program is None:
+            self._minimized()
+            main_program = self.main_program
+        _require_program('save_persistables', main_program)
+        if not getattr(main_program, '_is_distributed', False):
+            raise ValueError('fleet.save_persistables: the program is none of a trainer; fluid.io.save_persistables '
+                             'saves it')
+        io.save_persistables(executor, dirname, main_program)
+
+    def _transpile(self, given):
+        """Makes this process's programs of the default ones."""
+        strategy = _strategy_of(given)
+        config = strategy.get_program_config()
+        self._transpile_config = strategy
+        self._origin_program = default_main_program().clone(for_test=False)
+        geo = config.geo_sgd_mode
+        transpiler = GeoSgdTranspiler(config) if geo else OriginTranspiler(config)
+        transpiler._set_server_config(strategy.get_server_runtime_config())
+        here = {} if self.is_worker() else {'current_endpoint': self.server_endpoints()[self.server_index()]}
+        # A server makes the same programs as trainer 0: which trainer asks makes no difference to it.
+        transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0,
+                             pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
+                             sync_mode=config.sync_mode, **here)
+        self._transpiler = transpiler
+        self.vars_info = transpiler._get_vars_info() if geo else None
+        if self.is_worker():
+            self.main_program = transpiler.get_trainer_program(wait_port=config.wait_port)
+            self.startup_program = default_startup_program()
+        else:
+            self.main_program, self.startup_program = transpiler.get_pserver_programs(here['current_endpoint'])
+
+
+def _strategy_of(given):
+    """The strategy that a script gives, or that its configuration means."""
+    if isinstance(given, DistributedStrategy):
+        return given
+    if given.geo_sgd_mode:
+        strategy = GeoStrategy(given.geo_sgd_need_push_nums)
+    elif given.sync_mode:
+        strategy = SyncStrategy()
+    elif given.runtime_split_send_recv and not given.half_async:
+        strategy = AsyncStrategy()
+    else:
+        strategy = HalfAsyncStrategy()
+    strategy.set_program_config(given)
+    return strategy
+
+
+def _require_executor(function, executor):
+    if isinstance(executor, ParallelExecutor) or not isinstance(executor, Executor):
+        raise TypeError('fleet.%s takes an Executor, not %s' % (function, type(executor).__name__))
+
+
+def _require_program(function, program):
+    if isinstance(program, CompiledProgram) or not isinstance(program, Program):
+        raise TypeError('fleet.%s takes a Program, not %s' % (function, type(program).__name__))
+
+
+fleet = DistributedTranspiler()
+
+
+class TranspilerOptimizer(DistributedOptimizer):
+    """What fleet.distributed_optimizer() gives."""
+
+    def __init__(self, optimizer, strategy=None):
+        super().__init__(optimizer, strategy)
+        if strategy is None:
+            self._strategy = StrategyFactory.create_sync_strategy()
+        elif not isinstance(strategy, (DistributedStrategy, DistributeTranspilerConfig)):
+            raise TypeError('strategy must be one of StrategyFactory, or a DistributeTranspilerConfig, not %r' %
+                            (strategy,))
+
+    def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates, then makes this process's programs: fleet.main_program and fleet.startup_program.
+
+        Args:
+            loss (Variable): what is made small; of the default main program.
+            scopes: must be None.
+            startup_program (Program): gets the initial values; None is the default one.
+            parameter_list (list): what to update; None is all trainable parameters.
+            no_grad_set (set): variables that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            TypeError: several losses or programs are given.
+        """
+        if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
+            raise TypeError('minimize takes one loss and one start-up program')
+        made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
+        fleet._transpile(self._strategy)
+        return made

@@ -1,0 +1,290 @@
+"""Strategies: how trainers and parameter servers work together, and the settings of each.
+
+    strategy = StrategyFactory.create_async_strategy()
+    fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
+"""
+
+import os
+import warnings
+
+from penstock._call_site import stack_level
+from penstock.fluid.compiler import BuildStrategy, ExecutionStrategy
+from penstock.fluid.transpiler.distribute_transpiler import (DistributedMode, DistributeTranspilerConfig,
+                                                             ServerRuntimeConfig)
+
+__all__ = [
+    'TrainerRuntimeConfig', 'DistributedStrategy', 'SyncStrategy', 'AsyncStrategy', 'HalfAsyncStrategy', 'GeoStrategy',
+    'StrategyFactory'
+]
+
+_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
+# Of each setting of a trainer's communicator: what it is unless FLAGS_<name> says so; None: CPU_NUM.
+_SETTINGS = {
+    _MERGE: None,
+    _QUEUE: None,
+    'communicator_independent_recv_thread': '1',
+    'communicator_min_send_grad_num_before_recv': None,
+    'communicator_thread_pool_size': '5',
+    'communicator_send_wait_times': '5',
+    'communicator_is_sgd_optimizer': '1',
+    'rpc_deadline': '180000',
+    'rpc_retry_times': '3',
+}
+_OF_STEPS = (_MERGE, 'communicator_send_wait_times', 'communicator_thread_pool_size', _QUEUE)
+_READ_IN = {
+    DistributedMode.ASYNC: tuple(_SETTINGS),
+    DistributedMode.SYNC: _OF_STEPS,
+    DistributedMode.HALF_ASYNC: _OF_STEPS,
+    DistributedMode.GEO: ('communicator_thread_pool_size', 'communicator_send_wait_times'),
+}
+
+
+def _cpu_num():
+    return os.environ.get('CPU_NUM', '1')
+
+
+class TrainerRuntimeConfig:
+    """The settings of a trainer's communicator, as text: `runtime_configs`. Each is what the environment variable
+    FLAGS_<name> says; else those that count gradients are CPU_NUM (1). penstock.fluid.communicator says what each does.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TrainerRuntimeConfig
+        assert TrainerRuntimeConfig().get_communicator_flags()['communicator_send_wait_times'] == '5'
+    """
+
+    def __init__(self):
+        self.mode = None
+        self.runtime_configs = {
+            name: os.environ.get('FLAGS_' + name, _cpu_num() if usual is None else usual)
+            for name, usual in _SETTINGS.items()
+        }
+
+    def get_communicator_flags(self):
+        """The settings that the mode reads. In modes whose trainers take steps together, queues are as long as a
+        process has threads (CPU_NUM); another length is a warning.
+
+        Returns:
+            dict: {name: text}.
+        """
+        mode = DistributedMode.ASYNC if self.mode is None else self.mode
+        if mode not in _READ_IN:
+            raise ValueError('TrainerRuntimeConfig.mode must be one of DistributedMode, not %r' % (mode,))
+        if mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
+            for name in (_MERGE, _QUEUE):
+                if str(self.runtime_configs[name]) != _cpu_num():
+                    warnings.warn('%s=%s has no effect where trainers take steps together: it is CPU_NUM=%s' %
+                                  (name, self.runtime_configs[name], _cpu_num()), stacklevel=stack_level())
+                    self.runtime_configs[name] = _cpu_num()
+        return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
+
+    def display(self, configs):
+        """A table of settings.
+
+        Args:
+            configs (dict): {name: text}.
+
+        Returns:
+            str: a line for each.
+        """
+        return '\n'.join(['TrainerRuntimeConfig'] + ['  %-45s%s' % each for each in configs.items()])
+
+    def __repr__(self):
+        return self.display(self.get_communicator_flags())
+
+
+def _set_fields(config, kind, given):
+    """The configuration, with the fields that a dict gives; or the one that is given."""
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, dict):
+        raise TypeError('a dict or a %s is needed, not %r' % (kind.__name__, given))
+    for name, value in given.items():
+        if not hasattr(config, name):
+            raise ValueError("%s doesn't have key: %s" % (kind.__name__, name))
+        setattr(config, name, value)
+    return config
+
+
+class DistributedStrategy:
+    """Settings of all that a job is made of. StrategyFactory makes those that can be used; each setter takes a
+    configuration or a dict of its fields, and keeps what the strategy stands for.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
+        strategy = StrategyFactory.create_async_strategy()
+        strategy.set_program_config({'slice_var_up': False})
+        assert not strategy.get_program_config().slice_var_up
+    """
+
+    _MODE = None
+    _PROGRAM = {}        # fields of the program configuration that make it this strategy
+    _WAITS = False       # whether the threads of a trainer take steps together
+
+    def __init__(self):
+        self._program_config = DistributeTranspilerConfig()
+        self._trainer_runtime_config = TrainerRuntimeConfig()
+        self._server_runtime_config = ServerRuntimeConfig()
+        self._execute_strategy = ExecutionStrategy()
+        self._build_strategy = BuildStrategy()
+        self._execute_strategy.num_threads = int(_cpu_num())
+        if int(_cpu_num()) > 1:
+            self._build_strategy.reduce_strategy = BuildStrategy.ReduceStrategy.Reduce
+        self.debug_opt = None
+        if self._MODE is not None:
+            self.check_program_config()
+            self.check_trainer_runtime_config()
+            self.check_build_strategy()
+            self.check_execute_strategy()
+
+    def _require_kind(self):
+        if self._MODE is None:
+            raise NotImplementedError('DistributedStrategy is no strategy by itself; use StrategyFactory')
+
+    def set_debug_opt(self, opt_info):
+        """What Fluid's trainers write down of a run; makes no difference here."""
+        self.debug_opt = opt_info
+
+    def get_debug_opt(self):
+        """{} if nothing was set."""
+        return dict(self.debug_opt) if isinstance(self.debug_opt, dict) else {}
+
+    def get_program_config(self):
+        """The DistributeTranspilerConfig."""
+        return self._program_config
+
+    def set_program_config(self, config):
+        """Takes a DistributeTranspilerConfig, or a dict of its fields."""
+        self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
+        self.check_program_config()
+
+    def check_program_config(self):
+        """Makes the program configuration that of this strategy."""
+        self._require_kind()
+        self._program_config.sync_mode = False
+        self._program_config.runtime_split_send_recv = True
+        for name, value in self._PROGRAM.items():
+            setattr(self._program_config, name, value)
+
+    def get_trainer_runtime_config(self):
+        """The TrainerRuntimeConfig."""
+        return self._trainer_runtime_config
+
+    def set_trainer_runtime_config(self, config):
+        """Takes a TrainerRuntimeConfig, or a dict of its runtime_configs."""
+        if isinstance(config, TrainerRuntimeConfig):
+            self._trainer_runtime_config = config
+        elif isinstance(config, dict):
+            known = self._trainer_runtime_config.runtime_configs
+            for name, value in config.items():
+                if name not in known:
+                    raise ValueError("TrainerRuntimeConfig doesn't have key: %s" % name)
+                known[name] = value
+        else:
+            raise TypeError('a dict or a TrainerRuntimeConfig is needed, not %r' % (config,))
+        self.check_trainer_runtime_config()
+
+    def check_trainer_runtime_config(self):
+        """Makes the communicator's mode that of this strategy."""
+        self._require_kind()
+        self._trainer_runtime_config.mode = self._MODE
+
+    def get_server_runtime_config(self):
+        """The ServerRuntimeConfig."""
+        return self._server_runtime_config
+
+    def set_server_runtime_config(self, config):
+        """Takes a ServerRuntimeConfig, or a dict of its fields."""
+        self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
+        self.check_server_runtime_config()
+
+    def check_server_runtime_config(self):
+        """All settings go with each strategy."""
+        self._require_kind()
+
+    def get_execute_strategy(self):
+        """The ExecutionStrategy."""
+        return self._execute_strategy
+
+    def set_execute_strategy(self, config):
+        """Takes an ExecutionStrategy, or a dict of its options."""
+        self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
+        self.check_execute_strategy()
+
+    def check_execute_strategy(self):
+        """Makes the threads of a trainer take steps together, where the strategy says so."""
+        self._require_kind()
+        if self._WAITS:
+            self._execute_strategy.use_thread_barrier = True
+
+    def get_build_strategy(self):
+        """The BuildStrategy."""
+        return self._build_strategy
+
+    def set_build_strategy(self, config):
+        """Takes a BuildStrategy, or a dict of its options."""
+        self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
+        self.check_build_strategy()
+
+    def check_build_strategy(self):
+        """Trainers do not add up gradients among themselves."""
+        self._require_kind()
+        self._build_strategy.async_mode = True
+
+
+class SyncStrategy(DistributedStrategy):
+    """All trainers take each step together; parameters get the mean of their gradients. The bytes are those of
+    DistributeTranspiler in sync mode."""
+    _MODE = DistributedMode.SYNC
+    _PROGRAM = {'half_async': True, 'completely_not_async': True}
+    _WAITS = True
+
+
+class AsyncStrategy(DistributedStrategy):
+    """No trainer waits for another, nor for its own gradients to arrive."""
+    _MODE = DistributedMode.ASYNC
+
+
+class HalfAsyncStrategy(DistributedStrategy):
+    """No trainer waits for another; each waits for its own gradients."""
+    _MODE = DistributedMode.HALF_ASYNC
+    _PROGRAM = {'half_async': True}
+    _WAITS = True
+
+
+class GeoStrategy(DistributedStrategy):
+    """Trainers optimize by themselves, and exchange what has changed after every `update_frequency` steps."""
+    _MODE = DistributedMode.GEO
+    _PROGRAM = {'geo_sgd_mode': True}
+
+    def __init__(self, update_frequency=100):
+        super().__init__()
+        self.set_program_config({'geo_sgd_need_push_nums': update_frequency})
+
+
+class StrategyFactory:
+    """Makes strategies.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
+        assert StrategyFactory.create_geo_strategy(5).get_program_config().geo_sgd_need_push_nums == 5
+    """
+
+    @staticmethod
+    def create_sync_strategy():
+        """A SyncStrategy."""
+        return SyncStrategy()
+
+    @staticmethod
+    def create_half_async_strategy():
+        """A HalfAsyncStrategy."""
+        return HalfAsyncStrategy()
+
+    @staticmethod
+    def create_async_strategy():
+        """An AsyncStrategy."""
+        return AsyncStrategy()
+
+    @staticmethod
+    def create_geo_strategy(update_frequency=100):
+        """A GeoStrategy."""
+        return GeoStrategy(update_frequency)

@@ -1,0 +1,29 @@
+"""check_all_trainers_ready: trainers that wait for each other through files of a Hadoop file system."""
+
+import os
+import time
+
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
+
+_LOOK_S = 10
+
+
+def check_all_trainers_ready(ready_path, epoch):
+    """Returns when all trainers have called it for this epoch. fleet.barrier_worker() does the same without Hadoop.
+
+    Args:
+        ready_path (str): a folder of the file system that HADOOP_HOME, FS_NAME and FS_UGI name.
+        epoch (int): a number that no earlier call had.
+    """
+    client = HDFSClient(os.environ['HADOOP_HOME'], {'fs.default.name': os.environ.get('FS_NAME'),
+                                                    'hadoop.job.ugi': os.environ.get('FS_UGI')})
+    name = 'ready.%s.%d.done' % (epoch, fleet.worker_index())
+    with open(name, 'w'):
+        pass
+    if not client.is_dir(ready_path):
+        client.makedirs(ready_path)
+    client.upload(ready_path, name, retry_times=0)
+    mark = 'ready.%s.' % epoch
+    while sum(os.path.basename(path).startswith(mark) for path in client.ls(ready_path)) < fleet.worker_num():
+        time.sleep(_LOOK_S)

@@ -1,0 +1,96 @@
+"""FleetUtil: what trainers say and measure together."""
+
+import logging
+import sys
+
+import numpy
+
+from penstock.fluid.executor import global_scope
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+
+__all__ = ['FleetUtil']
+
+_log = logging.getLogger(__name__)
+
+
+class FleetUtil:
+    """Of the fleet with parameter servers.
+
+    Args:
+        mode (str): 'transpiler'. Fluid's default, 'pslib', is of a library that is not public.
+
+    Raises:
+        NotImplementedError: mode is 'pslib'.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fleet_util import FleetUtil
+        util = FleetUtil('transpiler')
+    """
+
+    def __init__(self, mode='pslib'):
+        if mode == 'pslib':
+            raise NotImplementedError("FleetUtil: mode 'pslib' needs a library that is not public; give 'transpiler'")
+        if mode != 'transpiler':
+            raise ValueError("FleetUtil: mode must be 'transpiler' or 'pslib', not %r" % (mode,))
+
+    def rank0_print(self, s):
+        """Prints on trainer 0 alone."""
+        if fleet.worker_index() == 0:
+            print(s)
+            sys.stdout.flush()
+
+    def rank0_info(self, s):
+        """Logs on trainer 0 alone."""
+        if fleet.worker_index() == 0:
+            _log.info(s)
+
+    def rank0_error(self, s):
+        """Logs an error on trainer 0 alone."""
+        if fleet.worker_index() == 0:
+            _log.error(s)
+
+    def set_zero(self, var_name, scope=None, place=None, param_type='int64'):
+        """Makes a variable zeros, such as the counts of an AUC.
+
+        Args:
+            var_name (str): its name.
+            scope (Scope): None is the global one.
+            place (Place): makes no difference.
+            param_type (str): its element type.
+        """
+        tensor = (global_scope() if scope is None else scope).var(var_name).get_tensor()
+        tensor.set(numpy.zeros(tensor.shape(), param_type), place)
+
+    def print_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3',
+                         print_prefix=''):
+        """Prints get_global_auc() on trainer 0."""
+        self.rank0_print('%s global auc = %s' % (print_prefix, self.get_global_auc(scope, stat_pos, stat_neg)))
+
+    def get_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3'):
+        """The AUC over all trainers' examples. All of them must ask.
+
+        Args:
+            scope (Scope): None is the global one.
+            stat_pos, stat_neg (str): the variables in which layers.auc counts positive and negative examples.
+
+        Returns:
+            float: the AUC, 0.5 where all examples are of one kind; None if a variable is not there.
+        """
+        scope = global_scope() if scope is None else scope
+        if scope.find_var(stat_pos) is None or scope.find_var(stat_neg) is None:
+            self.rank0_print('not found auc bucket')
+            return None
+        positive, negative = (self._over_all(scope, name) for name in (stat_pos, stat_neg))
+        # From the highest prediction down: each bucket adds a trapezoid under the curve.
+        positive, negative = (numpy.concatenate([[0.0], numpy.cumsum(counts[::-1])]) for counts in (positive, negative))
+        if positive[-1] == 0 or negative[-1] == 0:
+            return 0.5
+        area = numpy.sum(numpy.diff(negative) * (positive[1:] + positive[:-1]) / 2)
+        return float(area / (positive[-1] * negative[-1]))
+
+    @staticmethod
+    def _over_all(scope, name):
+        mine = numpy.array(scope.find_var(name).get_tensor()).reshape(-1)
+        whole = numpy.zeros_like(mine)
+        fleet.all_reduce_worker(mine, whole)
+        return whole

@@ -1,0 +1,144 @@
+"""HDFSClient: files of a Hadoop file system, by its command-line client.
+
+    client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000', 'hadoop.job.ugi': 'user,password'})
+    client.download('/data/train', 'train')
+"""
+
+import logging
+import os
+import subprocess
+
+from penstock.fluid.incubate.fleet.base.fleet_base import part_of
+
+__all__ = ['HDFSClient']
+
+_log = logging.getLogger(__name__)
+_COLUMNS = 8    # of a line of `hadoop fs -ls`
+
+
+class HDFSClient:
+    """Runs `HADOOP_HOME/bin/hadoop fs`. A command that fails is a line of the log, and the answer says so.
+
+    Args:
+        hadoop_home (str): where Hadoop is installed.
+        configs (dict): what each command is told by -D.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
+        client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000'})
+    """
+
+    def __init__(self, hadoop_home, configs):
+        self.pre_commands = [os.path.join(hadoop_home, 'bin', 'hadoop'), 'fs']
+        self.pre_commands += ['-D%s=%s' % each for each in configs.items()]
+
+    def _run(self, *arguments, retry_times=0):
+        """(whether it succeeded, what it wrote)"""
+        for _ in range(retry_times + 1):
+            try:
+                done = subprocess.run(self.pre_commands + list(arguments), capture_output=True, text=True)
+            except OSError as error:
+                raise ValueError('HDFSClient: %s cannot be run: %s' % (self.pre_commands[0], error)) from None
+            if done.returncode == 0:
+                return True, done.stdout
+        return False, done.stderr
+
+    def _do(self, *arguments, retry_times=0):
+        """Whether it succeeded; a failure is logged."""
+        good, text = self._run(*arguments, retry_times=retry_times)
+        if not good:
+            _log.error('hadoop fs %s: %s', ' '.join(arguments), text.strip())
+        return good
+
+    def cat(self, hdfs_path=None):
+        """The text of a file, without space around it; '' if there is none."""
+        good, text = self._run('-cat', hdfs_path, retry_times=1)
+        return text.strip() if good else ''
+
+    def is_exist(self, hdfs_path=None):
+        """Whether something is there."""
+        return self._run('-test', '-e', hdfs_path, retry_times=1)[0]
+
+    def is_dir(self, hdfs_path=None):
+        """Whether it is a folder."""
+        return self._run('-test', '-d', hdfs_path, retry_times=1)[0]
+
+    def is_file(self, hdfs_path=None):
+        """Whether it is there and no folder."""
+        return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
+
+    def delete(self, hdfs_path):
+        """Deletes a file or a folder with all in it. True if it is gone."""
+        if not self.is_exist(hdfs_path):
+            return True
+        return self._do(*(['-rm', '-r'] if self.is_dir(hdfs_path) else ['-rm']), hdfs_path)
+
+    def rename(self, hdfs_src_path, hdfs_dst_path, overwrite=False):
+        """Renames. What has the new name is deleted first if `overwrite` says so; else nothing is done."""
+        if self.is_exist(hdfs_dst_path):
+            if not overwrite:
+                _log.error('hadoop fs -mv: %s is there', hdfs_dst_path)
+                return False
+            self.delete(hdfs_dst_path)
+        return self._do('-mv', hdfs_src_path, hdfs_dst_path, retry_times=1)
+
+    @staticmethod
+    def make_local_dirs(local_path):
+        """Makes a folder on this machine, and those above it."""
+        os.makedirs(local_path, exist_ok=True)
+
+    def makedirs(self, hdfs_path):
+        """Makes a folder, and those above it."""
+        return self._do('-mkdir', '-p', hdfs_path, retry_times=1)
+
+    def _listed(self, command, hdfs_path):
+        """[(whether it is a folder, path)]"""
+        good, text = self._run(command, hdfs_path, retry_times=1)
+        rows = [line.split(None, _COLUMNS - 1) for line in text.splitlines()] if good else []
+        return [(row[0].startswith('d'), row[-1]) for row in rows if len(row) == _COLUMNS]
+
+    def ls(self, hdfs_path):
+        """The paths of all that is in a folder."""
+        return [path for _, path in self._listed('-ls', hdfs_path)]
+
+    def lsr(self, hdfs_path, excludes=()):
+        """The paths of all files in a folder and those below it, but for `excludes`."""
+        return [path for folder, path in self._listed('-lsr', hdfs_path) if not folder and path not in excludes]
+
+    @staticmethod
+    def split_files(files, trainer_id, trainers):
+        """Trainer `trainer_id`'s part of the files: neighbours, as equal in number as can be."""
+        return part_of(files, trainer_id, trainers)
+
+    def download(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
+        """Copies all that is in a folder to this machine. Returns the paths of the copies.
+
+        multi_processes, overwrite   make no difference: one command copies all
+        """
+        self.make_local_dirs(local_path)
+        for path in self.ls(hdfs_path):
+            self._do('-get', path, local_path, retry_times=retry_times)
+        return sorted(os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names)
+
+    def upload(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
+        """Copies a file, or all that is in a folder, into a folder. True if all went well.
+
+        multi_processes   makes no difference
+        overwrite         deletes what is there first
+        """
+        files = [local_path]
+        if os.path.isdir(local_path):
+            files = [os.path.join(local_path, name) for name in sorted(os.listdir(local_path))]
+        if overwrite and self.is_exist(hdfs_path):
+            self.delete(hdfs_path)
+            self.makedirs(hdfs_path)
+        return all([self._do('-put', file, hdfs_path, retry_times=retry_times) for file in files])
+
+    def upload_dir(self, dest_dir, local_dir, overwrite=False):
+        """Copies a folder into another one. True if it went well."""
+        there = dest_dir.rstrip('/') + '/' + os.path.basename(local_dir.rstrip('/'))
+        if overwrite and self.is_exist(there):
+            self.delete(there)
+        if not self.is_exist(dest_dir):
+            self.makedirs(dest_dir)
+        return self._do('-put', local_dir.rstrip('/'), dest_dir)

@@ -1,0 +1,30 @@
+"""Jobs of real processes under the launcher, for the tests of fleets. It imports no test."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+
+WAIT_S = 60
+
+
+def launch(folder, script, *arguments, servers=2, workers=2, files=None, **environment):
+    """(exit code, what the launcher said, {log: text}) of a job."""
+    (folder / 'job.py').write_text(textwrap.dedent(script))
+    for name, text in (files or {}).items():
+        (folder / name).write_text(textwrap.dedent(text))
+    options = ['--worker_num', str(workers)] + (['--server_num', str(servers)] if servers else [])
+    command = [sys.executable, '-m', 'penstock.distributed.launch', *options, 'job.py', *map(str, arguments)]
+    result = subprocess.run(command, cwd=folder, env={**os.environ, 'OMP_NUM_THREADS': '1', **environment}, text=True,
+                            capture_output=True, timeout=WAIT_S)
+    logs = {path.name: path.read_text(errors='replace') for path in sorted((folder / 'mylog').glob('*log.*'))}
+    return result.returncode, result.stdout + result.stderr, logs
+
+
+def launch_well(folder, script, *arguments, workers=2, **options):
+    """What each worker has saved as worker<i>.npz, and the logs, of a job that ends well."""
+    code, said, logs = launch(folder, script, *arguments, workers=workers, **options)
+    assert code == 0, said + '\n'.join('%s:\n%s' % (name, text[-3000:]) for name, text in logs.items())
+    return [dict(np.load(folder / ('worker%d.npz' % i))) for i in range(workers)], logs

@@ -80,7 +80,7 @@ class LineSource {
   PipeCommands& commands_;
   int descriptor_ = -1;
   bool may_wait_ = true;  // a read
-  pid_t process_ = 0;  // 0: there is none
+  pid_t process_ = 0;     // 0: there is none
   std::string buffer_;
   std::size_t begin_ = 0, searched_ = 0;  // of what was not given out; of it, without an end of line
   std::int64_t line_ = 0;

@@ -20,7 +20,9 @@ void RegisterAverageAccumulates(OpRegistry& ops);
 void RegisterBarriers(OpRegistry& ops);
 void RegisterBatchNorm(OpRegistry& ops);
 void RegisterBeamSearch(OpRegistry& ops);
+void RegisterBeamSearchDecode(OpRegistry& ops);
 void RegisterCast(OpRegistry& ops);
+void RegisterChunkEval(OpRegistry& ops);
 void RegisterClip(OpRegistry& ops);
 void RegisterCommunicators(OpRegistry& ops);
 void RegisterCompare(OpRegistry& ops);
@@ -32,6 +34,7 @@ void RegisterCosSim(OpRegistry& ops);
 void RegisterCrfDecoding(OpRegistry& ops);
 void RegisterCrossEntropy(OpRegistry& ops);
 void RegisterCtcAlign(OpRegistry& ops);
+void RegisterCudnnLstm(OpRegistry& ops);
 void RegisterCumsum(OpRegistry& ops);
 void RegisterDeleteVar(OpRegistry& ops);
 void RegisterDgc(OpRegistry& ops);
@@ -47,6 +50,7 @@ void RegisterFillConstant(OpRegistry& ops);
 void RegisterFillConstantBatchSizeLike(OpRegistry& ops);
 void RegisterFtrl(OpRegistry& ops);
 void RegisterGather(OpRegistry& ops);
+void RegisterGatherTree(OpRegistry& ops);
 void RegisterGru(OpRegistry& ops);
 void RegisterGruUnit(OpRegistry& ops);
 void RegisterHierarchicalSigmoid(OpRegistry& ops);
@@ -60,6 +64,7 @@ void RegisterLabelSmooth(OpRegistry& ops);
 void RegisterLamb(OpRegistry& ops);
 void RegisterLarsMomentum(OpRegistry& ops);
 void RegisterLayerNorm(OpRegistry& ops);
+void RegisterLinearChainCrf(OpRegistry& ops);
 void RegisterListenAndServ(OpRegistry& ops);
 void RegisterLodArray(OpRegistry& ops);
 void RegisterLodRankTable(OpRegistry& ops);
@@ -99,6 +104,7 @@ void RegisterReverse(OpRegistry& ops);
 void RegisterRmsprop(OpRegistry& ops);
 void RegisterRnnMemoryHelper(OpRegistry& ops);
 void RegisterRowConv(OpRegistry& ops);
+void RegisterSampleLogits(OpRegistry& ops);
 void RegisterSaveLoad(OpRegistry& ops);
 void RegisterScale(OpRegistry& ops);
 void RegisterSelect(OpRegistry& ops);
@@ -138,6 +144,7 @@ void RegisterTensorArray(OpRegistry& ops);
 void RegisterTensorArrayToTensor(OpRegistry& ops);
 void RegisterTopK(OpRegistry& ops);
 void RegisterTranspose2(OpRegistry& ops);
+void RegisterWarpCtc(OpRegistry& ops);
 void RegisterWhile(OpRegistry& ops);
 
 void RegisterAllOps(OpRegistry& ops) {
@@ -157,7 +164,9 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterBarriers(ops);
   RegisterBatchNorm(ops);
   RegisterBeamSearch(ops);
+  RegisterBeamSearchDecode(ops);
   RegisterCast(ops);
+  RegisterChunkEval(ops);
   RegisterClip(ops);
   RegisterCommunicators(ops);
   RegisterCompare(ops);
@@ -169,6 +178,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterCrfDecoding(ops);
   RegisterCrossEntropy(ops);
   RegisterCtcAlign(ops);
+  RegisterCudnnLstm(ops);
   RegisterCumsum(ops);
   RegisterDeleteVar(ops);
   RegisterDgc(ops);
@@ -184,6 +194,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterFillConstantBatchSizeLike(ops);
   RegisterFtrl(ops);
   RegisterGather(ops);
+  RegisterGatherTree(ops);
   RegisterGru(ops);
   RegisterGruUnit(ops);
   RegisterHierarchicalSigmoid(ops);
@@ -197,6 +208,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterLamb(ops);
   RegisterLarsMomentum(ops);
   RegisterLayerNorm(ops);
+  RegisterLinearChainCrf(ops);
   RegisterListenAndServ(ops);
   RegisterLodArray(ops);
   RegisterLodRankTable(ops);
@@ -236,6 +248,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterRmsprop(ops);
   RegisterRnnMemoryHelper(ops);
   RegisterRowConv(ops);
+  RegisterSampleLogits(ops);
   RegisterSaveLoad(ops);
   RegisterScale(ops);
   RegisterSelect(ops);
@@ -275,6 +288,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterTensorArrayToTensor(ops);
   RegisterTopK(ops);
   RegisterTranspose2(ops);
+  RegisterWarpCtc(ops);
   RegisterWhile(ops);
 }
 

@@ -211,6 +211,8 @@ class Compiler {
     if (slot.written || slot.home == Home::kFeed || !HasValue(*slot.var)) return;
     if (slot.home == Home::kFrame && !carried) slot.home = Home::kScope;
     if (starts_blocks || slot.required) return;
+    // What a kernel keeps between its runs, it makes itself in the first one.
+    if (slot.var->kind == VarKind::kRaw && !side_effect) return NoteWrite(slot, at);
     slot.required = true;
     slot.required_by = at;
   }

@@ -1,4 +1,4 @@
-// Classes drawn by chance, as nce wants them: evenly, the frequent ones first, or by a table.
+// Classes drawn by chance, for nce and sample_logits: evenly, the frequent ones first, or by a table.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,7 @@ class ClassSampler {
   Status Prepare(const KernelSetup& k) {
     classes_ = k.Attr<int>("num_total_classes");
     kind_ = static_cast<Kind>(k.Attr<int>("sampler"));
-    key_ = seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<int>("seed")));
-    source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
+    PrepareSeed(k);
     probabilities_ = k.Input("CustomDistProbs");
     alias_ = k.Input("CustomDistAlias");
     alias_probabilities_ = k.Input("CustomDistAliasProbs");
@@ -28,6 +27,12 @@ class ClassSampler {
         return k.Error("the tables of sampler 2 must hold ", classes_, " elements each");
     }
     return OkStatus();
+  }
+  // Reads seed alone. Every one of the classes can be drawn, by log(1 + 1 / (class + 1)).
+  void PrepareLogUniform(const KernelSetup& k, std::int64_t classes) {
+    classes_ = classes;
+    kind_ = Kind::kLogUniform;
+    PrepareSeed(k);
   }
   // Before the draws of a run.
   void Begin() {
@@ -55,6 +60,16 @@ class ClassSampler {
     return InvalidArgument("E-op-label", "nce: CustomDistAlias holds class ", other, "; it must be in [0, ",
                            classes_, ")");
   }
+  // Of PrepareLogUniform.
+  std::int64_t DrawLogUniform(std::uint64_t at) const {
+    const PhiloxWords words = PhiloxBlock(key_, at);
+    const double log_range = std::log1p(static_cast<double>(classes_));
+    const auto drawn = static_cast<std::int64_t>(std::exp(Unit(words[0], words[1]) * log_range)) - 1;
+    return std::clamp<std::int64_t>(drawn, 0, classes_ - 1);
+  }
+  double LogUniformProbability(std::int64_t label) const {
+    return std::log1p(1 / (static_cast<double>(label) + 1)) / std::log1p(static_cast<double>(classes_));
+  }
   double Probability(KernelRun& k, std::int64_t label) const {
     const double count = static_cast<double>(classes_);
     if (kind_ == Kind::kUniform) return 1 / count;
@@ -65,6 +80,10 @@ class ClassSampler {
 
  private:
   enum class Kind { kUniform, kLogUniform, kCustom };
+  void PrepareSeed(const KernelSetup& k) {
+    key_ = seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<int>("seed")));
+    source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
+  }
   // In [0, 1).
   static double Unit(std::uint32_t high, std::uint32_t low) {
     return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;

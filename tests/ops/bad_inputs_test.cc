@@ -211,6 +211,7 @@ const std::map<std::string, std::set<std::string>> kTriedElsewhere = {
       "while",
       "while_grad",
       "write_to_array"}},
+    {"tests/python/test_beams.py: arrays of tokens", {"beam_search_decode"}},
     {"save_load_test.cc: files", {"load", "load_combine", "save", "save_combine"}},
     {"communication_test.cc, tests/dist: other processes",
      {"checkpoint_notify", "distributed_lookup_table", "fetch_barrier", "listen_and_serv", "prefetch", "recv",

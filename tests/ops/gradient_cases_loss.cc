@@ -73,6 +73,58 @@ void AddNoise(std::vector<GradientCase>& cases) {
   }
 }
 
+// The third label has equal neighbours, and the last one no way.
+void AddCtc(std::vector<GradientCase>& cases) {
+  const std::vector<std::string> outs = {"WarpCTCGrad", "Loss"};
+  Tensor logits = Values({12, 3});
+  logits.set_lod({{0, 4, 6, 10, 12}});
+  for (const int blank : {0, 2}) {
+    Tensor labels = TensorOf<std::int32_t>({6, 1}, {1, 2 - blank, 2 - blank, 2 - blank, 1, 1});
+    labels.set_lod({{0, 2, 2, 4, 6}});
+    cases.push_back({"warpctc",
+                     WithSlots("warpctc", {"Logits", "Label"}, outs).Set("blank", blank),
+                     {{"Logits", logits}, {"Label", labels}},
+                     {.of = {"Loss"}, .wanted = {"Logits"}}});
+  }
+  cases.push_back({"warpctc of padded sequences",
+                   WithSlots("warpctc", {"Logits", "Label", "LogitsLength", "LabelLength"}, outs),
+                   {{"Logits", Values({5, 3, 3})},
+                    {"Label", TensorOf<std::int32_t>({3, 2}, {1, 2, 2, 9, 1, 1})},
+                    {"LogitsLength", TensorOf<std::int64_t>({3}, {5, 0, 4})},
+                    {"LabelLength", TensorOf<std::int64_t>({3}, {2, 1, 2})}},
+                   {.of = {"Loss"}, .wanted = {"Logits"}}});
+}
+
+void AddSamples(std::vector<GradientCase>& cases) {
+  const std::vector<std::string> outs = {"Samples",   "Probabilities", "LogitsDim",
+                                         "LabelsDim", "SampledLogits", "SampledLabels"};
+  // Labels that are not drawn: what is removed is so far off that no difference is left.
+  const Tensors inputs = {{"Logits", Values({3, 30})},
+                          {"Labels", TensorOf<std::int64_t>({3, 2}, {20, 28, 22, 21, 23, 23})}};
+  for (const bool removes : {false, true}) {
+    for (const bool unique : {false, true}) {
+      cases.push_back({"sample_logits",
+                       WithSlots("sample_logits", {"Logits", "Labels"}, outs)
+                           .Set("num_samples", 4)
+                           .Set("seed", 5)
+                           .Set("uniq", unique)
+                           .Set("remove_accidental_hits", removes),
+                       inputs,
+                       {.of = {"SampledLogits"}, .wanted = {"Logits"}}});
+    }
+  }
+  Op given = cases.back().op;
+  Tensors more = inputs;
+  for (const char* slot : {"CustomizedSamples", "CustomizedProbabilities"}) given.AddInput(slot, {slot});
+  more["CustomizedSamples"] =
+      TensorOf<std::int64_t>({3, 6}, {0, 8, 1, 2, 3, 4, 2, 1, 2, 2, 3, 4, 3, 3, 1, 2, 5, 4});
+  more["CustomizedProbabilities"] = Values({3, 6}, 0.1, 0.9, 3);
+  cases.push_back({"sample_logits of given samples",
+                   given.Set("use_customized_samples", true).Set("remove_accidental_hits", false),
+                   more,
+                   {.of = {"SampledLogits"}, .wanted = {"Logits"}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> LossGradientCases() {
@@ -87,6 +139,8 @@ std::vector<GradientCase> LossGradientCases() {
   AddSmoothL1(cases);
   AddTrees(cases);
   AddNoise(cases);
+  AddCtc(cases);
+  AddSamples(cases);
   return cases;
 }
 

@@ -205,6 +205,47 @@ void AddSingleSteps(const Adder& add) {
   }
 }
 
+void AddChains(const Adder& add) {
+  Tensor tags = TensorOf<std::int64_t>({kRows, 1}, {0, 2, 1, 1, 0, 2, 1});
+  tags.set_lod(kOneLevel);
+  const std::vector<std::string> outs = {"Alpha", "EmissionExps", "TransitionExps", "LogLikelihood"};
+  const GradientCheck check{.of = {"LogLikelihood"}, .wanted = {"Emission", "Transition"}};
+  add("chain", WithSlots("linear_chain_crf", {"Emission", "Transition", "Label"}, outs),
+      {{"Emission", Rows({kRows, 3}, kOneLevel)}, {"Transition", Rows({5, 3}, {}, 2)}, {"Label", tags}},
+      check);
+  add("padded chain", WithSlots("linear_chain_crf", {"Emission", "Transition", "Label", "Length"}, outs),
+      {{"Emission", Rows({3, 3, 2})},
+       {"Transition", Rows({4, 2}, {}, 2)},
+       {"Label", TensorOf<std::int64_t>({3, 3}, {1, 0, 1, 1, 7, -3, 1, 1, 9})},
+       {"Length", TensorOf<std::int64_t>({3, 1}, {3, 0, 2})}},
+      check);
+}
+
+void AddLayersOfLstm(const Adder& add) {
+  for (const bool both : {false, true}) {
+    for (const bool is_test : {false, true}) {
+      const Dim directions = both ? 2 : 1, states = 2 * directions;
+      // Two layers of two elements over inputs of three; the second reads what both directions put out.
+      const Dim weights = directions * (8 * (3 + 2) + 8 * (2 * directions + 2) + 2 * 16);
+      const Op op = WithSlots("cudnn_lstm", {"Input", "InitH", "InitC", "W"}, {"Out", "last_h", "last_c"})
+                        .Set("input_size", 3)
+                        .Set("hidden_size", 2)
+                        .Set("num_layers", 2)
+                        .Set("is_bidirec", both)
+                        .Set("is_test", is_test);
+      for (const std::vector<std::string>& of :
+           {std::vector<std::string>{"Out"}, {"last_h"}, {"last_c"}, {"Out", "last_h", "last_c"}}) {
+        add("cudnn_lstm", op,
+            {{"Input", Rows({4, 2, 3})},
+             {"InitH", Rows({states, 2, 2}, {}, 2)},
+             {"InitC", Rows({states, 2, 2}, {}, 3)},
+             {"W", Rows({weights}, {}, 4)}},
+            {.of = of, .wanted = {"Input", "InitH", "InitC", "W"}});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> SequenceGradientCases() {
@@ -221,6 +262,8 @@ std::vector<GradientCase> SequenceGradientCases() {
   AddProjectedLstm(add);
   AddGru(add);
   AddSingleSteps(add);
+  AddChains(add);
+  AddLayersOfLstm(add);
   return cases;
 }
 

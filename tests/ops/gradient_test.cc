@@ -219,6 +219,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"lookup_table_v2.remote_prefetch true", "says where the table is"},
     {"nce.remote_prefetch true", "says where the table is"},
     {"softmax_with_cross_entropy.numeric_stable_mode false", "one algorithm serves both"},
+    {"warpctc.norm_by_times true", "scales the gradient alone: tests/python/test_sequence_labels.py"},
     {"dropout.is_test true", "has no gradient"},
     {"dropout.fix_seed false", "draws another mask for each difference"},
 };

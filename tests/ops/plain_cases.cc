@@ -131,6 +131,16 @@ void AddSequences(std::vector<PlainCase>& cases) {
   cases.push_back({WithSlots("crf_decoding", {"Emission", "Transition"}, {"ViterbiPath"}),
                    {{"Emission", InSequences(Floats({5, 3}), lod)}, {"Transition", Floats({5, 3})}}});
   cases.push_back({WithSlots("ctc_align", {"Input"}, {"Output"}), {{"Input", tokens}}});
+  const std::vector<std::string> counts = {"Precision",      "Recall",         "F1-Score",
+                                           "NumInferChunks", "NumLabelChunks", "NumCorrectChunks"};
+  for (const char* scheme : {"IOB", "IOE", "IOBES", "plain"}) {
+    cases.push_back({WithSlots("chunk_eval", {"Inference", "Label"}, counts)
+                         .Set("num_chunk_types", 6)
+                         .Set("chunk_scheme", scheme),
+                     {{"Inference", tokens}, {"Label", tokens}}});
+  }
+  cases.push_back({WithSlots("gather_tree", {"Ids", "Parents"}, {"Out"}),
+                   {{"Ids", Numbers({3, 2, 2})}, {"Parents", Ramp(DType::kInt64, {3, 2, 2}, 0, 0)}}});
   cases.push_back({WithSlots("edit_distance", {"Hyps", "Refs"}, {"SequenceNum", "Out"}),
                    {{"Hyps", tokens}, {"Refs", tokens}}});
   cases.push_back({WithSlots("sequence_erase", {"X"}, {"Out"}).Set("tokens", std::vector<std::int32_t>{2}),

@@ -84,7 +84,6 @@ NAMES = _names({
         anchor_generator
         arange
         asin
-        beam_search_decode
         bilinear_tensor_product
         bipartite_match
         bmm
@@ -94,7 +93,6 @@ NAMES = _names({
         bpr_loss
         brelu
         center_loss
-        chunk_eval
         clamp
         collect_fpn_proposals
         continuous_value_model
@@ -125,7 +123,6 @@ NAMES = _names({
         full
         full_like
         gather_nd
-        gather_tree
         gaussian_random_batch_size_like
         generate_mask_labels
         generate_proposal_labels
@@ -143,13 +140,11 @@ NAMES = _names({
         interpolate
         iou_similarity
         kron
-        linear_chain_crf
         linspace
         locality_aware_nms
         log1p
         log_softmax
         logsumexp
-        lstm
         matrix_nms
         mean_iou
         meshgrid
@@ -185,7 +180,6 @@ NAMES = _names({
         roi_pool
         roll
         rpn_target_assign
-        sampled_softmax_with_cross_entropy
         sampling_id
         scatter
         scatter_nd
@@ -214,7 +208,6 @@ NAMES = _names({
         unique
         unique_with_counts
         unstack
-        warpctc
         where
         yolo_box
         yolov3_loss

@@ -3,12 +3,13 @@
 import inspect
 
 from penstock.fluid._not_built import getattr_of
-from penstock.fluid.layers import (activation, arithmetic, collective, control_flow, conv, detection, device,
+from penstock.fluid.layers import (activation, arithmetic, beams, collective, control_flow, conv, detection, device,
                                    distributions, io, layer_function_generator, learning_rate_scheduler, loss,
                                    many_classes, math_op_patch, metric_op, nn, norm, ops, recurrent, rnn, rnn_cells,
-                                   sequence, sequence_lod, shaping, tensor, user_function, utils)
+                                   sequence, sequence_labels, sequence_lod, shaping, tensor, user_function, utils)
 from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
+from penstock.fluid.layers.beams import *
 from penstock.fluid.layers.control_flow import *
 from penstock.fluid.layers.conv import *
 from penstock.fluid.layers.io import *
@@ -22,14 +23,15 @@ from penstock.fluid.layers.ops import *
 from penstock.fluid.layers.recurrent import *
 from penstock.fluid.layers.rnn_cells import *
 from penstock.fluid.layers.sequence import *
+from penstock.fluid.layers.sequence_labels import *
 from penstock.fluid.layers.shaping import *
 from penstock.fluid.layers.tensor import *
 from penstock.fluid.layers.user_function import *
 
-__all__ = (activation.__all__ + arithmetic.__all__ + control_flow.__all__ + conv.__all__ + io.__all__ +
+__all__ = (activation.__all__ + arithmetic.__all__ + beams.__all__ + control_flow.__all__ + conv.__all__ + io.__all__ +
            learning_rate_scheduler.__all__ + loss.__all__ + many_classes.__all__ + metric_op.__all__ + nn.__all__ +
-           norm.__all__ + ops.__all__ + recurrent.__all__ + rnn_cells.__all__ + sequence.__all__ + shaping.__all__ +
-           tensor.__all__ + user_function.__all__)
+           norm.__all__ + ops.__all__ + recurrent.__all__ + rnn_cells.__all__ + sequence.__all__ +
+           sequence_labels.__all__ + shaping.__all__ + tensor.__all__ + user_function.__all__)
 
 math_op_patch.patch_variable()
 

@@ -6,7 +6,7 @@ from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.layer_helper import LayerHelper, require_rank
 from penstock.fluid.param_attr import ParamAttr
 
-__all__ = ['hsigmoid', 'nce']
+__all__ = ['hsigmoid', 'nce', 'sampled_softmax_with_cross_entropy']
 
 _SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
 
@@ -158,3 +158,75 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         'remote_prefetch': is_sparse
     })
     return out
+
+
+def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, remove_accidental_hits=True,
+                                       use_customized_samples=False, customized_samples=None,
+                                       customized_probabilities=None, seed=0):
+    """Computes the cross entropy of a softmax over the true class and a few that are drawn.
+
+    A class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), each once, so classes should be
+    sorted by their frequency. The logarithm of the probability of being drawn is subtracted from each logit.
+
+    Args:
+        logits (Variable): scores of all classes, float32 or float64, shape [rows, classes].
+        label (Variable): the true classes, int64, shape [rows, num_true].
+        num_samples (int): number of classes that are drawn for all rows together.
+        num_true (int): number of true classes of a row.
+        remove_accidental_hits (bool): whether a drawn class that is a row's own is kept out of its softmax.
+        use_customized_samples (bool): whether the next two say what the samples are.
+        customized_samples (Variable): true classes and samples, int64, shape [rows, num_true + num_samples].
+        customized_probabilities (Variable): the probability of each, of the same shape and the type of `logits`.
+        seed (int): of the draws; 0 takes a new one at each run.
+
+    Returns:
+        Variable: the cost of each row, shape [rows, 1].
+
+    Raises:
+        penstock.ProgramError: if more samples are asked for than there are classes, or shapes do not fit.
+
+    Example:
+        words, right = fluid.data('words', [None, 32]), fluid.data('right', [None, 1], 'int64')
+        scores = fluid.layers.fc(words, 1000)
+        cost = fluid.layers.sampled_softmax_with_cross_entropy(scores, right, num_samples=20)
+
+    Reference:
+        S. Jean, K. Cho, R. Memisevic, Y. Bengio: "On Using Very Large Target Vocabulary for Neural Machine
+        Translation", ACL 2015.
+    """
+    helper = LayerHelper('sample_logits').takes(logits=logits, label=label)
+    inputs = {'Logits': logits, 'Labels': label}
+    if use_customized_samples:
+        samples, probabilities = customized_samples, customized_probabilities
+        helper.takes(customized_samples=samples, customized_probabilities=probabilities)
+        inputs.update(CustomizedSamples=samples, CustomizedProbabilities=probabilities)
+    else:
+        samples = helper.create_variable_for_type_inference('int64')
+        probabilities = helper.create_variable_for_type_inference(logits.dtype)
+    sampled, places, one_hot, logits_dim, labels_dim = (
+        helper.create_variable_for_type_inference(dtype)
+        for dtype in (logits.dtype, 'int64', logits.dtype, logits.dtype, label.dtype))
+    helper.append_op(
+        'sample_logits', inputs, {
+            'Samples': samples,
+            'Probabilities': probabilities,
+            'SampledLabels': places,
+            'SampledLogits': sampled,
+            'LogitsDim': logits_dim,
+            'LabelsDim': labels_dim
+        }, {
+            'use_customized_samples': use_customized_samples,
+            'uniq': True,
+            'remove_accidental_hits': remove_accidental_hits,
+            'num_samples': num_samples,
+            'seed': seed
+        })
+    loss, softmax = (helper.create_variable_for_type_inference(logits.dtype) for _ in range(2))
+    helper.append_op('one_hot', {'X': places}, {'Out': one_hot}, {'depth': num_samples + 1})
+    helper.append_op('softmax_with_cross_entropy', {'Logits': sampled, 'Label': one_hot},
+                     {'Softmax': softmax, 'Loss': loss}, {
+                         'soft_label': True,
+                         'ignore_index': 0,
+                         'numeric_stable_mode': False
+                     })
+    return loss / num_true

@@ -1,11 +1,12 @@
 """Recurrent layers over sequences, and their single steps."""
 
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.core import VarType
+from penstock.fluid.layer_helper import LayerHelper, require_rank
 from penstock.fluid.layers.nn import fc
 from penstock.fluid.layers.tensor import concat
 from penstock.fluid.param_attr import ParamAttr
 
-__all__ = ['beam_search', 'dynamic_gru', 'dynamic_lstm', 'dynamic_lstmp', 'gru_unit', 'lstm_unit']
+__all__ = ['beam_search', 'dynamic_gru', 'dynamic_lstm', 'dynamic_lstmp', 'gru_unit', 'lstm', 'lstm_unit']
 
 ACTIVATION_NUMBERS = {'identity': 0, 'sigmoid': 1, 'tanh': 2, 'relu': 3}
 
@@ -103,6 +104,64 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
     attrs.update((name, value) for name, value in (('cell_clip', cell_clip), ('proj_clip', proj_clip)) if value)
     helper.append_op('lstmp', inputs, outputs, attrs)
     return outputs['Projection'], outputs['Cell']
+
+
+def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
+         name=None, default_initializer=None, seed=-1):
+    """Runs an LSTM of several layers over equally long sequences.
+
+    All weights are one parameter, in the order that OPS.md tells of the op cudnn_lstm.
+
+    Args:
+        input (Variable): float32 or float64, shape [steps, sequences, width].
+        init_h (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] with is_bidirec.
+        init_c (Variable): cells at the start, of the same shape.
+        max_len (int): the largest number of steps.
+        hidden_size (int): width of the states.
+        num_layers (int): number of layers.
+        dropout_prob (float): the probability that an element between two layers is set to 0 in training.
+        is_bidirec (bool): whether each layer runs over the steps both ways.
+        is_test (bool): whether nothing is dropped.
+        name (str): of the layer.
+        default_initializer (Initializer): of the weights; None takes the default of parameters.
+        seed (int): of dropout; -1 draws anew at each run.
+
+    Returns:
+        tuple: (output, shape [steps, sequences, hidden_size], twice as wide with is_bidirec; hidden states at the
+        end; cells at the end), three Variables.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other, or `input` has more than max_len steps.
+
+    Example:
+        x = fluid.data('x', [20, None, 16])
+        start = fluid.layers.fill_constant_batch_size_like(x, [2, -1, 32], 'float32', 0.0, 1, 1)
+        out, last_h, last_c = fluid.layers.lstm(x, start, start, max_len=20, hidden_size=32, num_layers=2)
+    """
+    helper = LayerHelper('cudnn_lstm', name=name).takes(input=input, init_h=init_h, init_c=init_c)
+    require_rank('lstm', 'input', input, 3)
+    directions = 2 if is_bidirec else 1
+    widths = [input.shape[-1]] + [hidden_size * directions] * (num_layers - 1)
+    count = sum(directions * 4 * hidden_size * (width + hidden_size + 2) for width in widths)
+    weight = helper.create_parameter(helper.param_attr, [count], input.dtype, default_initializer=default_initializer)
+    out, last_h, last_c = (helper.create_variable_for_type_inference(input.dtype) for _ in range(3))
+    cache = helper.create_variable(persistable=True, type=VarType.RAW, stop_gradient=True)
+    helper.append_op('cudnn_lstm', {'Input': input, 'InitH': init_h, 'InitC': init_c, 'W': weight, 'Cache': cache}, {
+        'Out': out,
+        'last_h': last_h,
+        'last_c': last_c
+    }, {
+        'max_len': max_len,
+        'is_bidirec': is_bidirec,
+        'input_size': input.shape[-1],
+        'hidden_size': hidden_size,
+        'num_layers': num_layers,
+        'is_test': is_test,
+        'dropout_prob': dropout_prob,
+        'seed': seed
+    })
+    return out, last_h, last_c
 
 
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',

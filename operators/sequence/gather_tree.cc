@@ -1,0 +1,73 @@
+// gather_tree: the branches of a beam search, followed from their ends to their beginnings.
+#include <string>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Ids[t, b, k] is the token of branch k at step t, Parents[t, b, k] the branch of step t - 1 that it continues.
+Out[t, b, k] is the token at step t of the branch that ends as k at the last step:
+
+Out[last, b, k] = Ids[last, b, k]     Out[t, b, k] = Ids[t, b, p(t, k)]
+p(last - 1, k) = Parents[last, b, k]  p(t - 1, k) = Parents[t, b, p(t, k)])";
+
+Status InferGatherTree(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Ids", 3));
+  if (!Compatible(c.ShapeOf("Parents"), c.ShapeOf("Ids")))
+    return c.Error("shape of Parents (", c.ShapeOf("Parents"), ") must be that of Ids (", c.ShapeOf("Ids"),
+                   ")");
+  return c.SetShape("Out", c.ShapeOf("Ids"));
+}
+
+template <typename Device, typename T>
+class GatherTreeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    ids_ = k.Input("Ids");
+    parents_ = k.Input("Parents");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const ids = std::as_const(k[ids_]).template Data<T>();
+    const T* const parents = std::as_const(k[parents_]).template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    const Dim steps = ids_.shape[0], sources = ids_.shape[1], branches = ids_.shape[2];
+    for (Dim source = 0; source < sources; ++source) {
+      for (Dim branch = 0; branch < branches; ++branch) {
+        Dim at = branch;
+        for (Dim step = steps - 1; step >= 0; --step) {
+          const Dim row = (step * sources + source) * branches;
+          if (at < 0 || at >= branches)
+            return InvalidArgument("E-op-index", "gather_tree: Parents names branch ", at, " of step ", step,
+                                   "; it must be in [0, ", branches, ")");
+          out[row + branch] = ids[row + at];
+          at = parents[row + at];
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand ids_, parents_, out_;
+};
+
+}  // namespace
+
+void RegisterGatherTree(OpRegistry& ops) {
+  ops.Add("gather_tree")
+      .Doc("The branches of a beam search, from their ends to their beginnings.", kDoc)
+      .Input("Ids", "tokens, [steps, sources, branches]", Integers())
+      .Input("Parents", "the branch that each continues", SameTypeAs("Ids"))
+      .Output("Out", "the tokens of whole branches", SameTypeAs("Ids"), Apart())
+      .InferShape(InferGatherTree)
+      .Kernel<Cpu, GatherTreeKernel, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

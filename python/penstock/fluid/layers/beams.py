@@ -1,0 +1,64 @@
+"""What the steps of a beam search have left, read from the end of each branch to its beginning."""
+
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['beam_search_decode', 'gather_tree']
+
+
+def beam_search_decode(ids, scores, beam_size, end_id, name=None):
+    """Collects the sentences that the steps of `beam_search` have left.
+
+    Args:
+        ids (Variable): array of the tokens that each step has selected, int64, with two levels of sequences.
+        scores (Variable): array of their scores, float32 or float64.
+        beam_size (int): the largest number of sentences of a source.
+        end_id (int): the token that ends a sentence; one of them is kept at the end of each.
+        name (str): of the layer.
+
+    Returns:
+        tuple: (tokens, scores), two Variables with two levels of sequences: sources of sentences, the best first,
+        and sentences of tokens.
+
+    Raises:
+        penstock.ProgramError: if `beam_size` is less than 1, or an array holds another type.
+
+    Example:
+        step = fluid.layers.fill_constant([1], 'int64', 0)
+        ids = fluid.layers.array_write(fluid.data('ids', [None, 1], 'int64', lod_level=2), step)
+        scores = fluid.layers.array_write(fluid.data('scores', [None, 1], lod_level=2), step)
+        sentences, of_sentences = fluid.layers.beam_search_decode(ids, scores, beam_size=4, end_id=1)
+    """
+    helper = LayerHelper('beam_search_decode', name=name).takes(ids=ids, scores=scores)
+    outputs = {
+        'SentenceIds': helper.create_variable_for_type_inference(ids.dtype),
+        'SentenceScores': helper.create_variable_for_type_inference(scores.dtype)
+    }
+    helper.append_op('beam_search_decode', {'Ids': ids, 'Scores': scores}, outputs, {
+        'beam_size': beam_size,
+        'end_id': end_id
+    })
+    return tuple(outputs.values())
+
+
+def gather_tree(ids, parents):
+    """Follows the branches of a beam search from the last step to the first one.
+
+    Args:
+        ids (Variable): the token of each branch at each step, int32 or int64, shape [steps, sources, branches].
+        parents (Variable): the branch of the step before that each one continues, of the same shape and type.
+
+    Returns:
+        Variable: the tokens of the branches that the last step has, of the same shape and type.
+
+    Raises:
+        penstock.ProgramError: if the shapes or types differ.
+
+    Example:
+        ids = fluid.data('ids', [None, 2, 4], 'int64')
+        parents = fluid.data('parents', [None, 2, 4], 'int64')
+        sentences = fluid.layers.gather_tree(ids, parents)
+    """
+    helper = LayerHelper('gather_tree').takes(ids=ids, parents=parents)
+    out = helper.create_variable_for_type_inference(ids.dtype)
+    helper.append_op('gather_tree', {'Ids': ids, 'Parents': parents}, {'Out': out})
+    return out

@@ -264,6 +264,7 @@ class Backward {
       }
     }
     MarkPairs(result.params_grads);
+    for (const auto& [forward, grad] : grad_of_) result.forward_of[grad] = forward;
     return result;
   }
 

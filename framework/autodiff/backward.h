@@ -20,6 +20,7 @@
 // gradient in a block needs what the block has written over (E-backward-overwritten).
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -46,6 +47,7 @@ struct BackwardResult {
   // In the order of `parameters`, else of the block. A parameter that the loss does not depend on is left
   // out.
   std::vector<ParamGrad> params_grads;
+  std::map<std::string, std::string> forward_of;  // of each gradient of a variable of block 0
 };
 
 Result<BackwardResult> AppendBackward(const OpRegistry& ops, Program& program, UniqueNames& names,

@@ -67,6 +67,12 @@ class Application {
       }
       prototype_.Set(attr.name, attr.value);
     }
+    for (const auto& [slot, name] : spec_.inputs) {
+      if (def_.FindInput(slot) == nullptr || out_.program().FindVar(0, name) == nullptr) {
+        return InvalidArgument("E-optimizer-attr", "optimizer ", def_.type(), " cannot take ", slot, " from ",
+                               name, ", which must be a variable of the program");
+      }
+    }
     return OkStatus();
   }
 
@@ -198,6 +204,7 @@ class Application {
       op.AddInput(state.slot, {states[i]});
       if (state.output != "-") op.AddOutput(state.output, {states[i]});
     }
+    for (const auto& [slot, name] : spec_.inputs) op.AddInput(slot, {name});
     out_.SetRole(Role::kOptimize, {param, grad});
     return out_.Append(std::move(op));
   }

@@ -24,6 +24,7 @@ struct Regularizer {
 struct OptimizerSpec {
   std::string op_type;                // "momentum"
   std::vector<NamedAttr> attrs = {};  // hyperparameters, named as the op's attributes: {"mu", 0.9f}
+  std::map<std::string, std::string> inputs = {};  // hyperparameters in variables, by the op's slot
   // A value, for which a variable and its initial value are made, or a variable that is there.
   std::variant<float, std::string> learning_rate = 0.001f;
   DType learning_rate_type = DType::kFp32;

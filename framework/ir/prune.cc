@@ -118,7 +118,7 @@ Program CloneForTest(const Program& program) {
 }
 
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
-                        const std::vector<std::string>& targets) {
+                        const std::vector<std::string>& targets, const std::set<OpId>& target_ops) {
   const std::set<std::string> fed(feeds.begin(), feeds.end());
   std::set<std::string> needed;
   for (const std::string& target : targets) {
@@ -134,7 +134,7 @@ Result<Program> PruneTo(const Program& program, const std::vector<std::string>& 
     const bool wanted = std::any_of(written.begin(), written.end(), [&](const std::string& name) {
       return needed.contains(name) && !fed.contains(name);
     });
-    if (!wanted) continue;
+    if (!wanted && !target_ops.contains(entry->id)) continue;
     for (std::string& name : entry->op->InputNames()) needed.insert(std::move(name));
     kept.push_back(*entry);
   }

@@ -4,6 +4,7 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(Program net, PruneTo(test, {"x"}, {"fc_1.tmp_2"}));
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,9 @@ namespace penstock {
 Program CloneForTest(const Program& program);
 
 // Only the ops of block 0 that the targets need, given the feeds, the blocks they start, and the variables
-// they name. A variable that is fed needs no op that writes it. kInvalidArgument: a target that the program
-// does not have.
+// they name. A variable that is fed needs no op that writes it. `target_ops` of block 0 are kept in any case.
+// kInvalidArgument: a target that the program does not have.
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
-                        const std::vector<std::string>& targets);
+                        const std::vector<std::string>& targets, const std::set<OpId>& target_ops = {});
 
 }  // namespace penstock

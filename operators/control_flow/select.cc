@@ -15,17 +15,15 @@ constexpr char kOutputDoc[] = R"(
 Out[n] = X, where Mask holds n in its one element; the others are left as they are. As the gradient of
 select_input (role backward) it makes them zeros where they hold a tensor.)";
 
-// What is not alike in all of X is known only at run time.
+// What is not alike in all of X is known only at run time. Of other ranks the first one is declared.
 Status InferSelectInput(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   c.SetLodLevel("Out", c.Input("X").lod_level);  // the offsets are those of the chosen one
   Shape shape = c.ShapeOf("X");
   for (int i = 1; i < c.InputCount("X"); ++i) {
-    if (c.ShapeOf("X", i).rank() != shape.rank()) {
-      return c.Error("X[", i, "] (", c.ShapeOf("X", i), ") must have the rank of X[0] (", shape, ")");
-    }
+    const Shape& other = c.ShapeOf("X", i);
     for (int d = 0; d < shape.rank(); ++d) {
-      if (shape[d] != c.ShapeOf("X", i)[d]) shape.Set(d, kUnknownDim);
+      if (other.rank() != shape.rank() || shape[d] != other[d]) shape.Set(d, kUnknownDim);
     }
   }
   return c.SetShape("Out", shape);

@@ -11,8 +11,8 @@ namespace {
 constexpr char kSplitDoc[] = R"(
 Deals ids out to n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
 An id is any int64; mod takes it as an unsigned number of 64 bits.
-Ids may be selected rows; then Out[i] is selected rows with the values of those ids: in their order if no id
-stands there twice, else ascending and added up. Fluid gives each of equal ids the values of the last one.)";
+Ids may be selected rows; then Out[i] is selected rows: those of these ids, in their order, as often as they
+stand there, each with its own values. Fluid gives each of equal ids the values of the last one.)";
 
 constexpr char kMergeDoc[] = R"(
 Undoes split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets, for each id of Ids[i] in order, its
@@ -82,23 +82,25 @@ class SplitIdsKernel : public Kernel {
   template <typename T>
   Status SplitRows(KernelRun& k, const SelectedRows& x) {
     PENSTOCK_RETURN_IF_ERROR(RequireRowValues("split_ids", "Ids", x, DTypeOfT<T>::kValue));
-    merger_.Merge<T>(x, merged_);
-    Shape& shape = row_shape_;
-    shape = merged_.value.shape();
-    const Dim width = shape.RowWidth();
+    if (x.value.initialized()) {
+      row_shape_ = x.value.shape();
+    } else {
+      row_shape_ = {0, 0};  // no row, of unknown width
+    }
+    const Dim width = row_shape_.RowWidth();
     const std::size_t servers = outs_.size();
     for (std::size_t s = 0; s < servers; ++s) {
       SelectedRows& out = k.Var(outs_[s]).As<SelectedRows>();
       const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
       out.height = x.height;
       out.rows.clear();
-      std::copy_if(merged_.rows.begin(), merged_.rows.end(), std::back_inserter(out.rows), ours);
-      shape.Set(0, static_cast<Dim>(out.rows.size()));
-      out.ResetValue(DTypeOfT<T>::kValue, shape);
+      std::copy_if(x.rows.begin(), x.rows.end(), std::back_inserter(out.rows), ours);
+      row_shape_.Set(0, static_cast<Dim>(out.rows.size()));
+      out.ResetValue(DTypeOfT<T>::kValue, row_shape_);
       if (out.rows.empty()) continue;
-      const T* from = merged_.value.Data<T>();
+      const T* from = x.value.Data<T>();
       T* to = out.value.Data<T>();
-      for (const std::int64_t row : merged_.rows) {
+      for (const std::int64_t row : x.rows) {
         if (ours(row)) to = std::copy_n(from, width, to);
         from += width;
       }
@@ -109,8 +111,6 @@ class SplitIdsKernel : public Kernel {
   std::vector<Operand> inputs_, outs_;
   std::vector<std::int64_t> all_;
   Shape shape_{0, 1}, row_shape_;
-  RowMerger merger_;
-  SelectedRows merged_;
 };
 
 Status InferMerge(InferContext& c) {

@@ -11,6 +11,7 @@ VelocityOut = mu * Velocity + Grad
 ParamOut = Param - LearningRate * VelocityOut                  or, if use_nesterov,
 ParamOut = Param - LearningRate * (Grad + mu * VelocityOut)
 
+A gradient of rows that lists none leaves everything as it is.
 Sutskever, Martens, Dahl, Hinton: "On the importance of initialization and momentum in deep learning", ICML
 2013.)";
 
@@ -20,6 +21,7 @@ class MomentumKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
     velocity_ = k.Input("Velocity");
+    rows_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
     velocity_out_ = k.Output("VelocityOut");
@@ -29,6 +31,11 @@ class MomentumKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
+    if (grad_.by_rows() && k.Var(rows_).template As<SelectedRows>().rows.empty()) {
+      Keep(k, param_, param_out_);
+      Keep(k, velocity_, velocity_out_);
+      return OkStatus();
+    }
     const T* const param = k[param_].template Data<T>();
     const T* const velocity = k[velocity_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
@@ -52,7 +59,11 @@ class MomentumKernel : public Kernel {
   }
 
  private:
-  Operand param_, velocity_, rate_, param_out_, velocity_out_;
+  static void Keep(KernelRun& k, const Operand& from, const Operand& to) {
+    if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
+  }
+
+  Operand param_, velocity_, rows_, rate_, param_out_, velocity_out_;
   Gradient<T> grad_;
   T mu_ = 0;
   bool nesterov_ = false;

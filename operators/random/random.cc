@@ -14,10 +14,11 @@ namespace penstock {
 namespace {
 
 constexpr char kSeedDoc[] = R"(
-Element i depends on seed and i only, and on the variable's name if that is persistable: not on the shape, the
-slice, other variables or the number of threads. An Out of selected rows lists none of them; of a table that
-is dealt out, each row has these values from its first use on. Seed 0 takes a new seed from the process at
-every run. The numbers are not those that Fluid draws from the same seed.)";
+Element i depends on seed and i only, and, if Out is persistable, on the op's place among the ops of the block
+that draw random numbers: not on the shape, the slice, names or the number of threads. An Out of selected rows
+lists none of them; of a table that is dealt out, each row has these values from its first use on. Seed 0
+takes a new seed from the process at every run. The numbers are not those that Fluid draws from the same
+seed.)";
 
 constexpr char kUniformDoc[] = R"(
 Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *

@@ -15,6 +15,7 @@
 
 #include "framework/base/hash.h"
 #include "framework/ir/program.h"
+#include "framework/ir/random_draws.h"
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
 #include "operators/common/shape_attr.h"
@@ -25,10 +26,10 @@ namespace penstock {
 // Where the numbers of a variable stand in the streams of random numbers.
 struct RandomPlace {
   std::uint64_t begin = 0;  // of its first element in the whole that it is a slice of; 0 if it is no slice
-  std::uint64_t name = 0;   // takes part in the key: lasting variables of one seed start apart
+  std::uint64_t draw = 0;   // takes part in the key: lasting variables of one seed start apart
 };
 
-// The name of the whole counts, so that its slices draw what it would have drawn.
+// The draw of the whole counts, so that its slices draw what it would have drawn.
 inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   const Program* program = k.site().program;
   const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
@@ -36,7 +37,7 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   if (var == nullptr) return place;
   const Box<InitialSlice>& slice = var->facts.slice;
   if (slice) place.begin = static_cast<std::uint64_t>(slice->row_begin * slice->whole_shape.RowWidth());
-  if (var->persistable) place.name = Fnv1a64(slice ? slice->whole : out.name);
+  if (var->persistable) place.draw = Fnv1a64(StrCat("draw ", DrawOf(*program, k.site().block, out.name)));
   return place;
 }
 
@@ -87,7 +88,7 @@ struct RandomFill {
     }
 
     Status Run(KernelRun& k) override {
-      const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
+      const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.draw;
       if (rows_.deals_out()) {
         rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
         return OkStatus();

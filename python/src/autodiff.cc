@@ -2,12 +2,14 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "framework/autodiff/backward.h"
+#include "framework/autodiff/in_block.h"
 #include "framework/autodiff/minimize.h"
 #include "framework/autodiff/op_writer.h"
 #include "framework/autodiff/regularize.h"
@@ -54,7 +56,8 @@ Regularizer RegularizerOf(const py::object& value) {
 // and coefficient.
 OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate,
                        std::string name, const py::object& regularizer, const py::dict& regularizers,
-                       std::map<std::string, double> initial, std::int32_t rate_dtype) {
+                       std::map<std::string, double> initial, std::int32_t rate_dtype,
+                       std::map<std::string, std::string> inputs) {
   OptimizerSpec spec;
   spec.op_type = std::move(op_type);
   SetAttrs(spec, attrs);
@@ -65,6 +68,7 @@ OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::obj
   }
   spec.name = std::move(name);
   spec.initial = std::move(initial);
+  spec.inputs = std::move(inputs);
   spec.learning_rate_type = static_cast<DType>(rate_dtype);
   if (!regularizer.is_none()) spec.regularizer = RegularizerOf(regularizer);
   for (const auto& [param, decay] : regularizers) {
@@ -74,11 +78,44 @@ OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::obj
   return spec;
 }
 
-std::vector<ParamGrad> Regularize(ProgramBox& main, UniqueNames& names, NameScopes& scopes,
+std::vector<ParamGrad> Regularize(ProgramBox& main, int block, UniqueNames& names, NameScopes& scopes,
                                   const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
-  OpWriter out(AllOps(), main.program, scopes);
+  SeenFromBlock seen(main.program, block);
+  OpWriter out(AllOps(), seen.program(), scopes);
   Check(AddRegularization(out, names, scopes, spec, params_grads));
+  seen.PutBack();
   return params_grads;
+}
+
+// The ops of a block from a position on, taken away so that they can be put back one by one.
+class TakenOps {
+ public:
+  TakenOps(ProgramBox& main, int block, std::size_t begin) : block_(block) {
+    const std::vector<OpEntry>& ops = main.ReadBlock(block).ops();
+    const auto from = ops.begin() + static_cast<std::ptrdiff_t>(std::min(begin, ops.size()));
+    taken_.assign(from, ops.end());
+    main.program.MutableBlock(block).SetOps({ops.begin(), from});
+  }
+  // At the end of the block; its id, which stays. False: none is left.
+  std::optional<std::uint64_t> PutNext(ProgramBox& main) {
+    if (next_ == taken_.size()) return std::nullopt;
+    Block& block = main.program.MutableBlock(block_);
+    std::vector<OpEntry> ops = block.ops();
+    ops.push_back(taken_[next_]);
+    block.SetOps(std::move(ops));
+    return static_cast<std::uint64_t>(taken_[next_++].id);
+  }
+
+ private:
+  int block_;
+  std::vector<OpEntry> taken_;
+  std::size_t next_ = 0;
+};
+
+MinimizeResult PutBack(SeenFromBlock& seen, MinimizeResult made) {
+  seen.PutBack();
+  for (OpId& op : made.optimizer_ops) op = seen.Moved(op);
+  return made;
 }
 
 std::vector<std::uint64_t> Ids(const std::vector<OpId>& ops) {
@@ -86,6 +123,46 @@ std::vector<std::uint64_t> Ids(const std::vector<OpId>& ops) {
   ids.reserve(ops.size());
   for (const OpId id : ops) ids.push_back(static_cast<std::uint64_t>(id));
   return ids;
+}
+
+// `block` is the one that ops are being added to.
+void BindBackward(py::module_& m) {
+  py::class_<TakenOps>(m, "TakenOps")
+      .def(py::init<ProgramBox&, int, std::size_t>())
+      .def("put_next", &TakenOps::PutNext);
+  py::class_<BackwardResult>(m, "BackwardResult")
+      .def_readonly("params_grads", &BackwardResult::params_grads)
+      .def_readonly("forward_of", &BackwardResult::forward_of);
+  m.def("append_backward", [](ProgramBox& main, int block, UniqueNames& names, std::string loss,
+                              std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+    SeenFromBlock seen(main.program, block);
+    BackwardResult made = Take(AppendBackward(
+        AllOps(), seen.program(), names, Options(main, std::move(loss), std::move(parameters), no_grad)));
+    seen.PutBack();
+    return made;
+  });
+  m.def("gradients", [](ProgramBox& main, int block, UniqueNames& names, std::vector<std::string> targets,
+                        std::vector<std::string> inputs, std::vector<std::string> target_gradients,
+                        const std::vector<std::string>& no_grad) {
+    SeenFromBlock seen(main.program, block);
+    std::vector<std::string> made = Take(AppendGradients(AllOps(), seen.program(), names,
+                                                         {.targets = std::move(targets),
+                                                          .inputs = std::move(inputs),
+                                                          .target_gradients = std::move(target_gradients),
+                                                          .no_grad = NameSet(no_grad.begin(), no_grad.end()),
+                                                          .earlier = main.backwards++}));
+    seen.PutBack();
+    return made;
+  });
+  m.def(
+      "optimizer_backward", [](ProgramBox& main, int block, UniqueNames& names, std::string loss,
+                               std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+        SeenFromBlock seen(main.program, block);
+        BackwardResult made = Take(OptimizerBackward(
+            AllOps(), seen.program(), names, Options(main, std::move(loss), std::move(parameters), no_grad)));
+        seen.PutBack();
+        return made;
+      });
 }
 
 }  // namespace
@@ -100,46 +177,28 @@ void BindAutodiff(py::module_& m) {
       .def(py::init(&MakeSpec), py::arg("op_type"), py::arg("attrs"), py::arg("learning_rate"),
            py::arg("name") = "", py::arg("regularizer") = py::none(), py::arg("regularizers") = py::dict(),
            py::arg("initial") = std::map<std::string, double>(),
-           py::arg("rate_dtype") = static_cast<std::int32_t>(DType::kFp32));
+           py::arg("rate_dtype") = static_cast<std::int32_t>(DType::kFp32),
+           py::arg("inputs") = std::map<std::string, std::string>());
   py::class_<MinimizeResult>(m, "MinimizeResult")
       .def_readonly("params_grads", &MinimizeResult::params_grads)
       .def_readonly("learning_rate", &MinimizeResult::learning_rate)
       .def_readonly("states", &MinimizeResult::states)
       .def_property_readonly("optimizer_ops",
                              [](const MinimizeResult& result) { return Ids(result.optimizer_ops); });
-  m.def("append_backward", [](ProgramBox& main, UniqueNames& names, std::string loss,
-                              std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
-    return Take(AppendBackward(AllOps(), main.program, names,
-                               Options(main, std::move(loss), std::move(parameters), no_grad)))
-        .params_grads;
-  });
-  m.def("gradients", [](ProgramBox& main, UniqueNames& names, std::vector<std::string> targets,
-                        std::vector<std::string> inputs, std::vector<std::string> target_gradients,
-                        const std::vector<std::string>& no_grad) {
-    return Take(AppendGradients(AllOps(), main.program, names,
-                                {.targets = std::move(targets),
-                                 .inputs = std::move(inputs),
-                                 .target_gradients = std::move(target_gradients),
-                                 .no_grad = NameSet(no_grad.begin(), no_grad.end()),
-                                 .earlier = main.backwards++}));
-  });
-  m.def("optimizer_backward",
-        [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
-           const std::vector<std::string>& no_grad) {
-          return Take(OptimizerBackward(AllOps(), main.program, names,
-                                        Options(main, std::move(loss), std::move(parameters), no_grad)))
-              .params_grads;
+  BindBackward(m);
+  m.def("apply_gradients",
+        [](ProgramBox& main, int block, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
+           const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
+          SeenFromBlock seen(main.program, block);
+          return PutBack(seen, Take(ApplyGradients(AllOps(), seen.program(), startup.program,
+                                                   Naming{names, scopes}, spec, std::move(params_grads))));
         });
-  m.def("apply_gradients", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
-                              const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
-    return Take(ApplyGradients(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,
-                               std::move(params_grads)));
-  });
-  m.def("minimize", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
-                       const OptimizerSpec& spec, std::string loss, std::vector<std::string> parameters,
-                       const std::vector<std::string>& no_grad) {
-    return Take(Minimize(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,
-                         Options(main, std::move(loss), std::move(parameters), no_grad)));
+  m.def("minimize", [](ProgramBox& main, int block, ProgramBox& startup, UniqueNames& names,
+                       NameScopes& scopes, const OptimizerSpec& spec, std::string loss,
+                       std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+    SeenFromBlock seen(main.program, block);
+    return PutBack(seen, Take(Minimize(AllOps(), seen.program(), startup.program, Naming{names, scopes}, spec,
+                                       Options(main, std::move(loss), std::move(parameters), no_grad))));
   });
   m.def("regularize", &Regularize);
 }

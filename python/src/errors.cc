@@ -69,8 +69,10 @@ void Translate(std::exception_ptr thrown) {  // NOLINT(performance-unnecessary-v
 }  // namespace
 
 void BindErrors(py::module_& m) {
+  // Fluid's scripts expect either of the two for a wrong argument.
+  const py::object value_or_type = py::make_tuple(py::handle(PyExc_ValueError), py::handle(PyExc_TypeError));
   program_error =
-      NewError(m, "ProgramError", "The program or the configuration is wrong: edit it.", PyExc_ValueError);
+      NewError(m, "ProgramError", "The program or the configuration is wrong: edit it.", value_or_type.ptr());
   state_error =
       NewError(m, "StateError", "A right call at the wrong moment: do the step named in the message first.",
                PyExc_RuntimeError);

@@ -69,8 +69,10 @@ void BindMeta(ProgramClass& program) {
            })
       .def("prune",
            [](const ProgramBox& box, const std::vector<std::string>& feeds,
-              const std::vector<std::string>& targets) {
-             return std::make_shared<ProgramBox>(ProgramBox{Take(PruneTo(box.program, feeds, targets))});
+              const std::vector<std::string>& targets, const std::vector<std::uint64_t>& target_ops) {
+             std::set<OpId> ops;
+             for (const std::uint64_t id : target_ops) ops.insert(static_cast<OpId>(id));
+             return std::make_shared<ProgramBox>(ProgramBox{Take(PruneTo(box.program, feeds, targets, ops))});
            })
       .def("to_string", [](const ProgramBox& box, bool all) {
         PrintOptions options;

@@ -27,7 +27,7 @@ void ExpectRows(const Variable& variable, const std::vector<std::int64_t>& rows,
   ExpectValues(made.value, values);
 }
 
-TEST(SplitIds, KeepsTheOrderOfRowsThatStandOnce) {
+TEST(SplitIds, KeepsEachRowAndItsValuesInOrder) {
   const Op op = Op("split_ids").AddInput("Ids", {"x"}).AddOutput("Out", {"even", "odd"});
   Variables once = RowsOf("x", {7, 2, 9, 0, 5}, {1, 2, 3, 4, 5});
   ASSERT_TRUE(RunTwice(op, once).ok());
@@ -35,8 +35,31 @@ TEST(SplitIds, KeepsTheOrderOfRowsThatStandOnce) {
   ExpectRows(*once["odd"], {7, 9, 5}, {1, 3, 5});
   Variables twice = RowsOf("x", {7, 2, 7, 0}, {1, 2, 3, 4});
   ASSERT_TRUE(RunTwice(op, twice).ok());
-  ExpectRows(*twice["even"], {0, 2}, {4, 2});
-  ExpectRows(*twice["odd"], {7}, {4});
+  ExpectRows(*twice["even"], {2, 0}, {2, 4});
+  ExpectRows(*twice["odd"], {7, 7}, {1, 3});
+}
+
+TEST(Momentum, LeavesEverythingAsItIsWhereAGradientListsNoRow) {
+  for (const bool in_place : {false, true}) {
+    for (const bool nesterov : {false, true}) {
+      Variables variables = RowsOf("grad", {}, {});
+      for (const char* name : {"param", "velocity"}) {
+        variables[name] = std::make_unique<Variable>();
+        variables[name]->As<Tensor>() = Ramp(DType::kFp32, {10, 1}, 1, 0.5);
+      }
+      variables["rate"] = std::make_unique<Variable>();
+      variables["rate"]->As<Tensor>() = TensorOf<float>({1}, {0.1f});
+      const std::string end = in_place ? "" : "_out";
+      Op op("momentum");
+      op.AddInput("Param", {"param"}).AddInput("Grad", {"grad"}).AddInput("Velocity", {"velocity"});
+      op.AddInput("LearningRate", {"rate"});
+      op.AddOutput("ParamOut", {"param" + end}).AddOutput("VelocityOut", {"velocity" + end});
+      op.Set("mu", 0.9f).Set("use_nesterov", nesterov);
+      ASSERT_TRUE(RunTwice(op, variables).ok());
+      for (const char* name : {"param", "velocity"})
+        ExpectValues(*variables[name + end]->If<Tensor>(), {1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5});
+    }
+  }
 }
 
 // 2^64 - 1 is 0 mod 3, and 2^63 is 2.
@@ -55,6 +78,31 @@ TEST(SplitIds, TakesAnIdAsAnUnsignedNumber) {
   EXPECT_EQ(*ids["a"]->If<Tensor>()->Data<std::int64_t>(), -1);
   EXPECT_EQ(*ids["b"]->If<Tensor>()->Data<std::int64_t>(), 4);
   EXPECT_EQ(*ids["c"]->If<Tensor>()->Data<std::int64_t>(), kLowest);
+}
+
+// Any id but -1, which stands for none, may be the padding; its rows get zeros and give no gradient.
+TEST(LookupTable, TakesAPaddingBelowZero) {
+  for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
+    const Tensors inputs = {
+        {"w", Ramp(DType::kFp32, {4, 1}, 1, 1)},
+        {"ids", TensorOf<std::int64_t>({3, 1}, {1, -2, 2})},
+        {"o@GRAD", TensorOf<float>(type == "lookup_table" ? Shape{3, 1} : Shape{3, 1, 1}, {10, 20, 30})}};
+    Op op = Op(type).AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddOutput("Out", {"o"});
+    op.Set("padding_idx", std::int64_t{-2});
+    ExpectValues(RunOne(op, inputs, "o"), {2, 0, 3});
+    Op grad(type + "_grad");
+    grad.AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddInput("Out@GRAD", {"o@GRAD"});
+    grad.AddOutput("W@GRAD", {"dw"}).Set("padding_idx", std::int64_t{-2}).Set("is_sparse", false);
+    ExpectValues(RunOne(grad, inputs, "dw"), {0, 10, 30, 0});
+    Variables variables;
+    for (const auto& [name, tensor] : inputs) {
+      variables[name] = std::make_unique<Variable>();
+      variables[name]->As<Tensor>() = tensor;
+    }
+    ASSERT_TRUE(RunTwice(grad.Set("is_sparse", true), variables).ok());
+    EXPECT_EQ(variables["dw"]->If<SelectedRows>()->rows, (std::vector<std::int64_t>{1, 2}));
+    ExpectValues(variables["dw"]->If<SelectedRows>()->value, {10, 30});
+  }
 }
 
 TEST(LookupSparseTable, HasZerosForARowThatIsMissingInATest) {

@@ -269,6 +269,7 @@ TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
     for (const SelectedRows& grad : grads) {
       for (const bool lazy : {false, true}) {
         if (lazy && def.FindAttr("lazy_mode") == nullptr) continue;
+        if (type == "momentum" && grad.rows.empty()) continue;  // leaves everything as it is, as Fluid's
         Variables in;
         Op op = UpdateOf(def, in);
         if (lazy) op.Set("lazy_mode", true);

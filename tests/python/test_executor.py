@@ -207,7 +207,7 @@ def test_values_and_names_that_are_none_are_named(fluid):
     _, loss = regression(fluid)
     with pytest.raises(TypeError, match='the value of x is None'):
         fluid.Executor().run(feed={'x': None}, fetch_list=[loss])
-    with pytest.raises(TypeError, match='fetch_list holds Variables or their names, not 3'):
+    with pytest.raises(TypeError, match='or what minimize returns, not 3'):
         fluid.Executor().run(feed={}, fetch_list=[3])
 
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "framework/ir/random_draws.h"
 #include "transpiler/cost/choose_exchange.h"
 #include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
@@ -30,6 +31,7 @@ class RoleMaker {
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
     PENSTOCK_ASSIGN_OR_RETURN(
         role.startup, manager_.Run("trainer_startup", pipelines_.trainer_startup, common_.startup, context));
+    KeepDraws(common_.startup, role.startup);
     const JobPolicies policies = plan::TrainerPolicies(common_.plan, trainer_id);
     for (Program* program : {&role.main, &role.startup}) Sign(policies, *program);
     return role;
@@ -42,6 +44,7 @@ class RoleMaker {
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
     PENSTOCK_ASSIGN_OR_RETURN(
         role.startup, manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
+    KeepDraws(common_.startup, role.startup);
     const JobPolicies policies = plan::PserverPolicies(common_.plan, common_.shares.SlicesOn(index));
     for (Program* program : {&role.main, &role.startup}) Sign(policies, *program);
     for (const plan::SliceRef ref : common_.shares.SlicesOn(index)) {

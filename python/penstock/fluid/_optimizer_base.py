@@ -3,7 +3,7 @@ _append_optimize_op takes a slower way, op by op in Python, as Fluid's own class
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
-from penstock.fluid.backward import names_of, pairs_of, require_loss
+from penstock.fluid.backward import call_back, names_of, pairs_of, require_callbacks, require_loss
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
@@ -31,6 +31,7 @@ class Optimizer:
         self._dtype = VarType.FP32    # of the loss, and so of the learning rate
         self.type = getattr(self, 'type', None)
         self._attrs = {}
+        self._inputs = {}               # hyperparameters that are Variables, by the op's slot
         self._initial = {}              # where state starts, by its name, if no attribute says so
         self._learning_rate_map = {}    # program -> the variable
         self._accumulators = {}         # name of the state -> {parameter's name: variable}
@@ -46,22 +47,25 @@ class Optimizer:
         if self._is_custom() or self._clips(main):
             pairs = self.backward(loss, startup, parameters, no_grad_set)
             return self.apply_optimize(loss, startup, pairs), pairs
-        made = _penstock.minimize(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
-                                  self._spec(main), loss.name, parameters, names_of(no_grad_set))
-        return self._record(main, made), pairs_of(main.global_block(), made.params_grads)
+        made = _penstock.minimize(main.desc, main.current_block_idx, startup.desc, unique_name.generator,
+                                  framework.name_scopes(), self._spec(main), loss.name, parameters,
+                                  names_of(no_grad_set))
+        return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """The first half of minimize: [(parameter, gradient)]."""
-        if callbacks:
-            raise NotImplementedError('backward: callbacks are not built; change the gradients after the call')
         require_loss('backward', loss)
-        program = loss.block.program
+        require_callbacks('backward', callbacks)
+        block = loss.block.program.current_block()
         self._dtype = loss.dtype
-        begin = program.desc.op_count(0)
-        pairs = _penstock.optimizer_backward(program.desc, unique_name.generator, loss.name,
-                                             names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
-        clip.clip_errors(program.global_block(), begin)
-        return pairs_of(program.global_block(), pairs)
+        begin = len(block.ops)
+        made = _penstock.optimizer_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
+                                            names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
+        if callbacks is None:
+            clip.clip_errors(block, begin)
+        else:
+            call_back(block, begin, callbacks, made.forward_of)
+        return pairs_of(block, made.params_grads)
 
     def apply_gradients(self, params_grads):
         """The second half: clipping, regularization and updates, in the default programs."""
@@ -70,8 +74,9 @@ class Optimizer:
         params_grads = self._clipped(sorted(pairs, key=lambda pair: pair[0].name))
         if self._is_custom():
             return self._apply_pairs_in_python(main, startup, params_grads)
-        made = _penstock.apply_gradients(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
-                                         self._spec(main), [(param.name, grad.name) for param, grad in params_grads])
+        made = _penstock.apply_gradients(main.desc, main.current_block_idx, startup.desc, unique_name.generator,
+                                         framework.name_scopes(), self._spec(main),
+                                         [(param.name, grad.name) for param, grad in params_grads])
         return self._record(main, made)
 
     def apply_optimize(self, loss, startup_program, params_grads):
@@ -104,12 +109,13 @@ class Optimizer:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
         return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
-                                       self._regularizers_in(program), self._initial, int(self._dtype))
+                                       self._regularizers_in(program), self._initial, int(self._dtype),
+                                       {slot: var.name for slot, var in self._inputs.items()})
 
     def _record(self, program, made):
         """Remembers what C++ made; returns the optimizer ops."""
-        block = program.global_block()
-        self._learning_rate_map[program] = block.var(made.learning_rate)
+        block = program.current_block()
+        self._learning_rate_map[program] = block._var_recursive(made.learning_rate)
         for states in made.states.values():
             self._opti_name_list.extend(states)
         return [block._op_handle(op_id) for op_id in made.optimizer_ops]
@@ -172,13 +178,14 @@ class Optimizer:
         names = [(param.name, grad.name) for param, grad in params_grads]
         spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
                                        self._regularizers_in(program))
-        return pairs_of(program.global_block(),
-                        _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names))
+        return pairs_of(program.current_block(),
+                        _penstock.regularize(program.desc, program.current_block_idx, unique_name.generator,
+                                             framework.name_scopes(), spec, names))
 
     def _append_updates(self, program, startup, params_grads):
-        block = program.global_block()
+        block = program.current_block()
         pairs = [pair for pair in params_grads if pair[0].trainable]
-        begin = program.desc.op_count(0)
+        begin = len(block.ops)
         dealt_out = self._dealt_out_in(block)
         pairs.sort(key=lambda pair: pair[0].name not in dealt_out)
         with program_guard(program, startup):

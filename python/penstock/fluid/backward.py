@@ -25,22 +25,71 @@ def require_loss(caller, loss):
         raise TypeError('%s: the loss must be a Variable, not %r' % (caller, loss))
 
 
+def require_callbacks(caller, callbacks):
+    if callbacks is not None and not isinstance(callbacks, (list, tuple)):
+        raise TypeError('%s: callbacks must be a list of functions, not %r' % (caller, callbacks))
+    for callback in callbacks or ():
+        if not callable(callback):
+            raise TypeError('%s: a callback must be a function of block and context, not %r' % (caller, callback))
+
+
 def pairs_of(block, names):
     """(Parameter, Variable) of each pair of names."""
-    return [(block.var(param), block.var(grad)) for param, grad in names]
+    return [(block._var_recursive(param), block._var_recursive(grad)) for param, grad in names]
+
+
+def call_back(block, begin, callbacks, forward_of):
+    """Calls each callback behind each gradient op, as if the ops from `begin` on were being appended one by one. The
+    first of them is the gradient of the loss itself, behind which none is called."""
+    desc = block.program.desc
+    taken = _penstock.TakenOps(desc, block.idx, begin)
+    taken.put_next(desc)
+    context = dict(forward_of)
+    try:
+        for op_id in iter(lambda: taken.put_next(desc), None):
+            op = block._op_handle(op_id)
+            context['__current_op_desc__'] = getattr(op, 'desc', op)
+            for callback in callbacks:
+                callback(block=block, context=context)
+    finally:    # a callback may raise
+        while taken.put_next(desc) is not None:
+            pass
 
 
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
-    """Adds the gradient ops of `loss`; returns the list of (parameter, gradient)."""
+    """Adds the gradient ops of a loss to the block that ops are being added to.
+
+    Args:
+        loss (Variable): what is differentiated, one element.
+        parameter_list (list): Variables or names of the parameters; None: all that can be trained.
+        no_grad_set (set): Variables or names through which no gradient goes, beside those with stop_gradient.
+        callbacks (list): functions that are called with `block` and `context` behind each gradient op, and may append
+            ops. `context` holds the name of the variable that each gradient belongs to, and '__current_op_desc__'.
+        checkpoints (list): not built.
+
+    Returns:
+        list: (parameter, gradient), two Variables each.
+
+    Raises:
+        penstock.ProgramError: if an op on the way has no gradient, or `loss` is not one element.
+        TypeError: if `loss` is no Variable, or a callback no function.
+        NotImplementedError: if `checkpoints` are given.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        pairs = fluid.backward.append_backward(loss)
+    """
     require_loss('append_backward', loss)
-    if callbacks:
-        raise NotImplementedError('append_backward: callbacks are not built; change the gradients after the call')
+    require_callbacks('append_backward', callbacks)
     if checkpoints:
         raise NotImplementedError('append_backward: recomputation (checkpoints) is not built')
-    program = loss.block.program
-    pairs = _penstock.append_backward(program.desc, unique_name.generator, loss.name, names_of(parameter_list),
-                                      names_of(no_grad_set))
-    return pairs_of(program.global_block(), pairs)
+    block = loss.block.program.current_block()
+    begin = len(block.ops)
+    made = _penstock.append_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
+                                     names_of(parameter_list), names_of(no_grad_set))
+    if callbacks:
+        call_back(block, begin, callbacks, made.forward_of)
+    return pairs_of(block, made.params_grads)
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
@@ -71,10 +120,10 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
             raise TypeError('gradients: a target must be a Variable, not %r' % (target,))
     if not targets:
         raise ValueError('gradients: there is no target')
-    block = targets[0].block
-    made = _penstock.gradients(block.program.desc, unique_name.generator, names_of(targets), names_of(inputs), given,
-                               names_of(no_grad_set))
-    grads = [block.var(name) if name else None for name in made]
+    block = targets[0].block.program.current_block()
+    made = _penstock.gradients(block.program.desc, block.idx, unique_name.generator, names_of(targets),
+                               names_of(inputs), given, names_of(no_grad_set))
+    grads = [block._var_recursive(name) if name else None for name in made]
     return grads[0] if len(grads) == 1 else grads
 
 

@@ -6,14 +6,15 @@ import operator
 
 import numpy
 
-from penstock._penstock import EOFException, LoDTensor, ProgramDesc, Scope, SelectedRows
+from penstock._penstock import EOFException, LoDTensor, ProgramDesc, ProgramError, Scope, SelectedRows
 from penstock.fluid import _devices
 
 __all__ = [
-    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'LoDTensor', 'ProgramDesc', 'Scope', 'SelectedRows',
-    'VarDesc', 'get_cuda_device_count', 'is_compiled_with_cuda',
-    'op_proto_and_checker_maker',
+    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor', 'ProgramDesc', 'Scope',
+    'SelectedRows', 'VarDesc', 'get_cuda_device_count', 'is_compiled_with_cuda', 'op_proto_and_checker_maker',
 ]
+
+EnforceNotMet = ProgramError    # as Fluid calls it
 
 
 class VarType(enum.IntEnum):

@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import warnings
+import weakref
 
 import numpy
 
@@ -14,7 +15,7 @@ from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import Scope, dtype_name
-from penstock.fluid.framework import Program, Variable
+from penstock.fluid.framework import Operator, OpRole, Program, Variable
 
 __all__ = ['Executor', 'global_scope', 'scope_guard']
 
@@ -133,6 +134,7 @@ class Executor:
         self.place = core.CPUPlace() if place is None else core.device_of(place, 'Executor')
         _process_end.watch_process()
         self._executor = _penstock.Executor(wire or '')
+        self._pruned_programs = weakref.WeakKeyDictionary()
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
@@ -175,9 +177,9 @@ class Executor:
         block = program.global_block()
         feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
                  if _is_there(block, name)]
-        fetches = _names_of(fetch_list)
-        if use_prune:
-            program = program._prune(fetches, [name for name, _ in feeds])
+        fetches, updates = _split_fetches(fetch_list)
+        if use_prune or updates:
+            program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
         _process_end.this_thread.ran = True
         try:
             values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
@@ -188,6 +190,17 @@ class Executor:
         if return_numpy:
             values = [as_numpy(value).view(array_kind) for value in values]
         return [[value] for value in values] if apart else values
+
+    def _pruned(self, program, feeds, fetches, updates, use_prune):
+        """What the fetches and the updates need of the program. The program itself where it has no other updates."""
+        key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))
+        known = self._pruned_programs.setdefault(program, {})
+        content, pruned = known.get(key, (None, None))
+        if content != program.desc.content_id:
+            content = program.desc.content_id
+            pruned = _prune_to(program, feeds, fetches, updates, use_prune)
+            known[key] = content, pruned
+        return pruned or program    # itself would be kept for ever
 
     @staticmethod
     def _feed_value(block, name, value):
@@ -281,15 +294,41 @@ def _dict_of(feed):
     return feed
 
 
-def _names_of(fetch_list):
+def _split_fetches(fetch_list):
+    """(names of what is fetched, ops). What minimize returns may stand in the list, whole or its first part: its ops
+    are run, and nothing is fetched for it."""
     if fetch_list is None:
-        return []
-    fetches = [fetch_list] if isinstance(fetch_list, (Variable, str)) else fetch_list
-    names = [getattr(fetch, 'name', fetch) for fetch in fetches]
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError('fetch_list holds Variables or their names, not %r' % (name,))
-    return names
+        return [], []
+    names, ops = [], []
+    for one in [fetch_list] if isinstance(fetch_list, (Variable, str)) else fetch_list:
+        # Of a tuple (ops, pairs of parameters and gradients) the pairs do not count, as in Fluid.
+        parts = one if isinstance(one, list) else one[0] if isinstance(one, tuple) and one else [one]
+        for part in parts if isinstance(parts, (list, tuple)) else [parts]:
+            if isinstance(part, Operator):
+                ops.append(part)
+                continue
+            name = getattr(part, 'name', part)
+            if not isinstance(name, str):
+                raise TypeError('fetch_list holds Variables, their names, or what minimize returns, not %r' % (part,))
+            names.append(name)
+    return names, ops
+
+
+def _is_update(op):
+    return bool(op.attr('op_role') & OpRole.Optimize) if op.has_attr('op_role') else False
+
+
+def _prune_to(program, feeds, fetches, updates, use_prune):
+    """None if nothing is to be left out."""
+    for op in updates:
+        if not _is_update(op):
+            raise TypeError('fetch_list holds the op %s, which is not the update of an optimizer' % op.type)
+    updates = [op for op in updates if op.block.idx == 0]    # what stands in a branch runs with it
+    every = [op for op in program.global_block().ops if _is_update(op)]
+    named = {op._id for op in updates}
+    if not use_prune and (not named or all(op._id in named for op in every if op.input('Param'))):
+        return None
+    return program._prune(fetches, feeds, updates or every)
 
 
 def _is_there(block, name):

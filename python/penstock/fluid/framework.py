@@ -177,6 +177,22 @@ class Program:
         """
         return self.block(self._current_block)
 
+    @property
+    def current_block_idx(self):
+        """The number of the block that ops are added to.
+
+        Returns:
+            int: 0 outside of branches and loops.
+
+        Example:
+            assert fluid.default_main_program().current_block_idx == 0
+        """
+        return self._current_block
+
+    @current_block_idx.setter
+    def current_block_idx(self, index):
+        self._current_block = self.block(index).idx
+
     def _create_block(self, parent_idx=None):
         self._current_block = self.desc.append_block(self._current_block if parent_idx is None else parent_idx)
         return self.current_block()
@@ -291,10 +307,10 @@ class Program:
     def _copy_parameter_attrs_from(self, other):
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
 
-    def _prune(self, targets, feeds=()):
+    def _prune(self, targets, feeds=(), ops=()):
         program = Program._of(
             self.desc.prune([getattr(feed, 'name', feed) for feed in feeds],
-                            [getattr(target, 'name', target) for target in targets]))
+                            [getattr(target, 'name', target) for target in targets], [op._id for op in ops]))
         program._copy_parameter_attrs_from(self)
         return program
 

@@ -77,17 +77,12 @@ class AdamOptimizer(Optimizer):
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None, lazy_mode=False):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        if isinstance(beta1, Variable) or isinstance(beta2, Variable):
-            raise NotImplementedError('Adam: beta1 and beta2 as Variables are not built; give numbers')
-        require_numbers('Adam', beta1=beta1, beta2=beta2, epsilon=epsilon)
+        betas = {'beta1': beta1, 'beta2': beta2}
+        numbers = {name: beta for name, beta in betas.items() if not isinstance(beta, Variable)}
+        require_numbers('Adam', epsilon=epsilon, **numbers)
         self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
-        self._attrs = {
-            'beta1': beta1,
-            'beta2': beta2,
-            'epsilon': epsilon,
-            'lazy_mode': lazy_mode,
-            'min_row_size_to_use_multithread': 1000
-        }
+        self._inputs = {name.capitalize() + 'Tensor': beta for name, beta in betas.items() if name not in numbers}
+        self._attrs = dict(numbers, epsilon=epsilon, lazy_mode=lazy_mode, min_row_size_to_use_multithread=1000)
 
 
 class AdagradOptimizer(Optimizer):

@@ -56,6 +56,7 @@ Status RingBackend::Agree() {
   for (std::size_t round = 0; round < rounds_.size(); ++round)
     PENSTOCK_RETURN_IF_ERROR(Await(told[round], rounds_[round].to));
   std::vector<Signature> known;  // by rank
+  known.reserve(static_cast<std::size_t>(size()));
   for (int other = 0; other < size(); ++other)
     known.push_back(blocks_.signature(static_cast<std::size_t>((other - rank() + size()) % size())));
   const auto same = [this](const Signature& other) { return SameOperation(what_, other); };
@@ -93,6 +94,7 @@ Status RingBackend::RunSmall(const Operation& op) {
     return op.kind == OperationKind::kBroadcast && rank != op.root ? 0 : op.in.bytes();
   };
   std::vector<const std::byte*> sources;
+  sources.reserve(static_cast<std::size_t>(size()));
   for (int rank = 0; rank < size(); ++rank) {
     if (DataOf(rank).size() != gives(rank)) {
       return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", rank, " gives ", DataOf(rank).size(),

@@ -1,15 +1,17 @@
 """role.py CONFIG: a process of a job that tools/bench/ps measures, under Penstock or Fluid 1.8.5: the same script.
 
 CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, compute_s (of a
-model that has that), mode (sync, async; alone, where trainers exchange nothing; and ours alone: hybrid, collective),
-endpoints, trainer_endpoints (for these two), trainers, warm, steps. A trainer reads the numbers of the job's processes
-as a line of JSON from standard input, takes `warm` steps, then `steps` that it measures, and prints RESULT and JSON:
-step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it moves and makes in a step), loss. It
-stays until standard input ends, so that its CPU time can be read. Runs under Python 3.7 and later.
+model that has that), mode (sync, async, and ours alone: hybrid, collective; alone, where trainers meet before and
+after a step and exchange nothing), endpoints, trainer_endpoints (for these three), trainers, warm, steps. A trainer
+reads the numbers of the job's processes as a line of JSON from standard input, takes `warm` steps, then `steps` that it
+measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it
+moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under
+Python 3.7 and later.
 """
 
 import importlib
 import json
+import os
 import sys
 import time
 
@@ -50,18 +52,40 @@ def main():
     moved = models.bytes_of_step(fluid.default_main_program(), config['model'])
     exe = fluid.Executor(fluid.CPUPlace())
     program = fluid.default_main_program()
-    if config['mode'] != 'alone':
+    meet = None
+    if config['mode'] == 'alone':
+        meet = meeting(config)
+    else:
         program = transpiled(fluid, config, sync)
         if config['role'] == 'pserver':
             exe.run(program[1])
             exe.run(program[0])
             return
     exe.run(fluid.default_startup_program())
-    result = measure(lambda step: exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss]), config)
+
+    def run(step):
+        if meet:
+            meet()
+        fetched = exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss])
+        if meet:
+            meet()
+        return fetched
+
+    result = measure(run, config)
     result.update(bytes=moved, calls=calls_of_step(program))
     print('RESULT ' + json.dumps(result), flush=True)
     sys.stdin.read()
     exe.close()
+
+
+def meeting(config):
+    """Waits for all trainers."""
+    endpoints = config['trainer_endpoints']
+    os.environ.update(PADDLE_TRAINER_ID=str(config['index']), PADDLE_TRAINER_ENDPOINTS=','.join(endpoints),
+                      PADDLE_CURRENT_ENDPOINT=endpoints[config['index']], PADDLE_TRAINERS_NUM=str(len(endpoints)))
+    hvd = importlib.import_module('penstock.hvd')
+    hvd.init()
+    return hvd.barrier
 
 
 def transpiled(fluid, config, sync):

@@ -28,7 +28,7 @@ Reduction ReductionOfNccl(int op) {
   return kAll[op];
 }
 
-std::string Elements(std::size_t count, int type) {
+std::string TextOfElements(std::size_t count, int type) {
   return StrCat(count, ", ", ElementTypeName(TypeOfNccl(type)));
 }
 
@@ -85,7 +85,7 @@ int FakeGpus::Note(int rank, const std::string& name, const std::string& argumen
 int FakeGpus::Enqueue(int rank, const std::string& name, Call call) {
   const std::lock_guard lock(mutex_);
   Rank& self = *ranks_[static_cast<std::size_t>(rank)];
-  std::string arguments = Elements(call.count, call.type);
+  std::string arguments = TextOfElements(call.count, call.type);
   if (call.kind <= Call::kReduceScatter) {
     constexpr const char* kOps[] = {"sum", "prod", "max", "min", "avg"};
     AppendTo(arguments, StrCat(", ", kOps[call.op]));

@@ -1,0 +1,13 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.framework import Program as Program
+from penstock.fluid.transpiler.config import DistributedMode as DistributedMode
+
+class Communicator:
+    def __init__(self, program: Program, mode: int, kwargs: dict[Any, Any] | None = ..., envs: dict[Any, Any] | None = ...) -> None: ...
+    def is_running(self) -> bool: ...
+    def start(self) -> Any: ...
+    def stop(self) -> Any: ...
+__all__: list[str]

@@ -1,0 +1,29 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.contrib import decoder as decoder
+from penstock.fluid.contrib import extend_optimizer as extend_optimizer
+from penstock.fluid.contrib import layers as layers
+from penstock.fluid.contrib import memory_usage_calc as memory_usage_calc
+from penstock.fluid.contrib import mixed_precision as mixed_precision
+from penstock.fluid.contrib import model_stat as model_stat
+from penstock.fluid.contrib import op_frequence as op_frequence
+from penstock.fluid.contrib import quantize as quantize
+from penstock.fluid.contrib import reader as reader
+from penstock.fluid.contrib import slim as slim
+from penstock.fluid.contrib import utils as utils
+from penstock.fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay import extend_with_decoupled_weight_decay as extend_with_decoupled_weight_decay
+from penstock.fluid.contrib.layers.metric_op import ctr_metric_bundle as ctr_metric_bundle
+from penstock.fluid.contrib.layers.rnn_impl import basic_gru as basic_gru
+from penstock.fluid.contrib.layers.rnn_impl import basic_lstm as basic_lstm
+from penstock.fluid.contrib.memory_usage_calc import memory_usage as memory_usage
+from penstock.fluid.contrib.model_stat import summary as summary
+from penstock.fluid.contrib.op_frequence import op_freq_statistic as op_freq_statistic
+from penstock.fluid.contrib.quantize import QuantizeTranspiler as QuantizeTranspiler
+from penstock.fluid.contrib.reader.distributed_reader import distributed_batch_reader as distributed_batch_reader
+from penstock.fluid.layers.rnn_units import BasicGRUUnit as BasicGRUUnit
+from penstock.fluid.layers.rnn_units import BasicLSTMUnit as BasicLSTMUnit
+
+def getattr_of(module: Any) -> Any: ...
+__all__: list[str]

@@ -1,0 +1,7 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+
+def getattr_of(module: Any) -> Any: ...

@@ -1,0 +1,19 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layers.blocks import ConditionalBlock as ConditionalBlock
+from penstock.fluid.variable import Variable as Variable
+
+class IfElse:
+    IN_IF_ELSE_FALSE_BLOCKS: Any
+    IN_IF_ELSE_TRUE_BLOCKS: Any
+    OUT_IF_ELSE_BLOCKS: Any
+    def __call__(self) -> Any: ...
+    def __init__(self, cond: Variable, name: str | None = ...) -> None: ...
+    def false_block(self) -> Any: ...
+    def input(self, x: Variable) -> Variable: ...
+    def output(self, *outs: Any) -> Any: ...
+    def true_block(self) -> Any: ...
+__all__: list[str]

@@ -1,0 +1,17 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.core import VarType as VarType
+from penstock.fluid.initializer import ConstantInitializer as Constant
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import require_rank as require_rank
+from penstock.fluid.layer_helper import require_variables as require_variables
+from penstock.fluid.param_attr import ParamAttr as ParamAttr
+from penstock.fluid.variable import Variable as Variable
+
+def batch_norm(input: Variable, act: str | None = ..., is_test: bool = ..., momentum: float | Variable = ..., epsilon: float = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | None = ..., data_layout: str = ..., in_place: bool = ..., name: str | None = ..., moving_mean_name: str | None = ..., moving_variance_name: str | None = ..., do_model_average_for_mean_and_var: bool = ..., use_global_stats: bool = ...) -> Variable: ...
+def l2_normalize(x: Variable, axis: int | None, epsilon: float = ..., name: str | None = ...) -> Variable: ...
+def layer_norm(input: Variable, scale: bool = ..., shift: bool = ..., begin_norm_axis: int = ..., epsilon: float = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | None = ..., act: str | None = ..., name: str | None = ...) -> Variable: ...
+def lrn(input: Variable, n: int = ..., k: float = ..., alpha: float = ..., beta: float = ..., name: str | None = ..., data_format: str = ...) -> Variable: ...
+__all__: list[str]

@@ -1,0 +1,20 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.core import require_numbers as require_numbers
+
+class L1Decay(WeightDecayRegularizer):
+    kind: Any
+class L1DecayRegularizer(WeightDecayRegularizer):
+    kind: Any
+class L2Decay(WeightDecayRegularizer):
+    kind: Any
+class L2DecayRegularizer(WeightDecayRegularizer):
+    kind: Any
+class WeightDecayRegularizer:
+    def __init__(self, regularization_coeff: Any = ...) -> None: ...
+    @property
+    def coefficient(self) -> Any: ...
+    kind: Any
+__all__: list[str]

@@ -1,0 +1,51 @@
+"""A script whose types are checked: test_stubs.py runs `mypy --strict` on it."""
+
+import numpy as np
+import penstock
+import penstock.fluid as fluid
+import penstock.hvd as hvd
+
+
+def network(width: int) -> fluid.Variable:
+    x = fluid.data('x', [None, 13])
+    y = fluid.data('y', [None, 1])
+    hidden = fluid.layers.fc(x, size=width, act='relu')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    return loss
+
+
+def train(steps: int) -> list[float]:
+    loss = network(8)
+    fluid.optimizer.Adam(0.01).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    losses = []
+    for _ in range(steps):
+        feed = {'x': np.ones((4, 13), 'float32'), 'y': np.ones((4, 1), 'float32')}
+        value, = exe.run(feed=feed, fetch_list=[loss])
+        losses.append(float(value[0]))
+    return losses
+
+
+def distribute(trainer_id: int, endpoints: str) -> fluid.Program:
+    config = fluid.DistributeTranspilerConfig()
+    config.slice_var_up = True
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(trainer_id, pservers=endpoints, trainers=2)
+    return t.get_trainer_program()
+
+
+def ranks() -> int:
+    hvd.init()
+    return hvd.size()
+
+
+def main() -> None:
+    try:
+        print(train(3))
+    except penstock.ProgramError as error:
+        print(error.id)
+
+
+if __name__ == '__main__':
+    main()

@@ -4,8 +4,8 @@
   .venv/bin/python tools/dev/gen_stubs.py            writes them
   .venv/bin/python tools/dev/gen_stubs.py --check    exit code 1 if one is out of date
 
-Arguments are those of the signatures. The type of an argument stands in the docstring, as `size (int | list[int]): ...`;
-what cannot be read there is Any.
+Arguments are those of the signatures. Their types stand in docstrings, as `size (int | list[int]): ...`; what cannot be
+read there is Any.
 """
 
 import argparse

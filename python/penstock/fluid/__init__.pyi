@@ -11,12 +11,15 @@ from penstock.fluid import communicator as communicator
 from penstock.fluid import compiler as compiler
 from penstock.fluid import contrib as contrib
 from penstock.fluid import core as core
+from penstock.fluid import data_feed_desc as data_feed_desc
 from penstock.fluid import data_feeder as data_feeder
+from penstock.fluid import dataset as dataset
 from penstock.fluid import default_scope_funcs as default_scope_funcs
 from penstock.fluid import dygraph as dygraph
 from penstock.fluid import evaluator as evaluator
 from penstock.fluid import executor as executor
 from penstock.fluid import framework as framework
+from penstock.fluid import incubate as incubate
 from penstock.fluid import initializer as initializer
 from penstock.fluid import input as input
 from penstock.fluid import install_check as install_check
@@ -47,7 +50,11 @@ from penstock.fluid.core import CUDAPinnedPlace as CUDAPinnedPlace
 from penstock.fluid.core import CUDAPlace as CUDAPlace
 from penstock.fluid.core import is_compiled_with_cuda as is_compiled_with_cuda
 from penstock.fluid.data import data as data
+from penstock.fluid.data_feed_desc import DataFeedDesc as DataFeedDesc
 from penstock.fluid.data_feeder import DataFeeder as DataFeeder
+from penstock.fluid.dataset import DatasetFactory as DatasetFactory
+from penstock.fluid.dataset import InMemoryDataset as InMemoryDataset
+from penstock.fluid.dataset import QueueDataset as QueueDataset
 from penstock.fluid.dygraph import disable_dygraph as disable_dygraph
 from penstock.fluid.dygraph import disable_dygraph as disable_imperative
 from penstock.fluid.dygraph import enable_dygraph as enable_dygraph

@@ -4,6 +4,8 @@ from typing import Any, Callable, Iterable, Iterator
 
 from enum import IntEnum as IntEnum
 from penstock import EOFException as EOFException
+from penstock import ProgramError as EnforceNotMet
+from penstock import ProgramError as ProgramError
 
 class CPUPlace:
     def __getattr__(self, name: str) -> Any: ...

@@ -5,6 +5,7 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.layers import activation as activation
 from penstock.fluid.layers import arithmetic as arithmetic
 from penstock.fluid.layers import arrays as arrays
+from penstock.fluid.layers import beams as beams
 from penstock.fluid.layers import blocks as blocks
 from penstock.fluid.layers import collective as collective
 from penstock.fluid.layers import control_flow as control_flow
@@ -30,6 +31,7 @@ from penstock.fluid.layers import recurrent as recurrent
 from penstock.fluid.layers import rnn_cells as rnn_cells
 from penstock.fluid.layers import rnn_units as rnn_units
 from penstock.fluid.layers import sequence as sequence
+from penstock.fluid.layers import sequence_labels as sequence_labels
 from penstock.fluid.layers import sequence_lod as sequence_lod
 from penstock.fluid.layers import shaping as shaping
 from penstock.fluid.layers import static_rnn as static_rnn
@@ -74,6 +76,8 @@ from penstock.fluid.layers.arrays import array_write as array_write
 from penstock.fluid.layers.arrays import create_array as create_array
 from penstock.fluid.layers.arrays import reorder_lod_tensor_by_rank as reorder_lod_tensor_by_rank
 from penstock.fluid.layers.arrays import tensor_array_to_tensor as tensor_array_to_tensor
+from penstock.fluid.layers.beams import beam_search_decode as beam_search_decode
+from penstock.fluid.layers.beams import gather_tree as gather_tree
 from penstock.fluid.layers.control_flow import Print as Print
 from penstock.fluid.layers.control_flow import Switch as Switch
 from penstock.fluid.layers.control_flow import case as case
@@ -122,6 +126,7 @@ from penstock.fluid.layers.loss import softmax_with_cross_entropy as softmax_wit
 from penstock.fluid.layers.loss import square_error_cost as square_error_cost
 from penstock.fluid.layers.many_classes import hsigmoid as hsigmoid
 from penstock.fluid.layers.many_classes import nce as nce
+from penstock.fluid.layers.many_classes import sampled_softmax_with_cross_entropy as sampled_softmax_with_cross_entropy
 from penstock.fluid.layers.metric_op import accuracy as accuracy
 from penstock.fluid.layers.metric_op import auc as auc
 from penstock.fluid.layers.nn import autoincreased_step_counter as autoincreased_step_counter
@@ -173,6 +178,7 @@ from penstock.fluid.layers.recurrent import dynamic_gru as dynamic_gru
 from penstock.fluid.layers.recurrent import dynamic_lstm as dynamic_lstm
 from penstock.fluid.layers.recurrent import dynamic_lstmp as dynamic_lstmp
 from penstock.fluid.layers.recurrent import gru_unit as gru_unit
+from penstock.fluid.layers.recurrent import lstm as lstm
 from penstock.fluid.layers.recurrent import lstm_unit as lstm_unit
 from penstock.fluid.layers.rnn_cells import GRUCell as GRUCell
 from penstock.fluid.layers.rnn_cells import LSTMCell as LSTMCell
@@ -201,6 +207,9 @@ from penstock.fluid.layers.sequence import sequence_scatter as sequence_scatter
 from penstock.fluid.layers.sequence import sequence_slice as sequence_slice
 from penstock.fluid.layers.sequence import sequence_softmax as sequence_softmax
 from penstock.fluid.layers.sequence import sequence_unpad as sequence_unpad
+from penstock.fluid.layers.sequence_labels import chunk_eval as chunk_eval
+from penstock.fluid.layers.sequence_labels import linear_chain_crf as linear_chain_crf
+from penstock.fluid.layers.sequence_labels import warpctc as warpctc
 from penstock.fluid.layers.shaping import expand as expand
 from penstock.fluid.layers.shaping import gather as gather
 from penstock.fluid.layers.shaping import pad as pad

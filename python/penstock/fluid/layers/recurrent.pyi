@@ -2,7 +2,9 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock.fluid.core import VarType as VarType
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import require_rank as require_rank
 from penstock.fluid.layers.nn import fc as fc
 from penstock.fluid.layers.tensor import concat as concat
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
@@ -14,5 +16,6 @@ def dynamic_gru(input: Variable, size: int, param_attr: ParamAttr | None = ..., 
 def dynamic_lstm(input: Variable, size: int, h_0: Variable | None = ..., c_0: Variable | None = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | None = ..., use_peepholes: bool = ..., is_reverse: bool = ..., gate_activation: str = ..., cell_activation: str = ..., candidate_activation: str = ..., dtype: Any = ..., name: str | None = ...) -> Any: ...
 def dynamic_lstmp(input: Any, size: Any, proj_size: Any, param_attr: Any = ..., bias_attr: Any = ..., use_peepholes: Any = ..., is_reverse: Any = ..., gate_activation: Any = ..., cell_activation: Any = ..., candidate_activation: Any = ..., proj_activation: Any = ..., dtype: Any = ..., name: Any = ..., h_0: Any = ..., c_0: Any = ..., cell_clip: Any = ..., proj_clip: Any = ...) -> Any: ...
 def gru_unit(input: Variable, hidden: Variable, size: int, param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | bool | None = ..., activation: str = ..., gate_activation: str = ..., origin_mode: bool = ...) -> Any: ...
+def lstm(input: Variable, init_h: Variable, init_c: Variable, max_len: int, hidden_size: int, num_layers: int, dropout_prob: float = ..., is_bidirec: bool = ..., is_test: bool = ..., name: str | None = ..., default_initializer: Any = ..., seed: int = ...) -> tuple[Any, ...]: ...
 def lstm_unit(x_t: Variable, hidden_t_prev: Variable, cell_t_prev: Variable, forget_bias: float = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | None = ..., name: str | None = ...) -> Any: ...
 __all__: list[str]

@@ -9,6 +9,7 @@ from penstock.fluid.transpiler import distribute_transpiler as distribute_transp
 from penstock.fluid.transpiler import geo_sgd_transpiler as geo_sgd_transpiler
 from penstock.fluid.transpiler import memory_optimization_transpiler as memory_optimization_transpiler
 from penstock.fluid.transpiler import ps_dispatcher as ps_dispatcher
+from penstock.fluid.transpiler import server_config as server_config
 from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
 from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
 from penstock.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler as GeoSgdTranspiler

@@ -9,6 +9,7 @@ from penstock.fluid.transpiler.config import check_count as check_count
 from penstock.fluid.transpiler.config import check_flag as check_flag
 from penstock.fluid.transpiler.config import dense_exchange as dense_exchange
 from penstock.fluid.transpiler.config import set_policies as set_policies
+from penstock.fluid.transpiler.server_config import ServerRuntimeConfig as ServerRuntimeConfig
 from penstock.fluid.variable import Variable as Variable
 
 class DistributeTranspiler:

@@ -9,8 +9,13 @@ def decorate(optimizer, amp_lists=None, init_loss_scaling=1.0, incr_every_n_step
 
     Args:
         optimizer (Optimizer): the optimizer of the float32 training.
-        amp_lists, init_loss_scaling, incr_every_n_steps, decr_every_n_nan_or_inf, incr_ratio, decr_ratio,
-            use_dynamic_loss_scaling: as in Fluid.
+        amp_lists (AutoMixedPrecisionLists | None): as in Fluid.
+        init_loss_scaling (float): as in Fluid.
+        incr_every_n_steps (int): as in Fluid.
+        decr_every_n_nan_or_inf (int): as in Fluid.
+        incr_ratio (float): as in Fluid.
+        decr_ratio (float): as in Fluid.
+        use_dynamic_loss_scaling (bool): as in Fluid.
 
     Raises:
         NotImplementedError: always.

@@ -1,4 +1,5 @@
-// log_loss, sigmoid_cross_entropy_with_logits, huber_loss, hinge_loss: losses of single elements.
+// log_loss, sigmoid_cross_entropy_with_logits, teacher_student_sigmoid_loss, huber_loss, hinge_loss: losses
+// of single elements.
 #include <algorithm>
 #include <cmath>
 
@@ -19,6 +20,16 @@ Out = max(X, 0) - X * Label + log(1 + exp(-|X|))
 
 which is the log loss of sigmoid(X), without overflow. Elements whose label is ignore_index give 0; with
 normalize the others are divided by how many they are (at least 1). No gradient flows to Label.)";
+
+constexpr char kTeacherDoc[] = R"(
+With loss(x, z) = max(x, 0) - x * z + log(1 + exp(-|x|)), the log loss of sigmoid(x) for a label of z,
+
+Y = loss(X, 0)                       where Label < -1: no click, and no teacher
+Y = loss(X, 1)                       where Label < 0:  a click, and no teacher
+Y = loss(X, 0) + loss(X, Label)      where Label < 1:  no click, and what the teacher said
+Y = loss(X, 1) + loss(X, Label - 1)  elsewhere:        a click, and 1 plus what the teacher said
+
+The gradient is 0 unless X lies between soft_max_lower_bound and soft_max_up_bound. None flows to Label.)";
 
 constexpr char kHuberDoc[] = R"(
 Residual = Y - X
@@ -155,6 +166,33 @@ struct SigmoidCrossEntropy {
   bool normalizes = false;
 };
 
+struct TeacherStudent : Plain {
+  static constexpr const char* kFirst = "X";
+  static constexpr const char* kSecond = "Label";
+  static constexpr const char* kOut = "Y";
+  void Prepare(const KernelSetup& k) {
+    most = k.Attr<float>("soft_max_up_bound");
+    least = k.Attr<float>("soft_max_lower_bound");
+  }
+  template <typename T>
+  static T Loss(T x, T z) {
+    return std::max(x, T{0}) - x * z + std::log1p(std::exp(-std::abs(x)));
+  }
+  template <typename T>
+  T Out(T x, T label) const {
+    if (label < T{-1}) return Loss(x, T{0});
+    if (label < T{0}) return Loss(x, T{1});
+    return label < T{1} ? Loss(x, T{0}) + Loss(x, label) : Loss(x, T{1}) + Loss(x, label - T{1});
+  }
+  template <typename T>
+  T Dx(T x, T label) const {
+    const T share = T{1} / (T{1} + std::exp(-x));
+    const T dx = label < T{-1} ? share : label < T{0} ? share - T{1} : T{2} * share - label;
+    return Choose(x > static_cast<T>(least) && x < static_cast<T>(most), dx, T{0}, x);
+  }
+  float most = 0, least = 0;
+};
+
 struct Hinge : Plain {
   static constexpr const char* kFirst = "Logits";
   static constexpr const char* kSecond = "Labels";
@@ -267,6 +305,14 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
           .Attr("normalize", false, "whether it is divided by the number of labels that count")
           .Attr("ignore_index", -100, "the label of elements that do not count")
           .Nan("a label of NaN is another one than ignore_index: its element is NaN, and counts."));
+  WithKernels<TeacherStudent>(
+      ops.Add("teacher_student_sigmoid_loss")
+          .Doc("The log loss of clicks, and of what a teacher said of them.", kTeacherDoc)
+          .Input("X", "logits", Floats())
+          .Input("Label", "shaped like X", SameTypeAs("X"))
+          .Output("Y", "shaped like X", SameTypeAs("X"))
+          .Attr("soft_max_up_bound", 15.0f, "above which there is no gradient")
+          .Attr("soft_max_lower_bound", -15.0f, "below which there is no gradient"));
   WithKernels<Hinge>(ops.Add("hinge_loss")
                          .Doc("The hinge loss.", kHingeDoc)
                          .Input("Logits", "scores", Floats())

@@ -7,6 +7,7 @@
 #include "operators/common/float_attr.h"
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
+#include "operators/math/second_order.h"
 
 namespace penstock {
 namespace {
@@ -57,6 +58,10 @@ struct Sqrt {
   static T Dx(T out, T dout) {
     return T{0.5} * dout / out;
   }
+  template <typename T>
+  static T Second(T out, T dx, T ddx) {
+    return -dx * ddx / out;
+  }
 };
 
 struct Square {
@@ -72,6 +77,10 @@ struct Square {
   template <typename T>
   static T Dx(T x, T dout) {
     return dout * T{2} * x;
+  }
+  template <typename T>
+  static T Second(T, T dout, T ddx) {
+    return T{2} * dout * ddx;
   }
 };
 
@@ -265,6 +274,10 @@ inline constexpr bool kTakesRows<Sqrt> = true;
 template <>
 inline constexpr bool kTakesRows<Square> = true;
 template <>
+inline constexpr Kept kKept<Square> = Kept::kDout;
+template <>
+inline constexpr Kept kKept<Sqrt> = Kept::kDx;
+template <>
 inline constexpr bool kTakesIntegers<Square> = true;
 template <>
 inline constexpr bool kTakesIntegers<Abs> = true;
@@ -273,21 +286,29 @@ inline constexpr bool kTakesIntegers<Exp> = true;
 
 namespace {
 
+OpDef& WithBackends(OpDef& def) {
+  return def.Attr("use_mkldnn", false, kNoEffect).Attr("use_cudnn", false, kNoEffect);
+}
+
 template <typename Math>
-void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
-  AddActivation<Math>(ops, type, std::move(summary), doc)
-      .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("use_cudnn", false, kNoEffect);
+OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
+  return WithBackends(AddActivation<Math>(ops, type, std::move(summary), doc));
+}
+
+// An activation whose gradient has a gradient.
+template <typename Math>
+void AddTwice(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
+  WithBackends(AddSecondOrder<Math>(ops, Add<Math>(ops, type, std::move(summary), doc)));
 }
 
 }  // namespace
 
 void RegisterActivations(OpRegistry& ops) {
-  Add<Relu>(ops, "relu", "Negative elements become zero.", "Out = max(X, 0); the gradient at 0 is 0");
+  AddTwice<Relu>(ops, "relu", "Negative elements become zero.", "Out = max(X, 0); the gradient at 0 is 0");
   Add<Sigmoid>(ops, "sigmoid", "The logistic function of each element.", "Out = 1 / (1 + exp(-X))");
   Add<Tanh>(ops, "tanh", "The hyperbolic tangent of each element.", "Out = tanh(X)");
-  Add<Sqrt>(ops, "sqrt", "The square root of each element.", "Out = X ^ 0.5; NaN where X is negative");
-  Add<Square>(ops, "square", "The square of each element.", "Out = X * X");
+  AddTwice<Sqrt>(ops, "sqrt", "The square root of each element.", "Out = X ^ 0.5; NaN where X is negative");
+  AddTwice<Square>(ops, "square", "The square of each element.", "Out = X * X");
   Add<Abs>(ops, "abs", "The absolute value of each element.", "Out = |X|; the gradient at 0 is 0");
   Add<Exp>(ops, "exp", "e to the power of each element.",
            "Out = exp(X); of integers, its whole part, at most the largest integer");

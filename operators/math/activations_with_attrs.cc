@@ -7,6 +7,7 @@
 
 #include "operators/common/nan.h"
 #include "operators/math/activation.h"
+#include "operators/math/second_order.h"
 
 namespace penstock {
 namespace {
@@ -47,6 +48,10 @@ struct Elu {
   template <typename T>
   T Dx(T x, T dout) const {
     return x > T{0} ? dout : dout * static_cast<T>(alpha) * std::exp(x);
+  }
+  template <typename T>
+  T Second(T x, T dout, T ddx) const {
+    return x > T{0} ? T{0} : ddx * dout * static_cast<T>(alpha) * std::exp(x);
   }
   float alpha = 1;
 };
@@ -173,15 +178,23 @@ struct Swish {
 
 }  // namespace
 
+template <>
+inline constexpr Kept kKept<Elu> = Kept::kDout;
+
 void RegisterActivationsWithAttrs(OpRegistry& ops) {
-  AddActivation<LeakyRelu>(ops, "leaky_relu", "Negative elements become smaller.",
-                           "Out = X where X > 0, alpha * X elsewhere. The gradient is read from the sign of "
-                           "Out, so alpha must not be\nnegative where it is used.")
+  OpDef& leaky_relu = AddActivation<LeakyRelu>(
+                          ops, "leaky_relu", "Negative elements become smaller.",
+                          "Out = X where X > 0, alpha * X elsewhere. The gradient is read from the sign of "
+                          "Out, so alpha must not be\nnegative where it is used.")
+                          .Attr("alpha", 0.02f, "what is left of a negative element")
+                          .Attr("use_mkldnn", false, kNoEffect);
+  AddSecondOrder<LeakyRelu>(ops, leaky_relu)
       .Attr("alpha", 0.02f, "what is left of a negative element")
       .Attr("use_mkldnn", false, kNoEffect);
-  AddActivation<Elu>(ops, "elu", "Negative elements approach -alpha.",
-                     "Out = X where X > 0, alpha * (exp(X) - 1) elsewhere")
-      .Attr("alpha", 1.0f, "what negative elements approach");
+  OpDef& elu = AddActivation<Elu>(ops, "elu", "Negative elements approach -alpha.",
+                                  "Out = X where X > 0, alpha * (exp(X) - 1) elsewhere")
+                   .Attr("alpha", 1.0f, "what negative elements approach");
+  AddSecondOrder<Elu>(ops, elu).Attr("alpha", 1.0f, "what negative elements approach");
   AddActivation<Relu6>(ops, "relu6", "Clips each element to [0, threshold].",
                        "Out = min(max(X, 0), threshold); the gradient at both ends is 0")
       .Attr("threshold", 6.0f, "the largest value");

@@ -6,6 +6,7 @@
 
 #include "operators/common/nan.h"
 #include "operators/cuda/cuda_kernels.h"
+#include "operators/math/elementwise_second_order.h"
 
 namespace penstock {
 namespace {
@@ -183,15 +184,16 @@ OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string 
 }
 
 void RegisterElementwise(OpRegistry& ops) {
-  RegisterElementwiseAddCuda(
-      AddElementwise<Add>(ops, "elementwise_add", "The sum of X and Y.", "Out = X + Y"));
-  AddElementwise<Sub>(ops, "elementwise_sub", "The difference of X and Y.", "Out = X - Y");
-  AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.",
-                      "Out = X * Y. Selected rows X take a Y of one element");
-  AddElementwise<Div>(
+  OpDef& add = AddElementwise<Add>(ops, "elementwise_add", "The sum of X and Y.", "Out = X + Y");
+  RegisterElementwiseAddCuda(add);
+  OpDef& sub = AddElementwise<Sub>(ops, "elementwise_sub", "The difference of X and Y.", "Out = X - Y");
+  OpDef& mul = AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.",
+                                   "Out = X * Y. Selected rows X take a Y of one element");
+  OpDef& div = AddElementwise<Div>(
       ops, "elementwise_div", "The quotient of X and Y.",
       "Out = X / Y; of integers, rounded towards zero, and a zero in Y is an error. Selected rows X take "
       "a Y of one element");
+  AddElementwiseSecondOrder(ops, add, sub, mul, div);
   AddElementwise<Max>(ops, "elementwise_max", "The larger of X and Y.",
                       "Out = max(X, Y); where they are equal the gradient goes to Y");
   AddElementwise<Min>(ops, "elementwise_min", "The smaller of X and Y.",

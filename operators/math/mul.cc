@@ -4,6 +4,7 @@
 #include "operators/common/grad_shapes.h"
 #include "operators/cuda/cuda_kernels.h"
 #include "operators/math/mul_kernels.h"
+#include "operators/math/mul_second_order.h"
 
 namespace penstock {
 namespace {
@@ -54,6 +55,7 @@ void RegisterMul(OpRegistry& ops) {
                    .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
                    .GradKernel<Cpu, MulGradKernel, float, double>();
   mul.GradDef().InferShape(GradsWithLodUndeclared({"X", "Y"}));
+  AddMulSecondOrder(ops, mul);
   RegisterMulCuda(mul);
 }
 

@@ -71,7 +71,8 @@ class RandomRows : public RowStart {
   const std::uint64_t key_;
 };
 
-template <typename Distribution>
+// ShapeOf: GivenShape, or what else finds the output's shape in Run.
+template <typename Distribution, typename ShapeOf = GivenShape>
 struct RandomFill {
   template <typename Device, typename T>
   class Fill : public Kernel {
@@ -104,7 +105,7 @@ struct RandomFill {
     std::uint64_t seed_ = 0;
     RandomPlace place_;
     StartRows rows_;
-    GivenShape shape_;
+    ShapeOf shape_;
     RandomSource* source_ = nullptr;
     Distribution distribution_;
   };

@@ -1,11 +1,13 @@
-// expand: a tensor laid side by side with itself.
+// expand, expand_as: a tensor laid side by side with itself.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/int_list.h"
+#include "operators/common/linear_grad.h"
 #include "operators/common/require_shape.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -16,6 +18,11 @@ constexpr char kDoc[] = R"(
 Extent i of Out is extent i of X times expand_times[i]: X stands in Out that many times, side by side. The
 gradient of an element is the sum over the places where it stands. expand_times may come from a tensor
 ExpandTimes, or from one tensor an extent; then Out's shape is known when the op runs.)";
+
+constexpr char kAsDoc[] = R"(
+X stands in Out side by side with itself as often as it takes to have target_tensor's shape, each extent of
+which is a multiple of X's. target_tensor's values are not read. The gradient of an element is the sum over
+the places where it stands.)";
 
 constexpr int kMaxExpandRank = StridedLoops::kMaxExtents / 2;
 
@@ -61,7 +68,29 @@ Status InferExpand(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The loops over Out, with where in X each element comes from.
+// The loops over X, laid times[i] times along extent i, with where in X each element comes from.
+template <typename Times>
+void LayExpanded(const Shape& x, const Times& times, StridedLoops& loops) {
+  loops.Clear();
+  Dim stride = x.Count();
+  for (int i = 0; i < x.rank(); ++i) {
+    stride = x[i] == 0 ? 0 : stride / x[i];
+    loops.Add(times(i), 0);
+    loops.Add(x[i], stride);
+  }
+}
+
+// dx = the sum of dout over the places where each element stands.
+template <typename T>
+void AddExpanded(const StridedLoops& loops, const T* dout, std::span<T> dx) {
+  std::ranges::fill(dx, T{0});
+  const Dim n = loops.inner(), stride = loops.inner_stride();
+  loops.ForEachRun([&](Dim o, Dim x) {
+    for (Dim i = 0; i < n; ++i) dx[static_cast<std::size_t>(x + i * stride)] += dout[o + i];
+  });
+}
+
+// The loops of expand, over Out.
 class ExpandLoops {
  public:
   Status Prepare(const KernelSetup& k, const Shape& x) {
@@ -88,15 +117,9 @@ class ExpandLoops {
 
  private:
   void Lay() {
-    loops_.Clear();
-    Dim stride = x_.Count();
-    for (int i = 0; i < x_.rank(); ++i) {
-      const Dim times = times_.values()[static_cast<std::size_t>(i)];
-      out_.Set(i, x_[i] * times);
-      stride = x_[i] == 0 ? 0 : stride / x_[i];
-      loops_.Add(times, 0);
-      loops_.Add(x_[i], stride);
-    }
+    const auto times = [this](int i) { return Dim{times_.values()[static_cast<std::size_t>(i)]}; };
+    for (int i = 0; i < x_.rank(); ++i) out_.Set(i, x_[i] * times(i));
+    LayExpanded(x_, times, loops_);
   }
   Shape x_, out_;
   IntList times_;
@@ -138,20 +161,79 @@ class ExpandGradKernel : public Kernel {
       return InvalidArgument("E-op-expand-times", "expand_grad: shape of Out@GRAD (", k[dout_].shape(),
                              ") must be ", loops_.out());
     }
-    const T* const dout = k[dout_].template Data<T>();
-    T* const dx = k[dx_].template Data<T>();
-    std::ranges::fill(k[dx_].template Span<T>(), T{0});
-    const StridedLoops& loops = loops_.loops();
-    const Dim n = loops.inner(), stride = loops.inner_stride();
-    loops.ForEachRun([&](Dim o, Dim x) {
-      for (Dim i = 0; i < n; ++i) dx[x + i * stride] += dout[o + i];
-    });
+    AddExpanded(loops_.loops(), k[dout_].template Data<T>(), k[dx_].template Span<T>());
     return OkStatus();
   }
 
  private:
   Operand dout_, dx_;
   ExpandLoops loops_;
+};
+
+// Nullopt if X fits into the target a whole number of times, as far as is known; else what is wrong.
+std::optional<std::string> TargetMistake(const Shape& x, const Shape& target) {
+  if (x.rank() > kMaxExpandRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxExpandRank);
+  if (x.rank() != target.rank())
+    return StrCat("rank of target_tensor (", target, ") must equal the rank of X (", x, ")");
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x[i] == kUnknownDim || target[i] == kUnknownDim) continue;
+    const bool fits = x[i] == 0 ? target[i] == 0 : target[i] >= x[i] && target[i] % x[i] == 0;
+    if (!fits)
+      return StrCat("extent ", i, " of target_tensor (", target, ") must be a multiple of that of X (", x,
+                    ")");
+  }
+  return std::nullopt;
+}
+
+Status InferExpandAs(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &target = c.ShapeOf("target_tensor");
+  if (const auto mistake = TargetMistake(x, target)) return c.Error(*mistake);
+  if (x.rank() > 0 && x[0] == target[0]) c.ShareLod("X", "Out");
+  return c.SetShape("Out", target);
+}
+
+void LayAs(const Shape& x, const Shape& target, StridedLoops& loops) {
+  LayExpanded(
+      x, [&](int i) { return x[i] == 0 ? Dim{1} : target[i] / x[i]; }, loops);
+}
+
+class ExpandAsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    LayAs(x_.shape, k.Input("target_tensor").shape, loops_);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (k[out_].bytes() > 0) loops_.Gather(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  StridedLoops loops_;
+};
+
+template <typename Device, typename T>
+class ExpandAsGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    const Shape &x = k.Input("X").shape, &target = k.Input("target_tensor").shape;
+    if (const auto mistake = TargetMistake(x, target)) return k.Error(*mistake);
+    LayAs(x, target, loops_);
+    return RequireShape(k, "Out@GRAD", target);
+  }
+  Status Run(KernelRun& k) override {
+    if (dx_) AddExpanded(loops_, k[dout_].template Data<T>(), k[dx_].template Span<T>());
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+  StridedLoops loops_;
 };
 
 }  // namespace
@@ -169,6 +251,18 @@ void RegisterExpand(OpRegistry& ops) {
       .KernelForAnyType<Cpu, ExpandKernel>()
       .Grad({.reads = {"X", "ExpandTimes", "expand_times_tensor"}, .yields = {"X"}})
       .GradKernel<Cpu, ExpandGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD")
+      .GradMadeBy(SameOpOfGrad("expand", "X", "Out"));
+  ops.Add("expand_as")
+      .Doc("A tensor laid side by side with itself until it has the shape of another one.", kAsDoc)
+      .Input("X", StrCat("rank at most ", kMaxExpandRank), AnyType())
+      .Input("target_tensor", "gives the shape, a multiple of X's in each extent", AnyType())
+      .Output("Out", "X, repeated", SameTypeAs("X"), Apart())
+      .InferShape(InferExpandAs)
+      .KernelForAnyType<Cpu, ExpandAsKernel>()
+      .Grad({.reads = {"X", "target_tensor"}, .yields = {"X"}, .apart = {"X"}})
+      .GradKernel<Cpu, ExpandAsGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("Out@GRAD");
 }

@@ -1,5 +1,5 @@
-// fill_constant: a tensor whose elements are all one value. fill_zeros_like: zeros in the shape of another
-// tensor.
+// fill_constant: a tensor whose elements are all one value. fill_zeros_like, fill_any_like: zeros, or a
+// value, in the shape of another tensor.
 #include <algorithm>
 #include <cstring>
 
@@ -21,6 +21,9 @@ them; of a table that is dealt out, each row has that value from its first use o
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read. Of selected rows, Out is the
 tensor that they are rows of.)";
+
+constexpr char kAnyDoc[] = R"(
+Out has X's shape and everywhere `value`. X's values are not read.)";
 
 template <typename T>
 class ConstantRows : public RowStart {
@@ -88,6 +91,33 @@ class FillZerosLikeKernel : public Kernel {
   Operand out_;
 };
 
+template <typename Device, typename T>
+class FillAnyLikeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    return FillValueOf(k, k.Attr<float>("value"), value_);
+  }
+  Status Run(KernelRun& k) override {
+    std::ranges::fill(k[out_].template Span<T>(), value_);
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  T value_{};
+};
+
+Status InferAnyLike(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  const int type = c.Attr<std::int32_t>("dtype");
+  if (type < 0) return OkStatus();
+  if (!VisitElementType(static_cast<DType>(type), [](auto) {}))
+    return c.Error("attribute dtype (", type, ") is no element type");
+  c.SetDType("Out", static_cast<DType>(type));
+  return OkStatus();
+}
+
 }  // namespace
 
 void RegisterFillConstant(OpRegistry& ops) {
@@ -112,6 +142,17 @@ void RegisterFillConstant(OpRegistry& ops) {
       .InferShape(InferZerosLike)
       .Elementwise()
       .KernelForAnyType<Cpu, FillZerosLikeKernel>()
+      .NoGrad();
+  ops.Add("fill_any_like")
+      .Doc("One value in the shape of X.", kAnyDoc)
+      .Input("X", "gives the shape, and the element type unless dtype does", AnyType())
+      .Output("Out", "the value everywhere", AnyType())
+      .Attr("value", 0.0f, "the value")
+      .Attr("dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
+      .InferShape(InferAnyLike)
+      .Elementwise()
+      .KernelTypeFrom("Out")
+      .Kernel<Cpu, FillAnyLikeKernel, float, double, Half, std::int32_t, std::int64_t, bool>()
       .NoGrad();
 }
 

@@ -38,25 +38,31 @@ std::optional<T> ParseNumber(const std::string& text) {
   }
 }
 
-// What str_value says if it is not empty, else what value holds; an integer loses its fraction. An error if a
-// T cannot hold it.
+// `value` as a T; an integer loses its fraction. An error if a T cannot hold it.
 template <typename T>
-Status ReadFillValue(const KernelSetup& k, T& to) {
-  const std::string_view type = DTypeName(DTypeOfT<T>::kValue);
-  const std::string text = k.Attr<std::string>("str_value");
-  if (!text.empty()) {
-    const std::optional<T> value = ParseNumber<T>(text);
-    if (!value) return k.Error("attribute str_value ", Quote(text), " must be a number that fits ", type);
-    to = *value;
-    return OkStatus();
-  }
-  const float value = k.Attr<float>("value");
+Status FillValueOf(const KernelSetup& k, float value, T& to) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit))
-      return k.Error("attribute value (", value, ") must be a number that fits ", type);
+    if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit)) {
+      return k.Error("attribute value (", value, ") must be a number that fits ",
+                     DTypeName(DTypeOfT<T>::kValue));
+    }
   }
   to = ConvertTo<T>(value);
+  return OkStatus();
+}
+
+// What str_value says if it is not empty, else what value holds. An error if a T cannot hold it.
+template <typename T>
+Status ReadFillValue(const KernelSetup& k, T& to) {
+  const std::string text = k.Attr<std::string>("str_value");
+  if (text.empty()) return FillValueOf(k, k.Attr<float>("value"), to);
+  const std::optional<T> value = ParseNumber<T>(text);
+  if (!value) {
+    return k.Error("attribute str_value ", Quote(text), " must be a number that fits ",
+                   DTypeName(DTypeOfT<T>::kValue));
+  }
+  to = *value;
   return OkStatus();
 }
 

@@ -1,9 +1,11 @@
-// range: evenly spaced numbers.
+// range, linspace: evenly spaced numbers.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -12,12 +14,17 @@ constexpr char kDoc[] = R"(
 Out[i] = Start + i * Step, as far as that lies before End: ceil((End - Start) / Step) numbers, computed in
 their own type. Step is not 0, and leads from Start towards End.)";
 
+constexpr char kLinspaceDoc[] = R"(
+Out holds Num numbers, evenly spaced from Start to Stop, both included; of one number, it is Start.)";
+
+constexpr std::int32_t kMostSpaced = 1 << 27;
 constexpr double kMostNumbers = 1u << 31;
 
-Status InferRange(InferContext& c) {
-  for (const char* slot : {"Start", "End", "Step"}) {
-    if (!Compatible(c.ShapeOf(slot).Count(), 1))
-      return c.Error(slot, " (", c.ShapeOf(slot), ") must hold one element");
+// Of ops whose inputs hold one element each, which say how many numbers there are.
+Status InferNumbers(InferContext& c) {
+  for (const Slot& slot : c.op().inputs()) {
+    if (!Compatible(c.ShapeOf(slot.name).Count(), 1))
+      return c.Error(slot.name, " (", c.ShapeOf(slot.name), ") must hold one element");
   }
   return c.SetShape("Out", {kUnknownDim});
 }
@@ -68,6 +75,34 @@ class RangeKernel : public Kernel {
   Shape shape_{1};
 };
 
+template <typename Device, typename T>
+class LinspaceKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    start_ = k.Input("Start");
+    stop_ = k.Input("Stop");
+    num_ = k.Input("Num");
+    out_ = k.Output("Out");
+    return RequireApart(k, "Out");
+  }
+  Status Run(KernelRun& k) override {
+    const T start = *k[start_].template Data<T>(), stop = *k[stop_].template Data<T>();
+    const std::int32_t num = *k[num_].template Data<std::int32_t>();
+    if (num < 1 || num > kMostSpaced)
+      return InvalidArgument("E-op-range", "linspace: Num (", num, ") must be from 1 to 2^27");
+    shape_.Set(0, num);
+    MakeShaped(k[out_], DTypeOfT<T>::kValue, shape_);
+    T* const out = k[out_].template Data<T>();
+    const T step = num == 1 ? T{0} : (stop - start) / static_cast<T>(num - 1);
+    for (std::int32_t i = 0; i < num; ++i) out[i] = start + step * static_cast<T>(i);
+    return OkStatus();
+  }
+
+ private:
+  Operand start_, stop_, num_, out_;
+  Shape shape_{1};
+};
+
 }  // namespace
 
 void RegisterRange(OpRegistry& ops) {
@@ -77,8 +112,17 @@ void RegisterRange(OpRegistry& ops) {
       .Input("End", "one element: what no number reaches", SameTypeAs("Start"))
       .Input("Step", "one element: the distance of neighbours", SameTypeAs("Start"))
       .Output("Out", "the numbers", SameTypeAs("Start"))
-      .InferShape(InferRange)
+      .InferShape(InferNumbers)
       .Kernel<Cpu, RangeKernel, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+  ops.Add("linspace")
+      .Doc("Evenly spaced numbers, as many as asked for.", kLinspaceDoc)
+      .Input("Start", "one element: the first number", Floats())
+      .Input("Stop", "one element: the last number", SameTypeAs("Start"))
+      .Input("Num", "one element: how many", Only(DType::kInt32))
+      .Output("Out", "the numbers", SameTypeAs("Start"))
+      .InferShape(InferNumbers)
+      .Kernel<Cpu, LinspaceKernel, float, double>()
       .NoGrad();
 }
 

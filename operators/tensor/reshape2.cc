@@ -115,6 +115,22 @@ Status InferFlatten(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
+class ReshapeSecondOrderKernel : public CopyKernel {
+ public:
+  Status Prepare(KernelSetup& k) override { return PrepareCopy(k, "DDX", "DDOut"); }
+};
+
+Result<std::vector<Op>> MakeReshapeSecondOrder(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string ddout = request.grad_of(forward.InputName("Out@GRAD"));
+  if (ddout.empty()) return std::vector<Op>();
+  Op op("reshape2_grad_grad");
+  op.AddInput("DOut", {forward.InputName("Out@GRAD")});
+  op.AddInput("DDX", {request.grad_of(forward.OutputName("X@GRAD"))}).AddOutput("DDOut", {ddout});
+  for (const NamedAttr& attr : forward.attrs()) op.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(op)};
+}
+
 OpDef& Finish(OpDef& def) {
   def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
@@ -127,8 +143,8 @@ OpDef& Finish(OpDef& def) {
 }  // namespace
 
 void RegisterReshape2(OpRegistry& ops) {
-  Finish(ops.Add("reshape2")
-             .Doc("The same elements in another shape.", kReshapeDoc)
+  OpDef& reshape = ops.Add("reshape2");
+  Finish(reshape.Doc("The same elements in another shape.", kReshapeDoc)
              .Input("X", "any shape", AnyType())
              .Input("Shape", "the shape as a tensor", Integers(), Optional())
              .Input("ShapeTensor", "the shape as one tensor an extent", Integers(), Optional() | Repeated()))
@@ -136,6 +152,16 @@ void RegisterReshape2(OpRegistry& ops) {
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferReshape)
       .KernelForAnyType<Cpu, ReshapeKernel>();
+  reshape.GradDef().GradMadeBy(MakeReshapeSecondOrder);
+  ops.Add("reshape2_grad_grad")
+      .Doc("The gradient of reshape2_grad.", "DDOut has DDX's elements in the shape of DOut.")
+      .Input("DOut", "the gradient of Out, which gives the shape", AnyType())
+      .Input("DDX", "the gradient of X@GRAD", SameTypeAs("DOut"))
+      .Output("DDOut", "the gradient of Out@GRAD", SameTypeAs("DOut"), InPlaceInAnySize())
+      .Attr("shape", std::vector<std::int32_t>(), kNoEffect)
+      .Attr("use_quantizer", false, kNoEffect)
+      .InferShape([](InferContext& c) { return c.ShareAll("DOut", "DDOut"); })
+      .KernelForAnyType<Cpu, ReshapeSecondOrderKernel>();
   Finish(ops.Add("flatten2").Doc("X as a matrix.", kFlattenDoc).Input("X", "any shape", AnyType()))
       .Attr("axis", 1, "how many extents of X form the rows", AtLeast(0))
       .InferShape(InferFlatten)

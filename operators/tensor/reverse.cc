@@ -1,4 +1,5 @@
-// reverse: a tensor with the order of elements along some extents turned round.
+// reverse, flip: a tensor with the order of elements along some extents turned round.
+#include <string>
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -9,8 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[..., i, ...] = X[..., extent - 1 - i, ...] along every extent in axis, where a negative one counts
-from the last. The gradient is reverse of Out@GRAD.)";
+Out[..., i, ...] = X[..., extent - 1 - i, ...] along every extent in `axis` (reverse) or `dims` (flip),
+where a negative one counts from the last. The gradient is the same op on Out@GRAD.)";
+
+// The attribute that names the extents.
+const char* AttrOf(const Op& op) { return op.type() == "flip" ? "dims" : "axis"; }
 
 // The extents of attribute axis; an error if X has not all of them.
 template <typename Context>
@@ -18,9 +22,10 @@ Result<std::vector<int>> ReversedExtents(const Context& c, const Shape& x) {
   if (x.rank() > StridedLoops::kMaxExtents)
     return c.Error("rank of X (", x.rank(), ") must be at most ", StridedLoops::kMaxExtents);
   std::vector<int> extents;
-  for (const std::int32_t axis : c.template Attr<std::vector<std::int32_t>>("axis")) {
+  const char* const attr = AttrOf(c.op());
+  for (const std::int32_t axis : c.template Attr<std::vector<std::int32_t>>(attr)) {
     if (axis < -x.rank() || axis >= x.rank())
-      return c.Error("axis holds ", axis, "; it must be in [", -x.rank(), ", ", x.rank(),
+      return c.Error(attr, " holds ", axis, "; it must be in [", -x.rank(), ", ", x.rank(),
                      "), the rank of X (", x, ")");
     extents.push_back(axis < 0 ? axis + x.rank() : axis);
   }
@@ -67,23 +72,28 @@ Result<std::vector<Op>> ReverseGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   const std::string dx = request.grad_of(forward.InputName("X"));
   if (dx.empty()) return std::vector<Op>();
-  Op grad("reverse");
+  Op grad(forward.type());
   grad.AddInput("X", {request.grad_of(forward.OutputName("Out"))}).AddOutput("Out", {dx});
-  grad.Set("axis", forward.GetOr("axis", std::vector<std::int32_t>()));
+  grad.Set(AttrOf(forward), forward.GetOr(AttrOf(forward), std::vector<std::int32_t>()));
   return std::vector<Op>{std::move(grad)};
+}
+
+void AddReversal(OpRegistry& ops, const std::string& type, const std::string& attr) {
+  ops.Add(type)
+      .Doc("A tensor with the order of elements along some extents turned round.", kDoc)
+      .Input("X", StrCat("rank at most ", StridedLoops::kMaxExtents), AnyType())
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
+      .RequiredAttr(attr, AttrKind::kInts, "the extents")
+      .InferShape(InferReverse)
+      .KernelForAnyType<Cpu, ReverseKernel>()
+      .GradMadeBy(ReverseGrad);
 }
 
 }  // namespace
 
 void RegisterReverse(OpRegistry& ops) {
-  ops.Add("reverse")
-      .Doc("A tensor with the order of elements along some extents turned round.", kDoc)
-      .Input("X", StrCat("rank at most ", StridedLoops::kMaxExtents), AnyType())
-      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .RequiredAttr("axis", AttrKind::kInts, "the extents")
-      .InferShape(InferReverse)
-      .KernelForAnyType<Cpu, ReverseKernel>()
-      .GradMadeBy(ReverseGrad);
+  AddReversal(ops, "reverse", "axis");
+  AddReversal(ops, "flip", "dims");
 }
 
 }  // namespace penstock

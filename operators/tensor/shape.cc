@@ -1,4 +1,4 @@
-// shape: the extents of a tensor, as a tensor.
+// shape, size: the extents of a tensor, and how many elements it has, as a tensor.
 #include <limits>
 
 #include "framework/op/op_registry.h"
@@ -8,6 +8,9 @@ namespace {
 
 constexpr char kShapeDoc[] = R"(
 Out[i] is extent i of Input, as it is when the op runs.)";
+
+constexpr char kSizeDoc[] = R"(
+Out holds the number of elements of Input, as it is when the op runs.)";
 
 Status InferShapeOp(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Input", 0));
@@ -35,6 +38,22 @@ class ShapeKernel : public Kernel {
   Operand input_, out_;
 };
 
+class SizeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    *k[out_].Data<std::int64_t>() = input_.shape.Count();
+    return OkStatus();
+  }
+
+ private:
+  Operand input_, out_;
+};
+
 }  // namespace
 
 void RegisterShape(OpRegistry& ops) {
@@ -44,6 +63,13 @@ void RegisterShape(OpRegistry& ops) {
       .Output("Out", "as many elements as Input has extents", Only(DType::kInt32))
       .InferShape(InferShapeOp)
       .KernelForAnyType<Cpu, ShapeKernel>()
+      .NoGrad();
+  ops.Add("size")
+      .Doc("How many elements a tensor has.", kSizeDoc)
+      .Input("Input", "any shape", AnyType())
+      .Output("Out", "[1]", Only(DType::kInt64))
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, SizeKernel>()
       .NoGrad();
 }
 

@@ -8,6 +8,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/grad_shapes.h"
 #include "operators/common/int_list.h"
+#include "operators/common/linear_grad.h"
 #include "operators/common/require_shape.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -293,7 +294,8 @@ void RegisterSlice(OpRegistry& ops) {
              .yields = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))
-      .KernelForAnyType<Cpu, SliceGradKernel<false>>();
+      .KernelForAnyType<Cpu, SliceGradKernel<false>>()
+      .GradMadeBy(SameOpOfGrad("slice", "Input", "Out"));
   AddSlice(ops, "strided_slice", "Every few elements of a tensor, forwards or backwards.", kStridedDoc)
       .Input("StridesTensor", "strides as one tensor", Integers(), Optional())
       .Input("StridesTensorList", "strides as one tensor an axis", Integers(), Optional() | Repeated())

@@ -1,4 +1,4 @@
-// stack: tensors of one shape become one tensor with an extent more.
+// stack: tensors of one shape become one tensor with an extent more. unstack, unbind: the same backwards.
 #include <span>
 #include <vector>
 
@@ -11,6 +11,10 @@ namespace {
 constexpr char kDoc[] = R"(
 Y has one extent more than each X: extent `axis`, along which X[0], X[1], ... lie. A negative axis counts from
 the end of Y's extents. Where Y's rows are those of X, it has the sequences of X[0].)";
+
+constexpr char kUnstackDoc[] = R"(
+Y[i] is X where the index along extent `axis` is i, without that extent. A negative axis counts from the end.
+The gradient is the stack of Y's gradients.)";
 
 // Where the new extent stands among those of Y, or an error.
 template <typename Context>
@@ -99,6 +103,88 @@ class StackGradKernel : public Kernel {
   Strips strips_;
 };
 
+// The parts of slot `out`, as many as X's extent `axis` says, each of X's shape without it.
+Status InferCut(InferContext& c, const char* out) {
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  int axis = 0;
+  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, x.rank() - 1, axis));
+  const int parts = c.OutputCount(out);
+  if (!Compatible(x[axis], parts))
+    return c.Error("extent ", axis, " of X (", x[axis], ") must equal the number of outputs (", parts, ")");
+  for (int i = 0; i < parts; ++i) {
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(out, i, Concat(x.First(axis), x.From(axis + 1))));
+    if (axis != 0) c.ShareLod("X", 0, out, i);
+  }
+  return OkStatus();
+}
+
+Status InferUnstack(InferContext& c) {
+  if (c.Attr<int>("num") != c.OutputCount("Y"))
+    return c.Error("num (", c.Attr<int>("num"), ") must equal the number of outputs (", c.OutputCount("Y"),
+                   ")");
+  return InferCut(c, "Y");
+}
+
+Status InferUnstackGrad(InferContext& c) {
+  const Shape& first = c.ShapeOf("Y@GRAD");
+  int axis = 0;
+  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, first.rank(), axis));
+  for (int i = 1; i < c.InputCount("Y@GRAD"); ++i) {
+    if (Compatible(c.ShapeOf("Y@GRAD", i), first) && c.DTypeOf("Y@GRAD", i) == c.DTypeOf("Y@GRAD")) continue;
+    return c.Error("Y@GRAD[", i, "] (", DTypeName(c.DTypeOf("Y@GRAD", i)), c.ShapeOf("Y@GRAD", i),
+                   ") must be alike to Y@GRAD[0] (", DTypeName(c.DTypeOf("Y@GRAD")), first, ")");
+  }
+  Shape x = first.First(axis);
+  x.Append(c.InputCount("Y@GRAD"));
+  c.SetDType("X@GRAD", c.DTypeOf("Y@GRAD"));
+  return c.SetShape("X@GRAD", Concat(x, first.From(axis)));
+}
+
+// X as the parts of the first output slot.
+class CutStackKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    return Lay(k, x_, k.Outputs(k.op().outputs().front().name), strips_);
+  }
+  Status Run(KernelRun& k) override {
+    strips_.Cut(k, k[x_]);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_;
+  Strips strips_;
+};
+
+class UnstackGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dx_ = k.Output("X@GRAD");
+    return dx_ ? Lay(k, dx_, k.Inputs("Y@GRAD"), strips_) : OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (dx_) strips_.Join(k, k[dx_]);
+    return OkStatus();
+  }
+
+ private:
+  Operand dx_;
+  Strips strips_;
+};
+
+Result<std::vector<Op>> UnbindGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  std::vector<std::string> grads;
+  for (const std::string& name : forward.Output("Out")) grads.push_back(request.grad_of(name));
+  Op grad("stack");
+  grad.AddInput("X", grads).AddOutput("Y", {dx}).Set("axis", forward.GetOr("axis", std::int32_t{0}));
+  return std::vector<Op>{std::move(grad)};
+}
+
 }  // namespace
 
 void RegisterStack(OpRegistry& ops) {
@@ -113,6 +199,26 @@ void RegisterStack(OpRegistry& ops) {
       .GradDef()
       .InferShape(InferStackGrad)
       .KernelForAnyType<Cpu, StackGradKernel>();
+  ops.Add("unstack")
+      .Doc("A tensor as its parts along one extent.", kUnstackDoc)
+      .Input("X", "rank 1 or more", AnyType())
+      .Output("Y", "as many as the extent says", SameTypeAs("X"), Repeated() | Apart())
+      .Attr("axis", 0, "which extent of X goes")
+      .RequiredAttr("num", AttrKind::kInt, "how many outputs there are")
+      .InferShape(InferUnstack)
+      .KernelForAnyType<Cpu, CutStackKernel>()
+      .Grad({.yields = {"X"}, .apart = {"X"}})
+      .GradDef()
+      .InferShape(InferUnstackGrad)
+      .KernelForAnyType<Cpu, UnstackGradKernel>();
+  ops.Add("unbind")
+      .Doc("A tensor as its parts along one extent.", kUnstackDoc)
+      .Input("X", "rank 1 or more", AnyType())
+      .Output("Out", "as many as the extent says", SameTypeAs("X"), Repeated() | Apart())
+      .Attr("axis", 0, "which extent of X goes")
+      .InferShape([](InferContext& c) { return InferCut(c, "Out"); })
+      .KernelForAnyType<Cpu, CutStackKernel>()
+      .GradMadeBy(UnbindGrad);
 }
 
 }  // namespace penstock

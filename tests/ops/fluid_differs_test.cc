@@ -345,10 +345,36 @@ std::vector<GradientDifference> Gradients() {
           {"reads beyond Out@GRAD where reduce_all keeps the extents", all}};
 }
 
+std::vector<GradientDifference> GradientsOfParts() {
+  GradientCase scatter{"scatter",
+                       WithSlots("scatter", {"X", "Ids", "Updates"}, {"Out"}),
+                       {{"X", Values({3, 2})},
+                        {"Ids", TensorOf<std::int64_t>({2}, {1, 1})},
+                        {"Updates", Values({2, 2}, -1, 1, 5)}},
+                       {.of = {"Out"}, .wanted = {"X", "Updates"}}};
+  GradientCase soft = Unary("soft_relu", {2, 5});
+  soft.op.Set("threshold", 1.0f);
+  GradientCase slots{
+      "data_norm",
+      WithSlots("data_norm", {"X", "BatchSize", "BatchSum", "BatchSquareSum"}, {"Y", "Means", "Scales"}),
+      {{"X", TensorOf<double>({1, 4}, {0, 2, 3, 4})},
+       {"BatchSize", Values({4}, 3, 5)},
+       {"BatchSum", Values({4}, 1, 2)},
+       {"BatchSquareSum", Values({4}, 6, 9)}},
+      {.of = {"Y"}, .wanted = {"X"}, .step = 1e-8, .tolerance = 1e-5}};
+  slots.op.Set("slot_dim", 2);
+  return {
+      {"gives rows of X that were replaced, and updates that were, the gradient of those that stay", scatter},
+      {"takes Out, which is positive, for X where it tests the lower threshold", soft},
+      {"gives slots that were not shown a gradient, unless scale_w is used", slots}};
+}
+
 TEST(WhereFluidDiffers, GradientsAreThoseOfCentralDifferences) {
-  for (const GradientDifference& row : Gradients()) {
-    const Status status = CheckGradient(AllOps(), row.c.op, row.c.inputs, row.c.check);
-    EXPECT_TRUE(status.ok()) << PrintOp(row.c.op) << "; Fluid " << row.fluid << ": " << status.ToString();
+  for (const auto& group : {Gradients(), GradientsOfParts()}) {
+    for (const GradientDifference& row : group) {
+      const Status status = CheckGradient(AllOps(), row.c.op, row.c.inputs, row.c.check);
+      EXPECT_TRUE(status.ok()) << PrintOp(row.c.op) << "; Fluid " << row.fluid << ": " << status.ToString();
+    }
   }
 }
 

@@ -30,6 +30,11 @@ std::vector<GradientCase> TensorGradientCases();
 std::vector<GradientCase> LossGradientCases();
 std::vector<GradientCase> NnGradientCases();
 std::vector<GradientCase> SequenceGradientCases();
+// By what they are about.
+std::vector<GradientCase> PartsGradientCases();
+std::vector<GradientCase> ProductsGradientCases();
+std::vector<GradientCase> RecommendGradientCases();
+std::vector<GradientCase> SecondOrderGradientCases();
 // Those and the ones of gradient_test.cc.
 std::vector<GradientCase> AllGradientCases();
 
@@ -39,6 +44,7 @@ struct PlainCase {
   Tensors inputs;
 };
 std::vector<PlainCase> PlainCases();
+std::vector<PlainCase> PartsPlainCases();  // those of them that take parts of tensors, or make some
 
 // Calls visit(op, inputs) for the op of each case of both kinds, and for the gradient ops of the former with
 // inputs that suit them.

@@ -286,9 +286,44 @@ std::vector<NanCase> Labels() {
           {loss, {{"X", Row({kNan, 0})}, {"Label", Row({0, 1})}}, {{"Out", {kNan, std::log(2.0f) / 2}}}}};
 }
 
+// Elements that are looked for, and numbers that are drawn.
+std::vector<NanCase> Searches() {
+  const Tensor some = Row({2, kNan, 2, kNan});
+  const Op shares = WithSlots("sampling_id", {"X"}, {"Out"}).Set("seed", 1);
+  const Op close = WithSlots("allclose", {"Input", "Other"}, {"Out"});
+  return {
+      {WithSlots("where_index", {"Condition"}, {"Out"}),
+       {{"Condition", Row({0, kNan, 3})}},
+       {{"Out", {1, 2}}}},
+      {WithSlots("unique", {"X"}, {"Out", "Index"}).Set("dtype", 2),
+       {{"X", some}},
+       {{"Out", {2, kNan, kNan}}, {"Index", {0, 1, 0, 2}}}},
+      {WithSlots("unique_with_counts", {"X"}, {"Out", "Index", "Count"}).Set("dtype", 3),
+       {{"X", some}},
+       {{"Out", {2, kNan, kNan}}, {"Count", {2, 1, 1}}}},
+      {close, {{"Input", Row({1, kNan})}, {"Other", Row({1, kNan})}}, {{"Out", {0}}}},
+      {Op(close).Set("equal_nan", true),
+       {{"Input", Row({1, kNan})}, {"Other", Row({1, kNan})}},
+       {{"Out", {1}}}},
+      {Op(close).Set("equal_nan", true), {{"Input", Row({1, kNan})}, {"Other", Row({1, 2})}}, {{"Out", {0}}}},
+      {shares, {{"X", Row({kNan, 1, 0}, {1, 3})}}, {{"Out", {2}}}},
+      {WithSlots("sequence_topk_avg_pooling", {"X", "ROW", "COLUMN"}, {"Out", "pos"})
+           .Set("topks", std::vector<std::int32_t>{1, 2})
+           .Set("channel_num", 1),
+       {{"X", InOneSequence(Row({5, kNan, 2}, {3, 1}))},
+        {"ROW", InOneSequence(Row({0}, {1, 1}))},
+        {"COLUMN", InOneSequence(Row({0, 0, 0}, {3, 1}))}},
+       {{"Out", {kNan, kNan}}, {"pos", {1, 0}}}},
+      {WithSlots("similarity_focus", {"X"}, {"Out"})
+           .Set("axis", 1)
+           .Set("indexes", std::vector<std::int32_t>{0}),
+       {{"X", Row({kNan, 2, 3, 1}, {1, 1, 2, 2})}},
+       {{"Out", {0, 1, 1, 0}}}}};
+}
+
 std::vector<NanCase> AllNanCases() {
   std::vector<NanCase> all;
-  for (auto* some : {Comparisons, Orders, Maxima, Compressions, Labels}) {
+  for (auto* some : {Comparisons, Orders, Maxima, Compressions, Labels, Searches}) {
     for (NanCase& c : some()) all.push_back(std::move(c));
   }
   return all;

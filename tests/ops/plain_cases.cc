@@ -182,6 +182,7 @@ void AddParts(std::vector<PlainCase>& cases) {
 std::vector<PlainCase> PlainCases() {
   std::vector<PlainCase> cases;
   for (auto* add : {AddUpdates, AddComparisons, AddMetrics, AddFills, AddSequences, AddParts}) add(cases);
+  for (PlainCase& c : PartsPlainCases()) cases.push_back(std::move(c));
   return cases;
 }
 

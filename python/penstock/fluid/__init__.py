@@ -31,7 +31,7 @@ from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, 
                                       in_dygraph_mode, load_op_library, name_scope, program_guard, require_version,
                                       set_flags)
 from penstock.fluid.initializer import NumpyArrayInitializer
-from penstock.fluid.input import embedding
+from penstock.fluid.input import embedding, one_hot
 from penstock.fluid.io import load, load_program_state, save, set_program_state
 from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
@@ -51,9 +51,9 @@ __all__ = [
     'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
     'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
     'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
-    'nets', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader', 'regularizer',
-    'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state', 'transpiler',
-    'unique_name', 'wrapped_decorator',
+    'nets', 'one_hot', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
+    'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
+    'transpiler', 'unique_name', 'wrapped_decorator',
 ]
 
 Tensor = LoDTensor    # both names are Fluid's

@@ -73,6 +73,7 @@ from penstock.fluid.framework import program_guard as program_guard
 from penstock.fluid.framework import require_version as require_version
 from penstock.fluid.initializer import NumpyArrayInitializer as NumpyArrayInitializer
 from penstock.fluid.input import embedding as embedding
+from penstock.fluid.input import one_hot as one_hot
 from penstock.fluid.lod_tensor import create_lod_tensor as create_lod_tensor
 from penstock.fluid.lod_tensor import create_random_int_lodtensor as create_random_int_lodtensor
 from penstock.fluid.parallel_executor import ParallelExecutor as ParallelExecutor

@@ -49,7 +49,7 @@ def _names(lists):
 # One name a line where many are added at a time.
 NAMES = _names({
     'fluid': '''
-        ComplexVariable LoDTensorArray one_hot
+        ComplexVariable LoDTensorArray 
     ''',
     'fluid.evaluator': '''
         DetectionMAP
@@ -57,119 +57,53 @@ NAMES = _names({
     'fluid.framework': '''
         ComplexVariable
     ''',
-    'fluid.input': '''
-        one_hot
-    ''',
     'fluid.layers': '''
         BasicDecoder
         BeamSearchDecoder
-        Categorical
         DecodeHelper
         Decoder
         GreedyEmbeddingHelper
-        MultivariateNormalDiag
-        Normal
         SampleEmbeddingHelper
         TrainingHelper
-        Uniform
-        acos
         adaptive_pool2d
         adaptive_pool3d
-        add_position_encoding
-        addcmul
-        addmm
         affine_channel
         affine_grid
-        allclose
         anchor_generator
-        arange
-        asin
-        bilinear_tensor_product
         bipartite_match
-        bmm
         box_clip
         box_coder
         box_decoder_and_assign
-        bpr_loss
-        brelu
-        center_loss
-        clamp
         collect_fpn_proposals
-        continuous_value_model
         conv3d
         conv3d_transpose
-        crop
-        crop_tensor
-        cross
-        data_norm
         deformable_conv
         deformable_roi_pooling
         density_prior_box
         detection_output
-        diag
-        diag_embed
-        dice_loss
-        dist
         distribute_fpn_proposals
-        dot
         dynamic_decode
-        elementwise_equal
-        erf
-        expand_as
-        eye
-        filter_by_instag
-        flip
-        fsp_matrix
-        full
-        full_like
-        gather_nd
-        gaussian_random_batch_size_like
         generate_mask_labels
         generate_proposal_labels
         generate_proposals
         grid_sampler
         group_norm
-        hard_shrink
-        hash
         image_resize
         image_resize_short
-        index_sample
-        index_select
         inplace_abn
         instance_norm
         interpolate
         iou_similarity
-        kron
-        linspace
         locality_aware_nms
-        log1p
-        log_softmax
-        logsumexp
         matrix_nms
-        mean_iou
-        meshgrid
-        mish
-        mse_loss
         multi_box_head
         multiclass_nms
-        multiplex
-        nonzero
-        npair_loss
-        ones_like
-        pad_constant_like
         pixel_shuffle
         polygon_box_transform
         pool3d
         prior_box
         prroi_pool
         psroi_pool
-        randint
-        randn
-        random_crop
-        randperm
-        rank
-        reduce_all
-        reduce_any
         resize_bilinear
         resize_nearest
         resize_trilinear
@@ -178,40 +112,17 @@ NAMES = _names({
         roi_align
         roi_perspective_transform
         roi_pool
-        roll
         rpn_target_assign
-        sampling_id
-        scatter
-        scatter_nd
-        scatter_nd_add
-        selu
-        shard_index
         shuffle_channel
         sigmoid_focal_loss
-        similarity_focus
-        size
-        soft_relu
-        softshrink
         space_to_depth
         spectral_norm
         ssd_loss
-        t
         target_assign
-        teacher_student_sigmoid_loss
         temporal_shift
-        thresholded_relu
-        trace
-        tril
-        triu
         unfold
-        uniform_random_batch_size_like
-        unique
-        unique_with_counts
-        unstack
-        where
         yolo_box
         yolov3_loss
-        zeros_like
     ''',
     'fluid.metrics': '''
         DetectionMAP

@@ -1,9 +1,11 @@
-"""fluid.embedding: rows of a table, for ids of any shape."""
+"""fluid.embedding and fluid.one_hot: rows of a table, and rows of 0 and 1, for ids of any shape."""
 
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.nn import lookup_layer
 
-__all__ = ['embedding']
+__all__ = ['embedding', 'one_hot']
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
@@ -29,6 +31,37 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
         assert fluid.embedding(ids, size=[100, 8]).shape == (-1, 5, 8)
     """
     return lookup_layer('lookup_table_v2', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+
+
+def one_hot(input, depth, allow_out_of_range=False):
+    """Turns class numbers of any shape into rows with a 1 at the number and 0 elsewhere.
+
+    Args:
+        input (Variable): any shape, int32 or int64.
+        depth (int | Variable): length of a row; a Variable is int32 of shape [1].
+        allow_out_of_range (bool): a number outside [0, depth) gives a row of zeros instead of an error.
+
+    Returns:
+        Variable: shape [shape of `input`..., depth], float32.
+
+    Raises:
+        penstock.ProgramError: if `depth` is below 1.
+
+    Example:
+        label = fluid.data('label', [None, 4], 'int64')
+        assert fluid.one_hot(label, depth=10).shape == (-1, 4, 10)
+    """
+    helper = LayerHelper('one_hot_v2').takes(input=input)
+    out = helper.create_variable_for_type_inference('float32')
+    inputs, attrs = {'X': input}, {'allow_out_of_range': allow_out_of_range}
+    if isinstance(depth, Variable):
+        depth.stop_gradient = True
+        inputs['depth_tensor'] = depth
+    else:
+        attrs['depth'] = depth
+    helper.append_op('one_hot_v2', inputs, {'Out': out}, attrs)
+    out.stop_gradient = True
+    return out
 
 
 __getattr__ = getattr_of(__name__)

@@ -4,7 +4,8 @@ from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
-    'elu', 'hard_sigmoid', 'hard_swish', 'leaky_relu', 'maxout', 'prelu', 'relu6', 'stanh', 'swish',
+    'brelu', 'elu', 'hard_sigmoid', 'hard_swish', 'leaky_relu', 'maxout', 'mish', 'prelu', 'relu6', 'selu',
+    'soft_relu', 'stanh', 'swish',
 ]
 
 
@@ -143,6 +144,97 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         y = fluid.layers.hard_swish(x)
     """
     return _layer('hard_swish', x, {'threshold': threshold, 'scale': scale, 'offset': offset}, name)
+
+
+def brelu(x, t_min=0.0, t_max=24.0, name=None):
+    """Clips each element to [t_min, t_max].
+
+    Args:
+        x (Variable): float32 or float64.
+        t_min (float): the least value.
+        t_max (float): the largest value.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `x`; the gradient at both ends is 0.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.brelu(fluid.data('x', [None, 3]), t_min=1.0, t_max=20.0)
+    """
+    return _layer('brelu', x, {'t_min': t_min, 't_max': t_max}, name)
+
+
+def soft_relu(x, threshold=40.0, name=None):
+    """Computes log(1 + exp(x)), where x is clipped to [-threshold, threshold] first.
+
+    Args:
+        x (Variable): float32 or float64.
+        threshold (float): at least 0.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `threshold` is negative.
+
+    Example:
+        y = fluid.layers.soft_relu(fluid.data('x', [None, 3]), threshold=20.0)
+    """
+    return _layer('soft_relu', x, {'threshold': threshold}, name)
+
+
+def selu(x, scale=None, alpha=None, name=None):
+    """Computes scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
+
+    Args:
+        x (Variable): float32 or float64.
+        scale (float): by default 1.0507, which keeps mean and variance.
+        alpha (float): by default 1.6733, likewise.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Reference:
+        G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter: "Self-normalizing neural networks", NIPS 2017.
+
+    Example:
+        y = fluid.layers.selu(fluid.data('x', [None, 3]))
+    """
+    attrs = {'scale': scale, 'alpha': alpha}
+    return _layer('selu', x, {attr: value for attr, value in attrs.items() if value is not None}, name)
+
+
+def mish(x, threshold=20, name=None):
+    """Computes x * tanh(log(1 + exp(x))).
+
+    Args:
+        x (Variable): float32 or float64.
+        threshold (float): above it the logarithm is taken for x, below -threshold for exp(x).
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        ValueError: if `threshold` is not above 0.
+
+    Reference:
+        D. Misra: "Mish: a self regularized non-monotonic activation function", BMVC 2020.
+
+    Example:
+        y = fluid.layers.mish(fluid.data('x', [None, 3]))
+    """
+    if not threshold > 0:
+        raise ValueError('mish: threshold must be above 0, not %r' % (threshold,))
+    return _layer('mish', x, {'threshold': float(threshold)}, name)
 
 
 def maxout(x, groups, name=None, axis=1):

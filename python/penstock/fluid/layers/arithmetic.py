@@ -7,8 +7,8 @@ from penstock.fluid.layer_helper import LayerHelper
 __all__ = [
     'clip', 'clip_by_norm', 'elementwise_add', 'elementwise_div', 'elementwise_floordiv', 'elementwise_max',
     'elementwise_min', 'elementwise_mod', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'logical_and',
-    'logical_not', 'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_max', 'reduce_mean', 'reduce_min',
-    'reduce_prod', 'reduce_sum', 'scale',
+    'logical_not', 'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_all', 'reduce_any', 'reduce_max',
+    'reduce_mean', 'reduce_min', 'reduce_prod', 'reduce_sum', 'scale',
 ]
 
 
@@ -234,7 +234,7 @@ elementwise_floordiv = _elementwise('elementwise_floordiv', 'x / y, rounded down
 _REDUCE_DOC = """Computes {what} along axes, or of all elements.
 
 Args:
-    input (Variable): any shape, float32 or float64; int32 and int64 where no gradient is needed.
+    input (Variable): any shape, {types}.
     dim (int | list[int] | None): the axes, negative ones counted from the end; None: all.
     keep_dim (bool): keep the axes, with extent 1.
     name (str | None): prefix of the names of what the layer creates.
@@ -243,12 +243,12 @@ Returns:
     Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.
 
 Example:
-    x = fluid.data('x', [2, 3, 4])
+    x = fluid.data('x', [2, 3, 4], '{dtype}')
     assert fluid.layers.{op}(x, dim=[0, 2]).shape == (3,)
 """
 
 
-def _reduce(op_type, what):
+def _reduce(op_type, what, types='float32 or float64; int32 and int64 where no gradient is needed'):
 
     def layer(input, dim=None, keep_dim=False, name=None):
         helper = LayerHelper(op_type, name=name).takes(input=input)
@@ -263,7 +263,8 @@ def _reduce(op_type, what):
         return out
 
     layer.__name__ = op_type
-    layer.__doc__ = _REDUCE_DOC.format(op=op_type, what=what)
+    layer.__doc__ = _REDUCE_DOC.format(op=op_type, what=what, types=types,
+                                       dtype='bool' if types == 'bool' else 'float32')
     return layer
 
 
@@ -272,3 +273,5 @@ reduce_mean = _reduce('reduce_mean', 'the mean')
 reduce_max = _reduce('reduce_max', 'the maximum')
 reduce_min = _reduce('reduce_min', 'the minimum')
 reduce_prod = _reduce('reduce_prod', 'the product')
+reduce_all = _reduce('reduce_all', 'whether all elements are true', 'bool')
+reduce_any = _reduce('reduce_any', 'whether one element is true', 'bool')

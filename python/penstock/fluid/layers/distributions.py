@@ -1,8 +1,398 @@
-"""Probability distributions.
+"""Probability distributions, whose samples, densities and entropies are layers."""
 
-Fluid defines them here; scripts reach them as fluid.layers.distributions.NAME. Each is fluid.layers.NAME.
-"""
+import math
+import warnings
+
+import numpy
 
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid.framework import Variable
+from penstock.fluid.layers.arithmetic import elementwise_pow, reduce_max, reduce_prod, reduce_sum
+from penstock.fluid.layers.control_flow import less_than
+from penstock.fluid.layers.draws import uniform_random_batch_size_like
+from penstock.fluid.layers.matrices import diag
+from penstock.fluid.layers.nn import matmul, reshape
+from penstock.fluid.layers.ops import exp, log
+from penstock.fluid.layers.shaping import shape as shape_layer
+from penstock.fluid.layers.tensor import (assign, cast, create_tensor, fill_constant_batch_size_like, gaussian_random,
+                                          ones, uniform_random, zeros)
+
+__all__ = ['Categorical', 'MultivariateNormalDiag', 'Normal', 'Uniform']
+
+
+class Distribution:
+    """What all distributions have; those that lack one of these say so."""
+
+    def sample(self):
+        raise NotImplementedError('%s has no sample' % type(self).__name__)
+
+    def entropy(self):
+        raise NotImplementedError('%s has no entropy' % type(self).__name__)
+
+    def kl_divergence(self, other):
+        raise NotImplementedError('%s has no kl_divergence' % type(self).__name__)
+
+    def log_prob(self, value):
+        raise NotImplementedError('%s has no log_prob' % type(self).__name__)
+
+    def _take(self, kinds, **arguments):
+        """The arguments as Variables; each is one already, or none is. `kinds` may be given otherwise."""
+        for name, value in arguments.items():
+            if not isinstance(value, kinds + (Variable,)):
+                raise TypeError('%s: %s must be a Variable or one of %s, not %s' % (
+                    type(self).__name__, name, ', '.join(kind.__name__ for kind in kinds), type(value).__name__))
+        given = [isinstance(value, Variable) for value in arguments.values()]
+        if any(given) and not all(given):
+            raise ValueError('%s: if one of %s is a Variable, all must be' %
+                             (type(self).__name__, ', '.join(arguments)))
+        self._has_variables = all(given)
+        self._has_floats = all(isinstance(value, float) for value in arguments.values())
+        return tuple(arguments.values()) if all(given) else _constants(arguments.values())
+
+    def _require_same(self, other):
+        if not isinstance(other, type(self)):
+            raise TypeError('kl_divergence: other must be a %s, not %s' % (type(self).__name__, type(other).__name__))
+
+
+def _constants(values):
+    """Each as a float32 Variable, all of one shape."""
+    arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
+    if any(array.dtype != 'float32' for array in arrays):
+        warnings.warn('arguments of distributions are converted to float32', stacklevel=4)
+    made = []
+    for array in numpy.broadcast_arrays(*[array.astype('float32') for array in arrays]):
+        variable = create_tensor(dtype='float32')
+        assign(numpy.array(array), variable)
+        made.append(variable)
+    return tuple(made)
+
+
+def _require_sample_arguments(shape, seed):
+    if not isinstance(shape, list):
+        raise TypeError('sample: shape must be a list, not %r' % (shape,))
+    if not isinstance(seed, int):
+        raise TypeError('sample: seed must be an int, not %r' % (seed,))
+
+
+class Uniform(Distribution):
+    """Describes numbers that are drawn evenly from [low, high).
+
+    Args:
+        low (float, list, numpy.ndarray or Variable): the least numbers.
+        high (float, list, numpy.ndarray or Variable): above all numbers; a Variable if `low` is one.
+
+    Raises:
+        TypeError: if an argument is of another kind.
+        ValueError: if just one of the arguments is a Variable.
+
+    Example:
+        u = fluid.layers.Uniform(low=[1.0, 2.0], high=[3.0, 4.0])
+        numbers = u.sample([5])     # shape [5, 2]
+        entropy = u.entropy()
+    """
+
+    def __init__(self, low, high):
+        self.low, self.high = self._take((float, numpy.ndarray, list), low=low, high=high)
+
+    def sample(self, shape, seed=0):
+        """Draws samples.
+
+        Args:
+            shape (list): how many, as extents in front of those of the distribution.
+            seed (int): chooses the numbers; 0: other ones in each run.
+
+        Returns:
+            Variable: shape `shape` + that of `low`.
+
+        Raises:
+            TypeError: if an argument is of another kind.
+
+        Example:
+            numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
+        """
+        _require_sample_arguments(shape, seed)
+        batch = list((self.low + self.high).shape)
+        if self._has_variables:
+            zeros_like = fill_constant_batch_size_like(self.low + self.high, batch + shape, self.low.dtype, 0.0)
+            drawn = uniform_random_batch_size_like(zeros_like, zeros_like.shape, min=0.0, max=1.0, seed=seed)
+            return reshape(drawn * (zeros_like + self.high - self.low) + self.low, shape + batch)
+        drawn = uniform_random(shape + batch, min=0.0, max=1.0, seed=seed)
+        out = drawn * (zeros(shape + batch, dtype=self.low.dtype) + (self.high - self.low)) + self.low
+        return reshape(out, shape) if self._has_floats else out
+
+    def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): float32 or float64.
+
+        Returns:
+            Variable: the shape of `value`; minus infinity outside of (low, high).
+
+        Raises:
+            TypeError: if `value` is no Variable.
+
+        Example:
+            density = fluid.layers.Uniform(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
+        """
+        above = cast(less_than(self.low, value), value.dtype)
+        below = cast(less_than(value, self.high), value.dtype)
+        return log(above * below) - log(self.high - self.low)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: the shape of `low`.
+
+        Example:
+            entropy = fluid.layers.Uniform(0.0, 3.0).entropy()
+        """
+        return log(self.high - self.low)
+
+
+class Normal(Distribution):
+    """Describes normally distributed numbers.
+
+    Args:
+        loc (float, list, numpy.ndarray or Variable): the means.
+        scale (float, list, numpy.ndarray or Variable): the standard deviations; a Variable if `loc` is one.
+
+    Raises:
+        TypeError: if an argument is of another kind.
+        ValueError: if just one of the arguments is a Variable.
+
+    Example:
+        a = fluid.layers.Normal(loc=[0.0, 1.0], scale=[1.0, 2.0])
+        numbers = a.sample([5])     # shape [5, 2]
+        apart = a.kl_divergence(fluid.layers.Normal(loc=[0.0, 0.0], scale=[1.0, 1.0]))
+    """
+
+    def __init__(self, loc, scale):
+        self.loc, self.scale = self._take((float, numpy.ndarray, list), loc=loc, scale=scale)
+
+    def sample(self, shape, seed=0):
+        """Draws samples.
+
+        Args:
+            shape (list): how many, as extents in front of those of the distribution.
+            seed (int): chooses the numbers; 0: other ones in each run.
+
+        Returns:
+            Variable: shape `shape` + that of `loc`.
+
+        Raises:
+            TypeError: if an argument is of another kind.
+
+        Example:
+            numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
+        """
+        _require_sample_arguments(shape, seed)
+        batch = list((self.loc + self.scale).shape)
+        if self._has_variables:
+            zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch + shape, self.loc.dtype, 0.0)
+            drawn = gaussian_random(shape_layer(zeros_like), mean=0.0, std=1.0, seed=seed)
+            return reshape(drawn * (zeros_like + self.scale) + self.loc, shape + batch)
+        drawn = gaussian_random(shape + batch, mean=0.0, std=1.0, seed=seed)
+        out = drawn * (zeros(shape + batch, dtype=self.loc.dtype) + self.scale) + self.loc
+        return reshape(out, shape) if self._has_floats else out
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: the shape of `loc`.
+
+        Example:
+            entropy = fluid.layers.Normal(0.0, 3.0).entropy()
+        """
+        total = self.loc + self.scale
+        zeros_like = fill_constant_batch_size_like(total, list(total.shape), self.loc.dtype, 0.0)
+        return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zeros_like)
+
+    def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): float32 or float64.
+
+        Returns:
+            Variable: the shape of `value`.
+
+        Raises:
+            TypeError: if `value` is no Variable.
+
+        Example:
+            density = fluid.layers.Normal(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
+        """
+        variance = self.scale * self.scale
+        distance = value - self.loc
+        return -1.0 * (distance * distance) / (2.0 * variance) - log(self.scale) - math.log(math.sqrt(2.0 * math.pi))
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another normal distribution.
+
+        Args:
+            other (Normal): the other one.
+
+        Returns:
+            Variable: the shape of `loc`.
+
+        Raises:
+            TypeError: if `other` is no Normal.
+
+        Example:
+            apart = fluid.layers.Normal(0.0, 3.0).kl_divergence(fluid.layers.Normal(1.0, 2.0))
+        """
+        self._require_same(other)
+        ratio = self.scale / other.scale
+        ratio = ratio * ratio
+        distance = (self.loc - other.loc) / other.scale
+        return 0.5 * (ratio + distance * distance - 1.0 - log(ratio))
+
+
+class Categorical(Distribution):
+    """Describes a choice between classes.
+
+    Args:
+        logits (list, numpy.ndarray or Variable): shape [..., classes]; the shares are their softmax.
+
+    Raises:
+        TypeError: if `logits` is of another kind.
+
+    Example:
+        a = fluid.layers.Categorical(fluid.data('a', [None, 3]))
+        apart = a.kl_divergence(fluid.layers.Categorical(fluid.data('b', [None, 3])))
+        entropy = a.entropy()
+    """
+
+    def __init__(self, logits):
+        self.logits, = self._take((numpy.ndarray, list), logits=logits)
+
+    def _shares(self):
+        """The logits without their maximum, exp of them, and the sum of these."""
+        logits = self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
+        shares = exp(logits)
+        return logits, shares, reduce_sum(shares, dim=-1, keep_dim=True)
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another choice between the same classes.
+
+        Args:
+            other (Categorical): the other one.
+
+        Returns:
+            Variable: the shape of `logits`, the last extent made 1.
+
+        Raises:
+            TypeError: if `other` is no Categorical.
+
+        Example:
+            a, b = (fluid.layers.Categorical(fluid.data(name, [None, 3])) for name in 'ab')
+            apart = a.kl_divergence(b)
+        """
+        self._require_same(other)
+        logits, shares, total = self._shares()
+        other_logits, _, other_total = other._shares()
+        difference = logits - log(total) - other_logits + log(other_total)
+        return reduce_sum(shares / total * difference, dim=-1, keep_dim=True)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: the shape of `logits`, the last extent made 1.
+
+        Example:
+            entropy = fluid.layers.Categorical(fluid.data('a', [None, 3])).entropy()
+        """
+        logits, shares, total = self._shares()
+        return -1.0 * reduce_sum(shares / total * (logits - log(total)), dim=-1, keep_dim=True)
+
+
+class MultivariateNormalDiag(Distribution):
+    """Describes normally distributed vectors whose elements are independent.
+
+    Args:
+        loc (list, numpy.ndarray or Variable): shape [k], the means.
+        scale (list, numpy.ndarray or Variable): shape [k, k], a diagonal matrix: the variances; a Variable if `loc`
+            is one.
+
+    Raises:
+        TypeError: if an argument is of another kind.
+        ValueError: if just one of the arguments is a Variable.
+
+    Example:
+        loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
+        entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
+    """
+
+    def __init__(self, loc, scale):
+        # Their shapes differ, so none is repeated to the shape of the other.
+        given = self._check(loc=loc, scale=scale)
+        self.loc, self.scale = given if self._has_variables else (_constants([one])[0] for one in given)
+
+    def _check(self, **arguments):
+        kinds = (numpy.ndarray, list, Variable)
+        for name, value in arguments.items():
+            if not isinstance(value, kinds):
+                raise TypeError('MultivariateNormalDiag: %s must be a Variable, a list or an ndarray, not %s' %
+                                (name, type(value).__name__))
+        given = [isinstance(value, Variable) for value in arguments.values()]
+        if any(given) and not all(given):
+            raise ValueError('MultivariateNormalDiag: if one of loc, scale is a Variable, all must be')
+        self._has_variables = all(given)
+        return tuple(arguments.values())
+
+    def _diagonal_of_ones(self, value):
+        one_diag = diag(ones(shape=[value.shape[0]], dtype=self.loc.dtype))
+        return ones(shape=list(value.shape), dtype=self.loc.dtype), one_diag
+
+    def _determinant(self, value):
+        one_all, one_diag = self._diagonal_of_ones(value)
+        return reduce_prod(value + one_all - one_diag)
+
+    def _inverse(self, value):
+        one_all, one_diag = self._diagonal_of_ones(value)
+        return elementwise_pow(value, one_all - 2 * one_diag)
+
+    def entropy(self):
+        """Computes the entropy.
+
+        Returns:
+            Variable: shape [1].
+
+        Example:
+            loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
+            entropy = fluid.layers.MultivariateNormalDiag(loc, scale).entropy()
+        """
+        size = self.scale.shape[0]
+        return 0.5 * (size * (1.0 + math.log(2 * math.pi)) + log(self._determinant(self.scale)))
+
+    def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence to another such distribution.
+
+        Args:
+            other (MultivariateNormalDiag): the other one, of vectors of the same size.
+
+        Returns:
+            Variable: shape [1].
+
+        Raises:
+            TypeError: if `other` is no MultivariateNormalDiag.
+
+        Example:
+            a, b = (fluid.layers.MultivariateNormalDiag(fluid.data('loc' + n, [2]), fluid.data('scale' + n, [2, 2]))
+                    for n in 'ab')
+            apart = a.kl_divergence(b)
+        """
+        self._require_same(other)
+        inverse = self._inverse(other.scale)
+        trace = reduce_sum(inverse * self.scale)
+        distance = other.loc - self.loc
+        between = matmul(matmul(distance, inverse), distance)
+        ratio = log(self._determinant(other.scale)) - log(self._determinant(self.scale))
+        return 0.5 * (trace + between - self.scale.shape[0] + ratio)
+
 
 __getattr__ = getattr_of(__name__)

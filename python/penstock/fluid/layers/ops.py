@@ -5,6 +5,8 @@ from penstock.fluid.layer_helper import LayerHelper
 
 _FORMULAS = {
     'abs': '|x|',
+    'acos': 'the arc cosine of x',
+    'asin': 'the arc sine of x',
     'atan': 'the arc tangent of x',
     'ceil': 'the smallest integer that is at least x',
     'cos': 'the cosine of x',
@@ -59,7 +61,91 @@ def _unary(op_type):
 for _type in _FORMULAS:
     globals()[_type] = _unary(_type)
 
-__all__ += ['cumsum', 'gelu']
+__all__ += ['cumsum', 'erf', 'gelu', 'hard_shrink', 'softshrink', 'thresholded_relu']
+
+
+def _with_attr(op_type, x, attrs):
+    """The op of x; an attribute of None keeps its default."""
+    helper = LayerHelper(op_type).takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    attrs = {attr: value for attr, value in attrs.items() if value is not None}
+    helper.append_op(op_type, {'X': x}, {'Out': out}, attrs)
+    return out
+
+
+def erf(x):
+    """Computes the error function of each element.
+
+    Args:
+        x (Variable): float32 or float64.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.erf(fluid.data('x', [None, 3]))
+    """
+    return _with_attr('erf', x, {})
+
+
+def hard_shrink(x, threshold=None):
+    """Makes elements in [-threshold, threshold] zero.
+
+    Args:
+        x (Variable): float32 or float64.
+        threshold (float): by default 0.5.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.hard_shrink(fluid.data('x', [None, 3]), threshold=0.3)
+    """
+    return _with_attr('hard_shrink', x, {'threshold': threshold})
+
+
+def softshrink(x, alpha=None):
+    """Moves each element nearer to zero by alpha; those in [-alpha, alpha] become zero.
+
+    Args:
+        x (Variable): float32 or float64.
+        alpha (float): by default 0.5.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.softshrink(fluid.data('x', [None, 3]), alpha=0.3)
+    """
+    return _with_attr('softshrink', x, {'lambda': alpha})
+
+
+def thresholded_relu(x, threshold=None):
+    """Makes elements up to a threshold zero.
+
+    Args:
+        x (Variable): float32 or float64.
+        threshold (float): by default 1.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.thresholded_relu(fluid.data('x', [None, 3]), threshold=0.4)
+    """
+    return _with_attr('thresholded_relu', x, {'threshold': threshold})
 
 
 def gelu(x, approximate=False):

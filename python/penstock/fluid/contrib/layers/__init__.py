@@ -1,11 +1,12 @@
 """Layers that Fluid keeps apart from `fluid.layers`. Those that stand there here are found by this name too."""
 
 from penstock.fluid import layers
-from penstock.fluid.contrib.layers import metric_op, rnn_impl
+from penstock.fluid.contrib.layers import metric_op, nn, rnn_impl
 from penstock.fluid.contrib.layers.metric_op import *
+from penstock.fluid.contrib.layers.nn import *
 from penstock.fluid.contrib.layers.rnn_impl import *
 
-__all__ = metric_op.__all__ + rnn_impl.__all__
+__all__ = metric_op.__all__ + nn.__all__ + rnn_impl.__all__
 
 
 def __getattr__(name):

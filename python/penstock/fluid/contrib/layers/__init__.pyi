@@ -3,8 +3,17 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.contrib.layers import metric_op as metric_op
+from penstock.fluid.contrib.layers import nn as nn
 from penstock.fluid.contrib.layers import rnn_impl as rnn_impl
 from penstock.fluid.contrib.layers.metric_op import ctr_metric_bundle as ctr_metric_bundle
+from penstock.fluid.contrib.layers.nn import fused_embedding_seq_pool as fused_embedding_seq_pool
+from penstock.fluid.contrib.layers.nn import match_matrix_tensor as match_matrix_tensor
+from penstock.fluid.contrib.layers.nn import partial_concat as partial_concat
+from penstock.fluid.contrib.layers.nn import partial_sum as partial_sum
+from penstock.fluid.contrib.layers.nn import sequence_topk_avg_pooling as sequence_topk_avg_pooling
+from penstock.fluid.contrib.layers.nn import shuffle_batch as shuffle_batch
+from penstock.fluid.contrib.layers.nn import tdm_child as tdm_child
+from penstock.fluid.contrib.layers.nn import tdm_sampler as tdm_sampler
 from penstock.fluid.contrib.layers.rnn_impl import basic_gru as basic_gru
 from penstock.fluid.contrib.layers.rnn_impl import basic_lstm as basic_lstm
 from penstock.fluid.layers.rnn_units import BasicGRUUnit as BasicGRUUnit

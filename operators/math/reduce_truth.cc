@@ -1,0 +1,70 @@
+// reduce_all, reduce_any: truth values along some extents made one.
+#include <algorithm>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/reduce_walk.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+The extents in `dim` (negative: counted from the end) go, or become 1 with keep_dim; with reduce_all all do,
+and what is left has shape [1].)";
+
+struct All {
+  static constexpr bool kStart = true;
+  static bool Step(bool so_far, bool x) { return so_far && x; }
+};
+struct Any {
+  static constexpr bool kStart = false;
+  static bool Step(bool so_far, bool x) { return so_far || x; }
+};
+
+template <typename Math>
+class ReduceTruthKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return walk_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    const bool* const x = k[x_].Data<bool>();
+    bool* const out = k[out_].Data<bool>();
+    std::fill_n(out, walk_.outputs(), Math::kStart);
+    walk_.ForEach([&](Dim i, Dim o) { out[o] = Math::Step(out[o], x[i]); });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  ReduceWalk walk_;
+};
+
+template <typename Math>
+void AddReduction(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula) {
+  ops.Add(type)
+      .Doc(std::move(summary), formula + "\n" + kDoc)
+      .Input("X", "any shape", Only(DType::kBool))
+      .Output("Out", "what is left", SameTypeAs("X"), Apart())
+      .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
+      .Attr("keep_dim", false, "whether they become 1 instead")
+      .Attr("reduce_all", false, "whether all go, whatever `dim` says")
+      .Attr("in_dtype", -1, "of Fluid's other reductions; travels with the op, has no effect here")
+      .Attr("out_dtype", -1, "of Fluid's other reductions; travels with the op, has no effect here")
+      .InferShape(InferReducedShape)
+      .template KernelForAnyType<Cpu, ReduceTruthKernel<Math>>()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterReduceTruth(OpRegistry& ops) {
+  AddReduction<All>(ops, "reduce_all", "Whether all are true along some extents.",
+                    "Out = X and X and ... over `dim`");
+  AddReduction<Any>(ops, "reduce_any", "Whether one is true along some extents.",
+                    "Out = X or X or ... over `dim`");
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+// acos, asin, erf, log1p: further functions of one element without attributes of their own.
+#include <cmath>
+#include <numbers>
+
+#include "operators/math/activation.h"
+
+namespace penstock {
+namespace {
+
+struct Acos {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::acos(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return -dout / std::sqrt(T{1} - x * x);
+  }
+};
+
+struct Asin {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::asin(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / std::sqrt(T{1} - x * x);
+  }
+};
+
+struct Erf {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::erf(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout * static_cast<T>(2 * std::numbers::inv_sqrtpi) * std::exp(-x * x);
+  }
+};
+
+struct Log1p {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::log1p(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / (T{1} + x);
+  }
+};
+
+}  // namespace
+
+void RegisterSpecialFunctions(OpRegistry& ops) {
+  AddActivation<Acos>(ops, "acos", "The arc cosine of each element.",
+                      "Out = acos(X), in [0, pi]; NaN where X is outside [-1, 1]");
+  AddActivation<Asin>(ops, "asin", "The arc sine of each element.",
+                      "Out = asin(X), in [-pi / 2, pi / 2]; NaN where X is outside [-1, 1]");
+  AddActivation<Erf>(ops, "erf", "The error function of each element.",
+                     "Out = 2 / sqrt(pi) * (the integral of exp(-t * t) from 0 to X)");
+  AddActivation<Log1p>(ops, "log1p", "The logarithm of each element plus 1.",
+                       "Out = log(1 + X), exact for small X; NaN where X is below -1")
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("use_cudnn", false, kNoEffect);
+}
+
+}  // namespace penstock

@@ -1,0 +1,234 @@
+// tdm_child, tdm_sampler: children of the nodes of a tree of items, and nodes beside the way to an item.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "framework/runtime/random.h"
+#include "operators/common/element_type.h"
+#include "operators/common/philox.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+constexpr char kChildDoc[] = R"(
+Row n of TreeInfo describes node n: its item (0: none), its layer, its parent, and its children, child_nums
+of them (0: none). Child holds the children of each node of X, and LeafMask whether each of them has an
+item. Node 0, and a node whose first child is 0, have none.)";
+
+constexpr char kSamplerDoc[] = R"(
+Row i of Travel is the way to item i: a node for each layer, 0 where it has ended. Layer holds the nodes of
+all layers, those of layer l from layer_offset_lod[l] to layer_offset_lod[l + 1]. For each item of X and
+each layer, Out has the item's node (with output_positive) and neg_samples_num_list[l] others of that layer,
+drawn evenly and each at most once; Labels are 1 for the item's node and 0 for the others; Mask is 0 where
+the way has ended, as Out and Labels are. Seed 0 takes a new seed from the process at every run; the numbers
+are not those that Fluid draws.)";
+
+Status RequireIntegerType(InferContext& c, const char* attr) {
+  const int type = c.Attr<int>(attr);
+  if (type == static_cast<int>(DType::kInt32) || type == static_cast<int>(DType::kInt64)) return OkStatus();
+  return c.Error(attr, " (", type, ") must be the number of i32 or i64");
+}
+
+Status InferTdmChild(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(RequireIntegerType(c, "dtype"));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("TreeInfo", 2));
+  const int children = c.Attr<int>("child_nums");
+  if (!Compatible(c.ShapeOf("TreeInfo")[1], Dim{3} + children))
+    return c.Error("TreeInfo (", c.ShapeOf("TreeInfo"), ") must have 3 + child_nums (", children,
+                   ") columns");
+  const Shape out = Concat(c.ShapeOf("X"), {children});
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Child", out));
+  return c.SetShape("LeafMask", out);
+}
+
+// Numbers of type T into an output of i32 or i64.
+inline void PutInteger(Tensor& to, Dim at, std::int64_t value) {
+  if (to.dtype() == DType::kInt32) {
+    to.Data<std::int32_t>()[at] = static_cast<std::int32_t>(value);
+  } else {
+    to.Data<std::int64_t>()[at] = value;
+  }
+}
+
+Status NoNode(const char* type, std::int64_t node, Dim nodes) {
+  return InvalidArgument("E-op-index", type, ": node ", node, " must be in [0, ", nodes, ")");
+}
+
+template <typename Device, typename T>
+class TdmChildKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    tree_ = k.Input("TreeInfo");
+    child_ = k.Output("Child");
+    mask_ = k.Output("LeafMask");
+    children_ = k.Attr<int>("child_nums");
+    if (tree_.dtype != DTypeOfT<T>::kValue) return k.Error("X and TreeInfo must have one element type");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T *const x = k[x_].template Data<T>(), *const tree = k[tree_].template Data<T>();
+    const Dim nodes = tree_.shape[0], width = tree_.shape[1];
+    for (Dim i = 0; i < x_.shape.Count(); ++i) {
+      if (x[i] < 0 || x[i] >= nodes) return NoNode("tdm_child", x[i], nodes);
+      const T* const own = tree + x[i] * width + 3;
+      const bool has = x[i] != 0 && own[0] != 0;
+      for (Dim j = 0; j < children_; ++j) {
+        const T node = has ? own[j] : T{0};
+        if (node < 0 || node >= nodes) return NoNode("tdm_child", node, nodes);
+        PutInteger(k[child_], i * children_ + j, node);
+        PutInteger(k[mask_], i * children_ + j, has && tree[node * width] != 0 ? 1 : 0);
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, tree_, child_, mask_;
+  Dim children_ = 1;
+};
+
+// How many nodes of each item Out holds, or an error.
+template <typename Context>
+Result<Dim> SampledNodes(const Context& c, const Shape& travel, const Shape& layer) {
+  const Ints samples = c.template Attr<Ints>("neg_samples_num_list");
+  const Ints offsets = c.template Attr<Ints>("layer_offset_lod");
+  if (samples.empty() || offsets.size() != samples.size() + 1)
+    return c.Error("layer_offset_lod has ", offsets.size(),
+                   " entries; there must be one more than neg_samples_num_list (", samples.size(), ")");
+  if (travel.rank() != 2 || !Compatible(travel[1], static_cast<Dim>(samples.size())))
+    return c.Error("Travel (", travel, ") must be [items, layers], of which there are ", samples.size());
+  Dim all = 0;
+  for (std::size_t l = 0; l < samples.size(); ++l) {
+    const std::int64_t nodes = std::int64_t{offsets[l + 1]} - offsets[l];
+    if (offsets[0] != 0 || nodes < 1 || samples[l] < 0 || samples[l] >= nodes)
+      return c.Error("neg_samples_num_list holds ", samples[l], " for layer ", l, ", which has ", nodes,
+                     " nodes; it must be from 0 to below that");
+    all += samples[l] + (c.template Attr<bool>("output_positive") ? 1 : 0);
+  }
+  if (!Compatible(layer.Count(), offsets.back()))
+    return c.Error("Layer (", layer, ") must hold the ", offsets.back(), " nodes of layer_offset_lod");
+  return all;
+}
+
+Status InferTdmSampler(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(RequireIntegerType(c, "dtype"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Dim nodes, SampledNodes(c, c.ShapeOf("Travel"), c.ShapeOf("Layer")));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const Shape out = {c.ShapeOf("X").Count(), nodes};
+  for (const char* slot : {"Out", "Labels", "Mask"}) PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, out));
+  return OkStatus();
+}
+
+template <typename Device, typename T>
+class TdmSamplerKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    travel_ = k.Input("Travel");
+    layer_ = k.Input("Layer");
+    out_ = k.Output("Out");
+    labels_ = k.Output("Labels");
+    mask_ = k.Output("Mask");
+    samples_ = k.Attr<Ints>("neg_samples_num_list");
+    offsets_ = k.Attr<Ints>("layer_offset_lod");
+    positive_ = k.Attr<bool>("output_positive");
+    seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<int>("seed")));
+    source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
+    if (travel_.dtype != layer_.dtype || (travel_.dtype != DType::kInt32 && travel_.dtype != DType::kInt64))
+      return k.Error("Travel and Layer must both be i32, or i64");
+    drawn_.reserve(static_cast<std::size_t>(*std::ranges::max_element(samples_)));
+    return SampledNodes(k, travel_.shape, layer_.shape).status();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const std::uint64_t key = seed_ != 0 ? seed_ : source_->Next();
+    std::uint64_t draws = 0;
+    Dim at = 0;
+    for (Dim i = 0; i < x_.shape.Count(); ++i) {
+      if (x[i] < 0 || x[i] >= travel_.shape[0]) return NoNode("tdm_sampler", x[i], travel_.shape[0]);
+      for (std::size_t l = 0; l < samples_.size(); ++l) {
+        const std::int64_t own = NodeAt(k, travel_, x[i] * travel_.shape[1] + static_cast<Dim>(l));
+        if (positive_) Put(k, at++, own, 1, own != 0);
+        drawn_.clear();
+        for (std::int32_t s = 0; s < samples_[l]; ++s) {
+          const std::int64_t node = own == 0 ? 0 : Draw(k, l, own, key, draws);
+          Put(k, at++, node, 0, own != 0);
+        }
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  static std::int64_t NodeAt(KernelRun& k, const Operand& from, Dim at) {
+    return from.dtype == DType::kInt32 ? k[from].template Data<std::int32_t>()[at]
+                                       : k[from].template Data<std::int64_t>()[at];
+  }
+  // A node of the layer that is neither the item's own nor drawn before. There are more than are drawn;
+  // where Layer names one node several times, after some tries one is drawn again.
+  std::int64_t Draw(KernelRun& k, std::size_t l, std::int64_t own, std::uint64_t key, std::uint64_t& draws) {
+    constexpr int kTries = 1000;
+    const auto nodes = static_cast<std::uint64_t>(offsets_[l + 1] - offsets_[l]);
+    std::int64_t node = 0;
+    for (int i = 0; i < kTries; ++i) {
+      const std::uint64_t share = PhiloxBlock(key, draws++)[0];
+      node = NodeAt(k, layer_, offsets_[l] + static_cast<Dim>(share * nodes >> 32));
+      if (node != own && std::ranges::find(drawn_, node) == drawn_.end()) break;
+    }
+    drawn_.push_back(node);
+    return node;
+  }
+  void Put(KernelRun& k, Dim at, std::int64_t node, std::int64_t label, bool is_there) {
+    PutInteger(k[out_], at, is_there ? node : 0);
+    if (labels_) PutInteger(k[labels_], at, is_there ? label : 0);
+    PutInteger(k[mask_], at, is_there ? 1 : 0);
+  }
+
+  Operand x_, travel_, layer_, out_, labels_, mask_;
+  Ints samples_, offsets_;
+  bool positive_ = true;
+  std::uint64_t seed_ = 0;
+  RandomSource* source_ = nullptr;
+  std::vector<std::int64_t> drawn_;
+};
+
+}  // namespace
+
+void RegisterTdm(OpRegistry& ops) {
+  ops.Add("tdm_child")
+      .Doc("The children of nodes of a tree.", kChildDoc)
+      .Input("X", "nodes, any shape", Integers())
+      .Input("TreeInfo", "[nodes, 3 + child_nums]", Integers())
+      .Output("Child", "X with an extent child_nums more", TypeFromAttr("dtype"), Apart())
+      .Output("LeafMask", "1 where the child has an item", TypeFromAttr("dtype"), Apart())
+      .RequiredAttr("child_nums", AttrKind::kInt, "how many children a node has at most", AtLeast(1))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "element type of the outputs: i32 or i64")
+      .InferShape(InferTdmChild)
+      .KernelTypeFrom("X")
+      .Kernel<Cpu, TdmChildKernel, std::int32_t, std::int64_t>()
+      .NoGrad();
+  ops.Add("tdm_sampler")
+      .Doc("Nodes on the way to items, and others beside them.", kSamplerDoc)
+      .Input("X", "items, [n, 1]", Integers())
+      .Input("Travel", "[items, layers]: the way to each item", Integers())
+      .Input("Layer", "the nodes of all layers", Integers())
+      .Output("Out", "[n, nodes of an item]", TypeFromAttr("dtype"), Apart())
+      .Output("Labels", "1 for nodes on the way", TypeFromAttr("dtype"), Apart() | Optional())
+      .Output("Mask", "0 where the way has ended", TypeFromAttr("dtype"), Apart())
+      .Attr("output_positive", true, "whether Out has the nodes on the way")
+      .Attr("neg_samples_num_list", Ints(), "how many other nodes, for each layer")
+      .Attr("layer_offset_lod", Ints(), "where in Layer each layer begins, and where the last ends")
+      .Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
+      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "element type of the outputs: i32 or i64")
+      .InferShape(InferTdmSampler)
+      .KernelTypeFrom("X")
+      .Kernel<Cpu, TdmSamplerKernel, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,317 @@
+// crop, crop_tensor: a box out of a tensor. pad_constant_like: a tensor as the first box of a larger one.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/float_attr.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
+#include "operators/tensor/strided_loops.h"
+
+namespace penstock {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+constexpr int kMaxCropRank = StridedLoops::kMaxExtents;
+
+constexpr char kCropDoc[] = R"(
+Out is the box of X that begins at `offsets` and has the shape of Y, or that of attribute `shape`, where an
+extent of -1 is X's own. The offsets may come from a tensor. Everything outside of the box has a gradient of
+0.)";
+
+constexpr char kCropTensorDoc[] = R"(
+Out is the box of X that begins at `offsets` and has attribute `shape`, where an extent of -1 reaches to the
+end of X. Both may come from tensors: a shape from tensors is known when the op runs. Everything outside of
+the box has a gradient of 0.)";
+
+constexpr char kPadDoc[] = R"(
+Out has the shape of X. Y is its first box: Out[i, j, ...] = Y[i, j, ...] as far as Y reaches, and pad_value
+elsewhere. X's values are not read.)";
+
+// An extent of -1 reaches from `offset` to the end of X, or is X's own where offsets do not move it.
+Dim ExtentOf(const Op& op, Dim asked, Dim x, Dim offset) {
+  if (asked >= 0 || x == kUnknownDim) return asked;
+  return op.type() == "crop_tensor" ? x - offset : x;
+}
+
+// Nullopt if the box lies in X, as far as is known; else what is wrong. No offsets: not known yet.
+std::optional<std::string> BoxMistake(const Shape& x, const Shape& box, const Ints* offsets) {
+  if (x.rank() > kMaxCropRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxCropRank);
+  if (box.rank() != x.rank()) return StrCat("shape ", box, " must have an extent for each of X (", x, ")");
+  if (offsets == nullptr) return std::nullopt;
+  if (static_cast<int>(offsets->size()) != x.rank())
+    return StrCat("offsets has ", offsets->size(), " entries; X (", x, ") has ", x.rank(), " extents");
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim offset = (*offsets)[static_cast<std::size_t>(i)];
+    if (offset < 0) return StrCat("offsets holds ", offset, "; each must be at least 0");
+    const bool is_known = x[i] != kUnknownDim && box[i] != kUnknownDim;
+    // Beyond X no extent fits: -1 is then no unknown one, but what is left of X.
+    if ((is_known && (box[i] < 0 || offset + box[i] > x[i])) || (x[i] != kUnknownDim && offset > x[i])) {
+      return StrCat("the box at ", offset, " of extent ", box[i], " must lie in extent ", i, " of X (", x,
+                    ")");
+    }
+  }
+  return std::nullopt;
+}
+
+// The box that attribute `shape` or `asked` says, with unknown extents where offsets are not known.
+Shape BoxOf(const Op& op, const Shape& x, const Shape& asked, const Ints* offsets) {
+  Shape box = asked;
+  for (int i = 0; i < std::min(box.rank(), x.rank()); ++i) {
+    const bool known = offsets != nullptr && static_cast<int>(offsets->size()) > i;
+    if (box[i] >= 0 || (op.type() == "crop_tensor" && !known)) continue;
+    box.Set(i, ExtentOf(op, box[i], x[i], known ? (*offsets)[static_cast<std::size_t>(i)] : 0));
+  }
+  return box;
+}
+
+Shape ShapeFrom(const Ints& extents) { return Shape(std::vector<Dim>(extents.begin(), extents.end())); }
+
+Status InferCrop(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const Ints offsets = c.Attr<Ints>("offsets");
+  const Ints* const known = c.HasInput("Offsets") ? nullptr : &offsets;
+  const Shape asked = c.HasInput("Y") ? c.ShapeOf("Y") : ShapeFrom(c.Attr<Ints>("shape"));
+  const Shape box = BoxOf(c.op(), x, asked, known);
+  if (const auto mistake = BoxMistake(x, box, known)) return c.Error(*mistake);
+  return c.SetShape("Out", box);
+}
+
+Status InferCropTensor(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const Ints offsets = c.Attr<Ints>("offsets");
+  const Ints* const known = IsKnownList(c, "Offsets", "OffsetsTensor") ? &offsets : nullptr;
+  if (!IsKnownList(c, "Shape", "ShapeTensor")) {
+    const Dim extents = ListSize(c, "Shape", "ShapeTensor");
+    if (!Compatible(extents, x.rank()))
+      return c.Error("shape from tensors has ", extents, " extents; X (", x, ") has ", x.rank());
+    return c.SetShape("Out", Shape(std::vector<Dim>(static_cast<std::size_t>(x.rank()), kUnknownDim)));
+  }
+  const Shape box = BoxOf(c.op(), x, ShapeFrom(c.Attr<Ints>("shape")), known);
+  if (const auto mistake = BoxMistake(x, box, known)) return c.Error(*mistake);
+  return c.SetShape("Out", box);
+}
+
+// A box in a larger tensor: its elements in row-major order, and where in the whole each stands.
+class Box {
+ public:
+  void Lay(const Shape& box, const Shape& whole, const Ints& offsets) {
+    loops_.Clear();
+    first_ = 0;
+    Dim stride = whole.Count();
+    for (int i = 0; i < whole.rank(); ++i) {
+      stride = whole[i] == 0 ? 0 : stride / whole[i];
+      loops_.Add(box[i], stride);
+      if (!offsets.empty()) first_ += offsets[static_cast<std::size_t>(i)] * stride;
+    }
+  }
+  void Take(std::size_t element_bytes, const std::byte* whole, std::byte* box) const {
+    loops_.Gather(element_bytes, whole + static_cast<std::size_t>(first_) * element_bytes, box);
+  }
+  void Put(std::size_t element_bytes, const std::byte* box, std::byte* whole) const {
+    loops_.Scatter(element_bytes, box, whole + static_cast<std::size_t>(first_) * element_bytes);
+  }
+
+ private:
+  StridedLoops loops_;
+  Dim first_ = 0;
+};
+
+// What both kernels of crop and crop_tensor read: where the box begins, and how large it is.
+class CropArguments {
+ public:
+  void Prepare(const KernelSetup& k) {
+    op_ = k.op();
+    x_ = k.Input("X").shape;
+    offsets_.Prepare(k, "offsets", "Offsets", "OffsetsTensor");
+    if (op_.type() == "crop_tensor" || op_.type() == "crop_tensor_grad") {
+      extents_.Prepare(k, "shape", "Shape", "ShapeTensor");
+      shape_known_ = extents_.known() && (offsets_.known() || !std::ranges::count(extents_.values(), -1));
+    }
+    box_ = x_;
+  }
+  const Shape& x() const { return x_; }
+  bool shape_known() const { return shape_known_; }
+  // The shape that tensors say.
+  Status ReadShape(KernelRun& k, Shape& box) {
+    PENSTOCK_RETURN_IF_ERROR(offsets_.Read(k));
+    PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
+    if (static_cast<int>(extents_.values().size()) != x_.rank())
+      return Wrong(StrCat("shape has ", extents_.values().size(), " extents; X (", x_, ") has ", x_.rank()));
+    for (int i = 0; i < x_.rank(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const Dim offset = at < offsets_.values().size() ? offsets_.values()[at] : 0;
+      box_.Set(i, ExtentOf(op_, extents_.values()[at], x_[i], offset));
+    }
+    if (const auto mistake = BoxMistake(x_, box_, &offsets_.values())) return Wrong(*mistake);
+    box = box_;
+    return OkStatus();
+  }
+  // Lays a box of that shape.
+  Status Lay(KernelRun& k, const Shape& shape, Box& box) {
+    PENSTOCK_RETURN_IF_ERROR(offsets_.Read(k));
+    if (const auto mistake = BoxMistake(x_, shape, &offsets_.values())) return Wrong(*mistake);
+    box.Lay(shape, x_, offsets_.values());
+    return OkStatus();
+  }
+
+ private:
+  Status Wrong(const std::string& mistake) const {
+    return InvalidArgument("E-op-crop", op_.type(), ": ", mistake);
+  }
+  Op op_;
+  Shape x_, box_;
+  IntList offsets_, extents_;
+  bool shape_known_ = true;
+};
+
+class CropKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    arguments_.Prepare(k);
+    shape_ = x_.shape;
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!arguments_.shape_known()) {
+      PENSTOCK_RETURN_IF_ERROR(arguments_.ReadShape(k, shape_));
+      MakeShaped(k[out_], x_.dtype, shape_);
+    }
+    PENSTOCK_RETURN_IF_ERROR(arguments_.Lay(k, k[out_].shape(), box_));
+    if (k[out_].bytes() > 0) box_.Take(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  Shape shape_;
+  CropArguments arguments_;
+  Box box_;
+};
+
+class CropGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    arguments_.Prepare(k);
+    if (dx_ && dx_.dtype != dout_.dtype) return k.Error("X and Out@GRAD must have one element type");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(arguments_.Lay(k, k[dout_].shape(), box_));
+    if (k[dx_].bytes() > 0) std::memset(k[dx_].raw(), 0, k[dx_].bytes());
+    if (k[dout_].bytes() > 0) box_.Put(SizeOf(dout_.dtype), k[dout_].raw(), k[dx_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+  CropArguments arguments_;
+  Box box_;
+};
+
+// Y must fit into X; gives it, in the shape of X.
+Status InferPadLike(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
+  const Ints offsets(static_cast<std::size_t>(x.rank()), 0);
+  if (const auto mistake = BoxMistake(x, y, &offsets)) return c.Error("Y (", y, "): ", *mistake);
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class PadLikeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    y_ = k.Input("Y");
+    out_ = k.Output("Out");
+    value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
+    box_.Lay(y_.shape, out_.shape, {});
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    std::ranges::fill(k[out_].template Span<T>(), value_);
+    if (k[y_].bytes() > 0) box_.Put(sizeof(T), k[y_].raw(), k[out_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand y_, out_;
+  T value_ = 0;
+  Box box_;
+};
+
+class PadLikeGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dy_ = k.Output("Y@GRAD");
+    if (!dy_) return OkStatus();
+    const Ints offsets(static_cast<std::size_t>(dout_.shape.rank()), 0);
+    if (const auto mistake = BoxMistake(dout_.shape, dy_.shape, &offsets))
+      return k.Error("Y of Out@GRAD: ", *mistake);
+    if (dy_.dtype != dout_.dtype) return k.Error("Y and Out@GRAD must have one element type");
+    box_.Lay(dy_.shape, dout_.shape, {});
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (dy_ && k[dy_].bytes() > 0) box_.Take(SizeOf(dout_.dtype), k[dout_].raw(), k[dy_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dy_;
+  Box box_;
+};
+
+}  // namespace
+
+void RegisterCrop(OpRegistry& ops) {
+  ops.Add("crop")
+      .Doc("A box out of a tensor.", kCropDoc)
+      .Input("X", StrCat("rank at most ", kMaxCropRank), AnyType())
+      .Input("Y", "gives the shape; its values are not read", AnyType(), Optional())
+      .Input("Offsets", "offsets as a tensor", Only(DType::kInt32), Optional())
+      .Output("Out", "the box", SameTypeAs("X"), Apart())
+      .Attr("offsets", Ints(), "where the box begins, for each extent")
+      .Attr("shape", Ints(), "its shape, unless Y gives it", AtLeast(-1))
+      .InferShape(InferCrop)
+      .KernelForAnyType<Cpu, CropKernel>()
+      .Grad({.reads = {"X", "Offsets"}, .yields = {"X"}, .apart = {"X"}})
+      .GradDef()
+      .KernelForAnyType<Cpu, CropGradKernel>();
+  ops.Add("crop_tensor")
+      .Doc("A box out of a tensor, whose shape may come from tensors.", kCropTensorDoc)
+      .Input("X", StrCat("rank at most ", kMaxCropRank), AnyType())
+      .Input("Shape", "the shape as a tensor", Only(DType::kInt32), Optional())
+      .Input("Offsets", "offsets as a tensor", Only(DType::kInt32), Optional())
+      .Input("ShapeTensor", "the shape as one tensor an extent", Only(DType::kInt32), Optional() | Repeated())
+      .Input("OffsetsTensor", "offsets as one tensor an extent", Only(DType::kInt32), Optional() | Repeated())
+      .Output("Out", "the box", SameTypeAs("X"), Apart())
+      .Attr("offsets", Ints(), "where the box begins, for each extent")
+      .Attr("shape", Ints(), "its shape; 0 or -1 where it comes from a tensor", AtLeast(-1))
+      .InferShape(InferCropTensor)
+      .KernelForAnyType<Cpu, CropKernel>()
+      .Grad({.reads = {"X", "Offsets", "OffsetsTensor"}, .yields = {"X"}, .apart = {"X"}})
+      .GradDef()
+      .KernelForAnyType<Cpu, CropGradKernel>();
+  ops.Add("pad_constant_like")
+      .Doc("A tensor, padded to the shape of another one.", kPadDoc)
+      .Input("X", StrCat("gives the shape; rank at most ", kMaxCropRank), Numbers())
+      .Input("Y", "no larger than X in any extent", SameTypeAs("X"))
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
+      .Attr("pad_value", 0.0f, "what surrounds Y")
+      .InferShape(InferPadLike)
+      .Kernel<Cpu, PadLikeKernel, float, double, std::int32_t, std::int64_t>()
+      .Grad({.reads = {"Y"}, .yields = {"Y"}, .apart = {"Y"}})
+      .GradDef()
+      .KernelForAnyType<Cpu, PadLikeGradKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,171 @@
+// index_select: a tensor's parts along one extent, by their indices. index_sample: elements of each row, by
+// indices of that row's own.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/axis_view.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSelectDoc[] = R"(
+Out[..., i, ...] = X[..., Index[i], ...] along extent `dim`, where a negative one counts from the end. An
+index outside of it is an error. The gradient of a part is the sum over the places that took it.)";
+
+constexpr char kSampleDoc[] = R"(
+Out[i, j] = X[i, Index[i, j]]. An index outside of a row is an error. The gradient of an element is the sum
+over the places that took it.)";
+
+Status InferSelect(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &index = c.ShapeOf("Index");
+  PENSTOCK_ASSIGN_OR_RETURN(const int dim, ResolveAxis(c, x, c.Attr<int>("dim")));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Index", 1));
+  Shape out = x;
+  out.Set(dim, index[0]);
+  if (dim != 0) c.ShareLod("X", "Out");
+  return c.SetShape("Out", out);
+}
+
+Status InferSample(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &index = c.ShapeOf("Index");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Index", 2));
+  if (!Compatible(x[0], index[0]))
+    return c.Error("Index (", index, ") must have as many rows as X (", x, ")");
+  c.ShareLod("X", "Out");
+  return c.SetShape("Out", index);
+}
+
+// The places of Out in X, of both ops.
+class SelectedPlaces {
+ public:
+  Status Prepare(const KernelSetup& k) {
+    type_ = k.op().type();
+    index_ = k.Input("Index");
+    const Shape& x = k.Input("X").shape;
+    samples_ = k.op().FindAttr("dim") == nullptr && type_.starts_with("index_sample");
+    if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
+      return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
+    if (samples_) {
+      if (x.rank() != 2 || index_.shape.rank() != 2 || x[0] != index_.shape[0])
+        return k.Error("X (", x, ") and Index (", index_.shape, ") must be matrices of as many rows");
+      view_ = ViewAlong(x, 1);
+      each_ = index_.shape[1];
+      return OkStatus();
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const int dim, ResolveAxis(k, x, k.Attr<int>("dim")));
+    if (index_.shape.rank() != 1) return k.Error("rank of Index (", index_.shape, ") must be 1");
+    view_ = ViewAlong(x, dim);
+    each_ = index_.shape[0];
+    return OkStatus();
+  }
+  Dim count() const { return view_.outer * each_ * view_.inner; }
+  Dim inner() const { return view_.inner; }
+
+  // Calls visit(place in Out, place in X) for each run of inner() elements.
+  template <typename Visit>
+  Status ForEachRun(KernelRun& k, Visit visit) const {
+    return index_.dtype == DType::kInt32 ? Walk<std::int32_t>(k, visit) : Walk<std::int64_t>(k, visit);
+  }
+
+ private:
+  template <typename Index, typename Visit>
+  Status Walk(KernelRun& k, Visit visit) const {
+    const Index* const index = k[index_].template Data<Index>();
+    for (Dim o = 0; o < view_.outer; ++o) {
+      for (Dim i = 0; i < each_; ++i) {
+        const Index at = index[samples_ ? o * each_ + i : i];
+        if (at < 0 || at >= view_.width) {
+          return InvalidArgument("E-op-index", type_, ": Index names ", at, "; it must be in [0, ",
+                                 view_.width, "), the extent of X");
+        }
+        visit((o * each_ + i) * view_.inner, (o * view_.width + at) * view_.inner);
+      }
+    }
+    return OkStatus();
+  }
+
+  std::string type_;
+  Operand index_;
+  AxisView view_;
+  Dim each_ = 0;  // indices to one of view_.outer
+  bool samples_ = false;
+};
+
+class SelectKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return places_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    const std::size_t size = SizeOf(x_.dtype), bytes = static_cast<std::size_t>(places_.inner()) * size;
+    const std::byte* const x = k[x_].raw();
+    std::byte* const out = k[out_].raw();
+    return places_.ForEachRun(k, [&](Dim to, Dim from) {
+      if (bytes == 0) return;
+      std::memcpy(out + static_cast<std::size_t>(to) * size, x + static_cast<std::size_t>(from) * size,
+                  bytes);
+    });
+  }
+
+ private:
+  Operand x_, out_;
+  SelectedPlaces places_;
+};
+
+template <typename Device, typename T>
+class SelectGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    PENSTOCK_RETURN_IF_ERROR(places_.Prepare(k));
+    return RequireCount(k, "Out@GRAD", places_.count());
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    return places_.ForEachRun(k, [&](Dim from, Dim to) {
+      for (Dim j = 0; j < places_.inner(); ++j) dx[to + j] += dout[from + j];
+    });
+  }
+
+ private:
+  Operand dout_, dx_;
+  SelectedPlaces places_;
+};
+
+void FinishSelection(OpDef& def) {
+  def.KernelForAnyType<Cpu, SelectKernel>()
+      .Grad({.reads = {"X", "Index"}, .yields = {"X"}, .apart = {"X"}})
+      .GradKernel<Cpu, SelectGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD");
+}
+
+}  // namespace
+
+void RegisterIndexSelect(OpRegistry& ops) {
+  FinishSelection(ops.Add("index_select")
+                      .Doc("Parts of a tensor along one extent, by their indices.", kSelectDoc)
+                      .Input("X", "rank 1 or more", AnyType())
+                      .Input("Index", "[n]", Integers())
+                      .Output("Out", "X with extent `dim` made n", SameTypeAs("X"), Apart())
+                      .Attr("dim", 0, "the extent")
+                      .InferShape(InferSelect));
+  FinishSelection(ops.Add("index_sample")
+                      .Doc("Elements of each row, by indices of its own.", kSampleDoc)
+                      .Input("X", "[rows, columns]", AnyType())
+                      .Input("Index", "[rows, n]", Integers())
+                      .Output("Out", "[rows, n]", SameTypeAs("X"), Apart())
+                      .InferShape(InferSample));
+}
+
+}  // namespace penstock

@@ -1,0 +1,170 @@
+// scatter: a tensor with some of its rows replaced, or made sums of others.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/copy.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out is X, but for the rows that Ids names: with overwrite, row Ids[i] is Updates[i], the last one if a row
+is named twice; else it is the sum of all Updates[i] that name it. A number outside of X is an error. X's
+gradient is 0 in the rows that are named, and an update that another one replaced has a gradient of 0.)";
+
+Status InferScatter(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &ids = c.ShapeOf("Ids"), &updates = c.ShapeOf("Updates");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const bool is_column = ids.rank() == 2 && Compatible(ids[1], 1);
+  if (ids.rank() != 1 && !is_column) return c.Error("shape of Ids (", ids, ") must be [n] or [n, 1]");
+  if (!Compatible(updates, x.WithRows(ids[0])))
+    return c.Error("shape of Updates (", updates, ") must be ", x.WithRows(ids[0]),
+                   ": a row of X for each of Ids");
+  return c.ShareAll("X", "Out");
+}
+
+Status InferScatterGrad(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Out@GRAD", "X@GRAD"));
+  return c.ShareAll("Updates", "Updates@GRAD");
+}
+
+// The rows that Ids names, in its order.
+class NamedRows {
+ public:
+  Status Prepare(const KernelSetup& k, const Shape& whole) {
+    type_ = k.op().type();
+    ids_ = k.Input("Ids");
+    if (whole.rank() == 0) return k.Error("the rows of a tensor without extents cannot be named");
+    if (ids_.dtype != DType::kInt32 && ids_.dtype != DType::kInt64)
+      return k.Error("element type of Ids (", DTypeName(ids_.dtype), ") must be i32 or i64");
+    rows_ = whole[0];
+    width_ = whole.RowWidth();
+    return RequireCount(k, "Updates", ids_.shape.Count() * width_);
+  }
+  Dim rows() const { return rows_; }
+  Dim width() const { return width_; }
+  Dim count() const { return ids_.shape.Count(); }
+
+  // kInvalidArgument if one of them is no row.
+  Status Check(KernelRun& k) const {
+    for (Dim i = 0; i < count(); ++i) {
+      const std::int64_t row = Row(k, i);
+      if (row < 0 || row >= rows_)
+        return InvalidArgument("E-op-index", type_, ": row ", row, " is outside of X, which has ", rows_,
+                               " rows");
+    }
+    return OkStatus();
+  }
+  std::int64_t Row(KernelRun& k, Dim i) const {
+    return ids_.dtype == DType::kInt32 ? k[ids_].Data<std::int32_t>()[i] : k[ids_].Data<std::int64_t>()[i];
+  }
+
+ private:
+  std::string type_;
+  Operand ids_;
+  Dim rows_ = 0, width_ = 0;
+};
+
+template <typename Device, typename T>
+class ScatterKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    updates_ = k.Input("Updates");
+    out_ = k.Output("Out");
+    overwrites_ = k.Attr<bool>("overwrite");
+    return rows_.Prepare(k, x_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(rows_.Check(k));
+    CopyElements(k, x_, out_);
+    const T* const updates = k[updates_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    const Dim width = rows_.width();
+    for (Dim i = 0; !overwrites_ && i < rows_.count(); ++i)
+      std::fill_n(out + rows_.Row(k, i) * width, width, T{0});
+    for (Dim i = 0; i < rows_.count(); ++i) {
+      T* const row = out + rows_.Row(k, i) * width;
+      for (Dim j = 0; j < width; ++j)
+        row[j] = overwrites_ ? updates[i * width + j] : row[j] + updates[i * width + j];
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, updates_, out_;
+  bool overwrites_ = true;
+  NamedRows rows_;
+};
+
+class ScatterGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dupdates_ = k.Output("Updates@GRAD");
+    overwrites_ = k.Attr<bool>("overwrite");
+    if (dx_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", dx_.shape.Count()));
+    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, dout_.shape));
+    replaced_ = k.Workspace(static_cast<std::size_t>(rows_.rows()));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(rows_.Check(k));
+    const std::size_t bytes = static_cast<std::size_t>(rows_.width()) * SizeOf(dout_.dtype);
+    if (bytes == 0) return OkStatus();
+    if (dupdates_) TakeRows(k, bytes);
+    if (!dx_) return OkStatus();
+    CopyElements(k, dout_, dx_);
+    std::byte* const dx = k[dx_].raw();
+    for (Dim i = 0; i < rows_.count(); ++i)
+      std::memset(dx + static_cast<std::size_t>(rows_.Row(k, i)) * bytes, 0, bytes);
+    return OkStatus();
+  }
+
+ private:
+  // Backwards, so that of the updates of one row the last is met first.
+  void TakeRows(KernelRun& k, std::size_t bytes) {
+    auto* const replaced = reinterpret_cast<bool*>(k.Workspace(replaced_));
+    std::fill_n(replaced, rows_.rows(), false);
+    for (Dim i = rows_.count() - 1; i >= 0; --i) {
+      const auto row = static_cast<std::size_t>(rows_.Row(k, i));
+      std::byte* const to = k[dupdates_].raw() + static_cast<std::size_t>(i) * bytes;
+      if (overwrites_ && replaced[row]) {
+        std::memset(to, 0, bytes);
+      } else {
+        std::memcpy(to, k[dout_].raw() + row * bytes, bytes);
+      }
+      replaced[row] = true;
+    }
+  }
+
+  Operand dout_, dx_, dupdates_;
+  bool overwrites_ = true;
+  NamedRows rows_;
+  WorkspaceId replaced_;
+};
+
+}  // namespace
+
+void RegisterScatter(OpRegistry& ops) {
+  ops.Add("scatter")
+      .Doc("A tensor with some of its rows replaced, or made sums of others.", kDoc)
+      .Input("X", "rank 1 or more; rows are its first extent", Numbers())
+      .Input("Ids", "row numbers, [n] or [n, 1]", Integers())
+      .Input("Updates", "n rows", SameTypeAs("X"))
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
+      .Attr("overwrite", true, "whether a row is replaced by its last update")
+      .InferShape(InferScatter)
+      .Kernel<Cpu, ScatterKernel, float, double, std::int32_t, std::int64_t>()
+      .Grad({.reads = {"Ids", "Updates"}, .yields = {"X", "Updates"}, .apart = {"Updates"}})
+      .GradDef()
+      .InferShape(InferScatterGrad)
+      .KernelForAnyType<Cpu, ScatterGradKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,304 @@
+"""Layers of recommender systems that Fluid keeps apart: columns of matrices, matches of texts, trees of items."""
+
+import numpy
+
+from penstock.fluid.core import to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.draws import seed_variable
+from penstock.fluid.layers.nn import reshape
+from penstock.fluid.layers.shaping import slice as slice_layer
+
+__all__ = [
+    'fused_embedding_seq_pool', 'match_matrix_tensor', 'partial_concat', 'partial_sum', 'sequence_topk_avg_pooling',
+    'shuffle_batch', 'tdm_child', 'tdm_sampler',
+]
+
+
+def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner='sum', param_attr=None,
+                             dtype='float32'):
+    """Looks up rows of a table and adds them up for each sequence of ids.
+
+    Args:
+        input (Variable): shape [n, 1], int64, in sequences: row numbers.
+        size (list[int]): [number of rows, width] of the table.
+        is_sparse (bool): whether the table's gradient is selected rows.
+        padding_idx (int | None): the id that stands for no row; negative: counted from the end.
+        combiner (str): 'sum', the only one there is.
+        param_attr (ParamAttr | None): the table.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape [number of sequences, width], type `dtype`.
+
+    Raises:
+        penstock.ProgramError: if `combiner` is another one, or `input` has another shape.
+
+    Example:
+        ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
+        y = fluid.contrib.layers.fused_embedding_seq_pool(ids, size=[20, 16])
+    """
+    helper = LayerHelper('fused_embedding_seq_pool', param_attr=param_attr).takes(input=input)
+    table = helper.create_parameter(helper.param_attr, size, dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    padding_idx = -1 if padding_idx is None else padding_idx if padding_idx >= 0 else size[0] + padding_idx
+    helper.append_op('fused_embedding_seq_pool', {'Ids': input, 'W': table}, {'Out': out}, {
+        'is_sparse': is_sparse,
+        'combiner': combiner,
+        'padding_idx': padding_idx
+    })
+    return out
+
+
+def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='float32', name=None):
+    """Computes how each word of a text matches each word of another one, by several matrices that are learned.
+
+    Args:
+        x (Variable): shape [words, h], in sequences; float32 or float64.
+        y (Variable): shape [words, h], in as many sequences; the type of `x`.
+        channel_num (int): how many matrices.
+        act (str | None): an activation that follows.
+        param_attr (ParamAttr | None): describes the matrices, of shape [h, channel_num, h].
+        dtype (str): the type of `x`.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        tuple: (out, tmp). `out` has shape [n, 1] and a sequence for each pair of texts: channel_num matrices of as many
+        rows as x has words and as many columns as y has. `tmp` keeps a product for the gradient.
+
+    Raises:
+        ValueError: if `x` and `y` are no matrices of one width.
+
+    Example:
+        x, y = (fluid.data(n, [None, 8], lod_level=1) for n in 'xy')
+        out, tmp = fluid.contrib.layers.match_matrix_tensor(x, y, channel_num=3)
+    """
+    helper = LayerHelper('match_matrix_tensor', act=act, param_attr=param_attr, name=name).takes(x=x, y=y)
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[1]:
+        raise ValueError('match_matrix_tensor: x (%s) and y (%s) must be matrices of one width' % (x.shape, y.shape))
+    weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    tmp = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op('match_matrix_tensor', {'X': x, 'Y': y, 'W': weight}, {'Out': out, 'Tmp': tmp},
+                     {'dim_t': channel_num})
+    return helper.append_activation(out), tmp
+
+
+def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
+    """Computes, for each row of matrices of different sizes, means of its largest elements.
+
+    Args:
+        input (Variable): shape [n, 1], in sequences, as match_matrix_tensor gives it; float32 or float64.
+        row (Variable): its sequences say how many rows the matrices have.
+        col (Variable): its sequences say how many columns they have.
+        topks (list[int]): how many elements the means are of; where a row has fewer, the sum is divided all the same.
+        channel_num (int): how many matrices a sequence has.
+
+    Returns:
+        Variable: shape [rows of `row`, channel_num * len(topks)], the type and the sequences of `row`'s rows.
+
+    Raises:
+        penstock.ProgramError: if a number is below 1, or the sequences do not fit each other when the program runs.
+
+    Example:
+        x = fluid.data('x', [None, 1], lod_level=1)
+        row, col = (fluid.data(n, [None, 4], lod_level=1) for n in ('row', 'col'))
+        y = fluid.contrib.layers.sequence_topk_avg_pooling(x, row, col, topks=[1, 3], channel_num=5)
+    """
+    helper = LayerHelper('sequence_topk_avg_pooling').takes(input=input, row=row, col=col)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    pos = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    helper.append_op('sequence_topk_avg_pooling', {'X': input, 'ROW': row, 'COLUMN': col}, {'Out': out, 'pos': pos}, {
+        'topks': list(topks),
+        'channel_num': channel_num
+    })
+    return out
+
+
+def shuffle_batch(x, seed=None):
+    """Puts rows in an order of chance.
+
+    Args:
+        x (Variable): rows are its last extent; any type.
+        seed (int | Variable | None): the first seed, or an int64 Variable of one element that holds the seeds; None:
+            the main program's random_seed, or one that is drawn from NumPy.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: if `x` is no Variable.
+
+    Example:
+        y = fluid.contrib.layers.shuffle_batch(fluid.data('x', [None, 4]))
+    """
+    helper = LayerHelper('shuffle_batch').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference('int64')
+    if seed is None:
+        seed = helper.main_program.random_seed or int(numpy.random.randint(-65536, 65535))
+    attrs = {}
+    if not isinstance(seed, Variable):
+        attrs['startup_seed'] = seed
+        seed = seed_variable(helper, 'shuffle_batch_seed', seed)
+    helper.append_op('shuffle_batch', {'X': x, 'Seed': seed}, {'Out': out, 'ShuffleIdx': index, 'SeedOut': seed}, attrs)
+    return out
+
+
+def _partial(op_type, input, start_index, length):
+    helper = LayerHelper(op_type, input=input)
+    inputs = helper.multiple_input()
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op(op_type, {'X': inputs}, {'Out': out}, {'start_index': start_index, 'length': length})
+    return out
+
+
+def partial_concat(input, start_index=0, length=-1):
+    """Takes some columns of several matrices, side by side.
+
+    Args:
+        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
+        start_index (int): the first column; a negative one counts from the end.
+        length (int): how many columns; -1: all to the end.
+
+    Returns:
+        Variable: shape [rows, number of matrices * length], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes differ, or there are not as many columns.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
+        z = fluid.contrib.layers.partial_concat([x, y], start_index=1, length=2)    # shape [-1, 4]
+    """
+    return _partial('partial_concat', input, start_index, length)
+
+
+def partial_sum(input, start_index=0, length=-1):
+    """Adds up some columns of several matrices.
+
+    Args:
+        input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
+        start_index (int): the first column; a negative one counts from the end.
+        length (int): how many columns; -1: all to the end.
+
+    Returns:
+        Variable: shape [rows, length], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes differ, or there are not as many columns.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
+        z = fluid.contrib.layers.partial_sum([x, y], start_index=1, length=2)       # shape [-1, 2]
+    """
+    return _partial('partial_sum', input, start_index, length)
+
+
+def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
+    """Finds the children of nodes of a tree of items.
+
+    Args:
+        x (Variable): int32 or int64: nodes.
+        node_nums (int): how many nodes the tree has, node 0 included, which stands for none.
+        child_nums (int): how many children a node has at most.
+        param_attr (ParamAttr | None): the tree, of shape [node_nums, 3 + child_nums]: for each node its item, its
+            layer, its parent and its children.
+        dtype (str): int32 or int64, the type of the tree and of the results.
+
+    Returns:
+        tuple: (child, leaf_mask). Both have the shape of `x` and one extent more, child_nums; `leaf_mask` is 1 where
+        the child has an item.
+
+    Raises:
+        penstock.ProgramError: if `x` holds another type than the tree, or no nodes, when the program runs.
+
+    Example:
+        tree = fluid.ParamAttr(name='tree', initializer=fluid.initializer.Constant(0))
+        child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], 'int32'), 7, 2, param_attr=tree)
+    """
+    helper = LayerHelper('tdm_child', param_attr=param_attr).takes(x=x)
+    tree = helper.create_parameter(helper.param_attr, [node_nums, 3 + child_nums], dtype,
+                                   default_initializer=Constant(0))
+    tree.stop_gradient = True
+    child = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    mask = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    helper.append_op('tdm_child', {'X': x, 'TreeInfo': tree}, {'Child': child, 'LeafMask': mask}, {
+        'child_nums': child_nums,
+        'dtype': int(to_dtype(dtype))
+    })
+    return child, mask
+
+
+def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tree_travel_attr=None,
+                tree_layer_attr=None, output_positive=True, output_list=True, seed=0, tree_dtype='int32',
+                dtype='int32'):
+    """Draws, for each layer of a tree, the node on the way to an item and others of that layer.
+
+    Args:
+        x (Variable): shape [n, 1], int32 or int64: items.
+        neg_samples_num_list (list[int]): how many other nodes are drawn of each layer.
+        layer_node_num_list (list[int]): how many nodes each layer has.
+        leaf_node_num (int): how many items there are.
+        tree_travel_attr (ParamAttr | None): the ways to the items, of shape [leaf_node_num, layers].
+        tree_layer_attr (ParamAttr | None): the nodes of all layers, of shape [nodes, 1].
+        output_positive (bool): whether the nodes on the way are in the result.
+        output_list (bool): whether there is one result for each layer.
+        seed (int): chooses the nodes; 0: other ones in each run.
+        tree_dtype (str): int32 or int64, the type of the ways and nodes.
+        dtype (str): int32 or int64, the type of the results.
+
+    Returns:
+        tuple: (nodes, labels, mask): nodes, 1 for those on the way and 0 for others, and 0 where the way has ended.
+        Each is a list with, for each layer, shape [n, nodes of it, 1], or without `output_list` one of shape
+        [n, nodes].
+
+    Raises:
+        ValueError: if the lists differ in length, or a layer has too few nodes.
+
+    Example:
+        x = fluid.data('x', [None, 1], 'int32')
+        nodes, labels, mask = fluid.contrib.layers.tdm_sampler(x, [0, 1], [2, 4], leaf_node_num=4)
+    """
+    helper = LayerHelper('tdm_sampler').takes(x=x)
+    if len(neg_samples_num_list) != len(layer_node_num_list):
+        raise ValueError('tdm_sampler: there are numbers of %d layers in neg_samples_num_list, but of %d in '
+                         'layer_node_num_list' % (len(neg_samples_num_list), len(layer_node_num_list)))
+    offsets = [0]
+    for layer, (samples, nodes) in enumerate(zip(neg_samples_num_list, layer_node_num_list)):
+        offsets.append(offsets[-1] + nodes)
+        if samples >= nodes:
+            raise ValueError('tdm_sampler: of layer %d %d other nodes are to be drawn; it has %d' %
+                             (layer, samples, nodes))
+    if leaf_node_num >= offsets[-1]:
+        raise ValueError('tdm_sampler: leaf_node_num (%d) must be below the number of nodes (%d)' %
+                         (leaf_node_num, offsets[-1]))
+    travel = helper.create_parameter(tree_travel_attr, [leaf_node_num, len(layer_node_num_list)], tree_dtype,
+                                     default_initializer=Constant(0))
+    layers = helper.create_parameter(tree_layer_attr, [offsets[-1], 1], tree_dtype, default_initializer=Constant(0))
+    made = [helper.create_variable_for_type_inference(dtype, stop_gradient=True) for _ in range(3)]
+    helper.append_op('tdm_sampler', {'X': x, 'Travel': travel, 'Layer': layers},
+                     dict(zip(('Out', 'Labels', 'Mask'), made)), {
+                         'neg_samples_num_list': list(neg_samples_num_list),
+                         'output_positive': output_positive,
+                         'layer_offset_lod': offsets,
+                         'seed': seed,
+                         'dtype': int(to_dtype(dtype))
+                     })
+    if not output_list:
+        return tuple(made)
+    widths = [samples + int(output_positive) for samples in neg_samples_num_list]
+    return tuple(map(list, zip(*_by_layer(made, widths))))
+
+
+def _by_layer(made, widths):
+    """For each layer its columns of all results."""
+    start = 0
+    for width in widths:
+        parts = [slice_layer(one, axes=[1], starts=[start], ends=[start + width]) for one in made]
+        parts = [reshape(part, [-1, width, 1]) for part in parts]
+        for part in parts:
+            part.stop_gradient = True
+        yield parts
+        start += width

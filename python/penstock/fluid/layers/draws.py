@@ -1,0 +1,281 @@
+"""Random numbers, integers, orders and boxes."""
+
+import numpy
+
+from penstock.fluid import unique_name
+from penstock.fluid.core import to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.tensor import int_list
+
+__all__ = [
+    'gaussian_random_batch_size_like', 'randint', 'randn', 'random_crop', 'randperm', 'sampling_id',
+    'uniform_random_batch_size_like',
+]
+
+
+def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
+    helper = LayerHelper(op_type).takes(input=input)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('%s: shape must be a list, not %r' % (op_type, shape))
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(op_type, {'Input': input}, {'Out': out}, {
+        'shape': list(shape),
+        'input_dim_idx': input_dim_idx,
+        'output_dim_idx': output_dim_idx,
+        'dtype': int(dtype),
+        **attrs
+    })
+    return out
+
+
+def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
+                                   seed=0):
+    """Draws numbers evenly from [min, max), with one extent taken from another tensor.
+
+    Args:
+        input (Variable): gives the extent; of sequences, how many there are.
+        shape (list): the shape of the result; the extent that `input` gives may be anything.
+        dtype (str): float32 or float64.
+        input_dim_idx (int): the extent of `input`.
+        output_dim_idx (int): the extent of the result that it gives.
+        min (float): the least number.
+        max (float): above all numbers.
+        seed (int): chooses the numbers; 0: other ones in each run.
+
+    Returns:
+        Variable: shape `shape` but for that extent, type `dtype`.
+
+    Raises:
+        TypeError: if `shape` is no list.
+        penstock.ProgramError: if `min` is above `max`, or an extent is not there.
+
+    Example:
+        y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
+    """
+    return _like('uniform_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
+                 {'min': min, 'max': max, 'seed': seed})
+
+
+def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0,
+                                    dtype='float32'):
+    """Draws normally distributed numbers, with one extent taken from another tensor.
+
+    Args:
+        input (Variable): gives the extent; of sequences, how many there are.
+        shape (list): the shape of the result; the extent that `input` gives may be anything.
+        input_dim_idx (int): the extent of `input`.
+        output_dim_idx (int): the extent of the result that it gives.
+        mean (float): the mean.
+        std (float): the standard deviation.
+        seed (int): chooses the numbers; 0: other ones in each run.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape `shape` but for that extent, type `dtype`.
+
+    Raises:
+        TypeError: if `shape` is no list.
+        penstock.ProgramError: if `std` is negative, or an extent is not there.
+
+    Example:
+        y = fluid.layers.gaussian_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
+    """
+    return _like('gaussian_random_batch_size_like', input, shape, input_dim_idx, output_dim_idx, dtype,
+                 {'mean': mean, 'std': std, 'seed': seed})
+
+
+def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
+    """Draws a column of each row, by the row's distribution.
+
+    Args:
+        x (Variable): shape [rows, columns], float32 or float64: shares, which add up to 1 in each row.
+        min (float): the least number that is drawn and compared with the sums of a row.
+        max (float): above all these numbers.
+        seed (int): chooses the numbers; 0: other ones in each run.
+        dtype (str): has no effect: the result holds int64, as in Fluid when it runs.
+
+    Returns:
+        Variable: shape [rows], int64.
+
+    Raises:
+        penstock.ProgramError: if `x` is no matrix, or `min` is above `max`.
+
+    Example:
+        shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
+        classes = fluid.layers.sampling_id(shares)
+    """
+    helper = LayerHelper('sampling_id').takes(x=x)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('sampling_id', {'X': x}, {'Out': out}, {'min': min, 'max': max, 'seed': seed})
+    return out
+
+
+def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
+    """Draws integers evenly from [low, high).
+
+    Args:
+        low (int): the least integer; without `high`, that is 0 and `low` takes its place.
+        high (int): above all integers.
+        shape (Variable or list): the shape, by default [1]; a list may hold Variables.
+        out (Variable): where the result goes; by default a new Variable.
+        dtype (str): int64 (the default) or int32.
+        device (str): 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        stop_gradient (bool): whether gradients stop at the result.
+        seed (int): chooses the numbers; 0: other ones in each run.
+        name (str): the result's name; by default one is made.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        ValueError: if `low` is not below `high`, or `shape` is empty.
+
+    Example:
+        dice = fluid.layers.randint(1, 7, shape=[2, 3])
+    """
+    if high is None:
+        low, high = 0, low
+    if low >= high:
+        raise ValueError('randint: low (%s) must be below high (%s)' % (low, high))
+    helper = LayerHelper('randint', name=name)
+    inputs, attrs = {}, {}
+    shape = [1] if shape is None else shape
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs['ShapeTensor'] = shape
+    elif not shape:
+        raise ValueError('randint: shape must not be empty')
+    else:
+        attrs['shape'], variables = int_list(helper, shape, 'int64')
+        if variables:
+            inputs['ShapeTensorList'] = variables
+    dtype = to_dtype('int64' if dtype is None else dtype)
+    if out is None and name is not None:
+        out = helper.create_variable(name=name, dtype=dtype, persistable=False)
+    elif out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    attrs.update(low=low, high=high, seed=seed, dtype=int(out.dtype))
+    out.stop_gradient = stop_gradient
+    helper.append_op('randint', inputs, {'Out': out}, attrs)
+    return out
+
+
+def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Draws normally distributed numbers, of mean 0 and standard deviation 1.
+
+    Args:
+        shape (list): the shape.
+        out (Variable): where the result goes; by default a new Variable.
+        dtype (str): float32 (the default) or float64.
+        device (str): 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        stop_gradient (bool): whether gradients stop at the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        TypeError: if `shape` is no list.
+        ValueError: if it is empty.
+
+    Example:
+        noise = fluid.layers.randn([2, 3])
+    """
+    helper = LayerHelper('randn', name=name)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('randn: shape must be a list, not %r' % (shape,))
+    if not shape:
+        raise ValueError('randn: shape must not be empty')
+    dtype = to_dtype('float32' if dtype is None else dtype)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    out.stop_gradient = stop_gradient
+    # Fluid draws a seed from NumPy too, so numpy.random.seed makes a script repeat itself.
+    helper.append_op('gaussian_random', None, {'Out': out}, {
+        'shape': list(shape),
+        'mean': 0.0,
+        'std': 1.0,
+        'seed': int(numpy.random.randint(0, 100)),
+        'dtype': int(dtype),
+        'use_mkldnn': False
+    })
+    return out
+
+
+def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0):
+    """Puts the numbers 0 ... n - 1 in an order of chance.
+
+    Args:
+        n (int): how many numbers, at least 1.
+        out (Variable): where the result goes; by default a new Variable.
+        dtype (str): int64 or int32.
+        device (str): None, 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        stop_gradient (bool): whether gradients stop at the result.
+        seed (int): chooses the order; 0: another one in each run.
+
+    Returns:
+        Variable: shape [n], type `dtype`.
+
+    Raises:
+        ValueError: if `n` is below 1, or there is no such device.
+
+    Example:
+        order = fluid.layers.randperm(6)
+    """
+    if n < 1:
+        raise ValueError('randperm: n must be at least 1, not %r' % (n,))
+    if device not in (None, 'cpu', 'gpu'):
+        raise ValueError("randperm: device must be None, 'cpu' or 'gpu', not %r" % (device,))
+    helper = LayerHelper('randperm')
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    if stop_gradient:
+        out.stop_gradient = True
+    helper.append_op('randperm', None, {'Out': out}, {'n': n, 'dtype': int(out.dtype), 'seed': seed})
+    return out
+
+
+def seed_variable(helper, name, seed):
+    """A lasting Variable that hands a seed on from run to run; the start-up program gives it the first one."""
+    variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype='int64', persistable=True)
+    helper.set_variable_initializer(variable, Constant(float(seed)))
+    return variable
+
+
+def random_crop(x, shape, seed=None):
+    """Cuts a box out of each instance, at a place of chance.
+
+    Args:
+        x (Variable): any type; the extents that `shape` leaves out in front are instances.
+        shape (list): the box's extents.
+        seed (int or Variable): the first seed, or an int64 Variable of one element that holds the seeds; by default
+            one is drawn from NumPy.
+
+    Returns:
+        Variable: `x` with its last extents made `shape`, the type of `x`.
+
+    Raises:
+        TypeError: if `shape` is no list.
+        ValueError: if `seed` is neither an int nor a Variable.
+        penstock.ProgramError: if the box is larger than `x`.
+
+    Example:
+        patches = fluid.layers.random_crop(fluid.data('image', [None, 3, 32, 32]), [3, 28, 28])
+    """
+    helper = LayerHelper('random_crop').takes(x=x)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('random_crop: shape must be a list, not %r' % (shape,))
+    out = helper.create_variable_for_type_inference(x.dtype)
+    attrs = {'shape': list(shape)}
+    seed = numpy.random.randint(-65536, 65536) if seed is None else seed
+    seed_var = seed
+    if not isinstance(seed, Variable):
+        if not isinstance(seed, (int, numpy.integer)):
+            raise ValueError('random_crop: seed must be an int or a Variable, not %r' % (seed,))
+        attrs['startup_seed'] = int(seed)
+        seed_var = seed_variable(helper, 'random_crop_seed', int(seed))
+    helper.append_op('random_crop', {'X': x, 'Seed': seed_var}, {'Out': out, 'SeedOut': seed_var}, attrs)
+    return out

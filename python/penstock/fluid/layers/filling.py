@@ -1,0 +1,206 @@
+"""Tensors of one value, and of evenly spaced ones."""
+
+import numpy
+
+from penstock.fluid.core import to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.tensor import assign, fill_constant
+from penstock.fluid.layers.tensor import range as range_layer
+
+__all__ = ['arange', 'full', 'full_like', 'linspace', 'ones_like', 'rank', 'size', 'zeros_like']
+
+
+def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Makes a tensor of one value.
+
+    Args:
+        shape (Variable or list): its shape; a list may hold Variables.
+        fill_value (float or Variable): the value.
+        out (Variable): where the result goes; by default a new Variable.
+        dtype (str): the type, by default float32.
+        device (str): 'cpu' or 'gpu'; where it is made is decided by the place that the program runs at.
+        stop_gradient (bool): whether gradients stop at it.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, type `dtype`.
+
+    Raises:
+        TypeError: if `out` has another type.
+
+    Example:
+        x = fluid.layers.full([2, 3], 1.5)
+    """
+    helper = LayerHelper('full', name=name)
+    dtype = 'float32' if dtype is None else dtype
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    out = fill_constant(shape=shape, dtype=dtype, value=fill_value, out=out)
+    out.stop_gradient = stop_gradient
+    return out
+
+
+def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
+    """Makes a tensor of one value in the shape of another one.
+
+    Args:
+        input (Variable): gives the shape.
+        fill_value (float): the value.
+        out (Variable): where the result goes; by default a new Variable.
+        dtype (str): the type, by default that of `input`.
+        device (str): 'cpu' or 'gpu'; where it is made is decided by the place that the program runs at.
+        stop_gradient (bool): whether gradients stop at it.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `input`, type `dtype`.
+
+    Raises:
+        penstock.ProgramError: if there are no tensors of type `dtype`.
+
+    Example:
+        y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
+    """
+    helper = LayerHelper('full_like', name=name).takes(input=input)
+    dtype = input.dtype if dtype is None else to_dtype(dtype)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('fill_any_like', {'X': input}, {'Out': out}, {'value': float(fill_value), 'dtype': int(dtype)})
+    out.stop_gradient = stop_gradient
+    return out
+
+
+def zeros_like(x, out=None):
+    """Makes zeros in the shape of a tensor.
+
+    Args:
+        x (Variable): gives shape and type.
+        out (Variable): where the result goes; by default a new Variable.
+
+    Returns:
+        Variable: the shape and type of `x`; it has no gradient.
+
+    Raises:
+        TypeError: if `x` is no Variable.
+
+    Example:
+        zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('zeros_like').takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fill_zeros_like', {'X': x}, {'Out': out})
+    out.stop_gradient = True
+    return out
+
+
+def ones_like(x, out=None):
+    """Makes ones in the shape of a tensor.
+
+    Args:
+        x (Variable): gives shape and type.
+        out (Variable): where the result goes; by default a new Variable.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: if `x` is no Variable.
+
+    Example:
+        ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
+    """
+    helper = LayerHelper('ones_like').takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fill_any_like', {'X': x}, {'Out': out}, {'value': 1.0})
+    return out
+
+
+def arange(start, end, step=1, dtype=None, name=None):
+    """Makes evenly spaced numbers: start, start + step, ..., before end.
+
+    Args:
+        start (float or Variable): the first number.
+        end (float or Variable): what no number reaches.
+        step (float or Variable): the distance of neighbours.
+        dtype (str): float32 (the default), float64, int32 or int64.
+        name (str): has no effect, as in Fluid.
+
+    Returns:
+        Variable: shape [-1], type `dtype`; it has no gradient.
+
+    Raises:
+        penstock.ProgramError: if a Variable does not hold one element.
+
+    Example:
+        odd = fluid.layers.arange(1, 10, 2, 'int64')
+    """
+    return range_layer(start, end, step, 'float32' if dtype is None else dtype)
+
+
+def linspace(start, stop, num, dtype):
+    """Makes `num` evenly spaced numbers from start to stop, both included.
+
+    Args:
+        start (float or Variable): the first number.
+        stop (float or Variable): the last number.
+        num (int or Variable): how many, at least 1; an int32 Variable.
+        dtype (str): float32 or float64.
+
+    Returns:
+        Variable: shape [-1], the type of `start`.
+
+    Raises:
+        penstock.ProgramError: if a Variable does not hold one element, or `num` is below 1 when the program runs.
+
+    Example:
+        x = fluid.layers.linspace(0.0, 1.0, 5, 'float32')   # 0, 0.25, 0.5, 0.75, 1
+    """
+    helper = LayerHelper('linspace')
+    bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, stop)]
+    num = num if isinstance(num, Variable) else fill_constant([1], 'int32', num)
+    out = helper.create_variable_for_type_inference(bounds[0].dtype)
+    helper.append_op('linspace', {'Start': bounds[0], 'Stop': bounds[1], 'Num': num}, {'Out': out})
+    return out
+
+
+def rank(input):
+    """Tells how many extents a tensor has.
+
+    Args:
+        input (Variable): any shape and type.
+
+    Returns:
+        Variable: one number without extents, int32.
+
+    Raises:
+        TypeError: if `input` is no Variable.
+
+    Example:
+        two = fluid.layers.rank(fluid.data('x', [None, 3]))
+    """
+    LayerHelper('rank').takes(input=input)
+    return assign(numpy.array(len(input.shape), 'int32'))
+
+
+def size(input):
+    """Tells how many elements a tensor has.
+
+    Args:
+        input (Variable): any shape and type.
+
+    Returns:
+        Variable: shape [1], int64.
+
+    Raises:
+        TypeError: if `input` is no Variable.
+
+    Example:
+        count = fluid.layers.size(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('size').takes(input=input)
+    out = helper.create_variable_for_type_inference('int64')
+    helper.append_op('size', {'Input': input}, {'Out': out})
+    return out

@@ -1,0 +1,215 @@
+"""Functions of tensors that are several ops, or one op under another name; and whether tensors are alike."""
+
+import sys
+
+from penstock.fluid.core import VarType, to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.arithmetic import elementwise_add, elementwise_mul, reduce_sum
+from penstock.fluid.layers.ops import exp, log
+from penstock.fluid.layers.tensor import assign
+
+__all__ = ['addcmul', 'allclose', 'clamp', 'elementwise_equal', 'log1p', 'log_softmax', 'logsumexp']
+
+
+def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
+    """Computes input + tensor1 * tensor2 * value.
+
+    Args:
+        input (Variable): float32, float64, int32 or int64.
+        tensor1 (Variable): the shape and type of `input`.
+        tensor2 (Variable): the shape and type of `input`.
+        value (float): a factor; an int where `input` holds integers.
+        out (Variable): where the result goes; by default a new Variable.
+        name (str): has no effect, as in Fluid.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        TypeError: if `value` is of another kind than the elements.
+
+    Example:
+        a, b, c = (fluid.data(name, [None, 3]) for name in 'abc')
+        y = fluid.layers.addcmul(a, b, c, value=0.5)
+    """
+    LayerHelper('addcmul').takes(input=input, tensor1=tensor1, tensor2=tensor2)
+    kind = float if input.dtype in (VarType.FP32, VarType.FP64) else int
+    if not isinstance(value, kind):
+        raise TypeError('addcmul: value must be %s for %s, not %r' % (kind.__name__, input.dtype.name, value))
+    result = elementwise_add(input, elementwise_mul(tensor1, tensor2) * value)
+    if out is None:
+        return result
+    assign(result, out)
+    return out
+
+
+def clamp(input, min=None, max=None, output=None, name=None):
+    """Clips each element to [min, max].
+
+    Args:
+        input (Variable): float32 or float64.
+        min (float or Variable): the least value, by default the smallest positive number of float64, as in Fluid.
+        max (float or Variable): the largest value, by default the largest number of float64.
+        output (Variable): where the result goes; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: if neither bound is given.
+
+    Example:
+        y = fluid.layers.clamp(fluid.data('x', [None, 3]), min=-1.0, max=1.0)
+    """
+    if min is None and max is None:
+        raise ValueError('clamp: one of min and max must be given')
+    helper = LayerHelper('clamp', name=name).takes(input=input)
+    inputs, attrs = {'X': input}, {'min': sys.float_info.min, 'max': sys.float_info.max}
+    for attr, bound in (('min', min), ('max', max)):
+        if isinstance(bound, Variable):
+            bound.stop_gradient = True
+            inputs[attr.capitalize()] = bound
+        elif bound is not None:
+            attrs[attr] = bound
+    if output is None:
+        output = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('clip', inputs, {'Out': output}, attrs)
+    return output
+
+
+def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
+    """Computes the logarithm of the sum of exp(x) along some extents.
+
+    Args:
+        x (Variable): float32 or float64.
+        dim (int or list): the extents that are summed over, by default all.
+        keepdim (bool): whether they become 1 instead of going.
+        out (Variable): where the result goes; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: what is left of the shape of `x`, [1] at least; the type of `x`.
+
+    Raises:
+        penstock.ProgramError: if `x` has no extent of `dim`.
+
+    Example:
+        y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
+    """
+    total = reduce_sum(exp(x), dim, keepdim)
+    if out is None:
+        return log(total, name)
+    LayerHelper('logsumexp', name=name).append_op('log', {'X': total}, {'Out': out})
+    return out
+
+
+def log1p(x, out=None, name=None):
+    """Computes log(1 + x), exact for small x.
+
+    Args:
+        x (Variable): float32 or float64.
+        out (Variable): where the result goes; by default a new Variable.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `x`; NaN where `x` is below -1.
+
+    Raises:
+        penstock.ProgramError: if `x` holds integers.
+
+    Example:
+        y = fluid.layers.log1p(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('log1p', name=name).takes(x=x)
+    if out is None:
+        out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('log1p', {'X': x}, {'Out': out})
+    return out
+
+
+def log_softmax(input, axis=None, dtype=None, name=None):
+    """Computes the logarithm of the softmax.
+
+    Args:
+        input (Variable): float32 or float64.
+        axis (int): the extent of the classes, by default the last.
+        dtype (str): the type that `input` is cast to first.
+        name (str): prefix of the results' names; by default the layer's.
+
+    Returns:
+        Variable: the shape of `input`.
+
+    Raises:
+        penstock.ProgramError: if `input` has no extent `axis`.
+
+    Example:
+        y = fluid.layers.log_softmax(fluid.data('x', [None, 3]))
+    """
+    helper = LayerHelper('log_softmax', name=name).takes(input=input)
+    if dtype is not None:
+        dtype = to_dtype(dtype)
+        cast = helper.create_variable_for_type_inference(dtype)
+        helper.append_op('cast', {'X': input}, {'Out': cast}, {'in_dtype': int(input.dtype), 'out_dtype': int(dtype)})
+        input = cast
+    softmax = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('softmax', {'X': input}, {'Out': softmax}, {'axis': -1 if axis is None else axis,
+                                                                'use_cudnn': False})
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('log', {'X': softmax}, {'Out': out})
+    return out
+
+
+def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
+    """Tells whether all elements are close to each other: |input - other| <= atol + rtol * |other|.
+
+    Args:
+        input (Variable): float32 or float64.
+        other (Variable): the shape and type of `input`.
+        rtol (float): the relative tolerance.
+        atol (float): the absolute tolerance.
+        equal_nan (bool): whether two NaN are close.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [1], bool.
+
+    Raises:
+        penstock.ProgramError: if the shapes differ.
+
+    Example:
+        same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
+    """
+    helper = LayerHelper('allclose', name=name)
+    out = helper.create_variable_for_type_inference('bool')
+    helper.append_op('allclose', {'Input': input, 'Other': other}, {'Out': out}, {
+        'rtol': rtol,
+        'atol': atol,
+        'equal_nan': equal_nan
+    })
+    return out
+
+
+def elementwise_equal(x, y, name=None):
+    """Tells element by element whether two tensors are equal.
+
+    Args:
+        x (Variable): float32, float64, int32 or int64.
+        y (Variable): the shape and type of `x`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `x`, bool; it has no gradient.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))
+    """
+    helper = LayerHelper('elementwise_equal', name=name)
+    out = helper.create_variable_for_type_inference('bool')
+    out.stop_gradient = True
+    helper.append_op('equal', {'X': x, 'Y': y}, {'Out': out}, {'force_cpu': False})
+    return out

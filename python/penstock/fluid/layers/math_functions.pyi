@@ -1,0 +1,23 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.core import VarType as VarType
+from penstock.fluid.core import to_dtype as to_dtype
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layers.arithmetic import elementwise_add as elementwise_add
+from penstock.fluid.layers.arithmetic import elementwise_mul as elementwise_mul
+from penstock.fluid.layers.arithmetic import reduce_sum as reduce_sum
+from penstock.fluid.layers.ops import exp as exp
+from penstock.fluid.layers.ops import log as log
+from penstock.fluid.layers.tensor import assign as assign
+from penstock.fluid.variable import Variable as Variable
+
+def addcmul(input: Variable, tensor1: Variable, tensor2: Variable, value: float = ..., out: Variable | None = ..., name: str | None = ...) -> Variable: ...
+def allclose(input: Variable, other: Variable, rtol: float = ..., atol: float = ..., equal_nan: bool = ..., name: str | None = ...) -> Variable: ...
+def clamp(input: Variable, min: Any = ..., max: Any = ..., output: Variable | None = ..., name: str | None = ...) -> Variable: ...
+def elementwise_equal(x: Variable, y: Variable, name: str | None = ...) -> Variable: ...
+def log1p(x: Variable, out: Variable | None = ..., name: str | None = ...) -> Variable: ...
+def log_softmax(input: Variable, axis: int | None = ..., dtype: str | None = ..., name: str | None = ...) -> Variable: ...
+def logsumexp(x: Variable, dim: Any = ..., keepdim: bool = ..., out: Variable | None = ..., name: str | None = ...) -> Variable: ...
+__all__: list[str]

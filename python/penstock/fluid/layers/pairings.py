@@ -1,0 +1,129 @@
+"""How two tensors go together: bilinear products, channels of feature maps; and where in a text a word stands."""
+
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['add_position_encoding', 'bilinear_tensor_product', 'fsp_matrix', 'similarity_focus']
+
+
+def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
+    """Computes x . W[i] . y for each row and each of several matrices, which are learned.
+
+    Args:
+        x (Variable): shape [N, m], float32 or float64.
+        y (Variable): shape [N, n], the type of `x`.
+        size (int): how many matrices.
+        act (str): an activation that follows.
+        name (str): prefix of the names of what the layer creates.
+        param_attr (ParamAttr): describes the matrices, of shape [size, m, n].
+        bias_attr (ParamAttr or bool): describes what is added, of shape [1, size]; False: nothing.
+
+    Returns:
+        Variable: shape [N, size], the type of `x`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        z = fluid.layers.bilinear_tensor_product(fluid.data('x', [None, 5]), fluid.data('y', [None, 4]), size=10)
+    """
+    helper = LayerHelper('bilinear_tensor_product', act=act, name=name, param_attr=param_attr,
+                         bias_attr=bias_attr).takes(x=x, y=y)
+    weight = helper.create_parameter(helper.param_attr, [size, x.shape[1], y.shape[1]], x.dtype)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {'X': x, 'Y': y, 'Weight': weight}
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [1, size], x.dtype, is_bias=True)
+    helper.append_op('bilinear_tensor_product', inputs, {'Out': out})
+    return helper.append_activation(out)
+
+
+def add_position_encoding(input, alpha, beta, name=None):
+    """Computes alpha * input + beta * P, where P says where in its text a word stands.
+
+    Args:
+        input (Variable): shape [texts, places, columns], or [words, columns] in sequences; float32 or float64, an even
+            number of columns.
+        alpha (float): the factor of the words.
+        beta (float): the factor of the places.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the number of columns is odd.
+
+    Reference:
+        A. Vaswani et al.: "Attention is all you need", NIPS 2017.
+
+    Example:
+        y = fluid.layers.add_position_encoding(fluid.data('x', [None, 64, 32]), alpha=1.0, beta=1.0)
+    """
+    helper = LayerHelper('add_position_encoding', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('add_position_encoding', {'X': input}, {'Out': out}, {'alpha': alpha, 'beta': beta})
+    return out
+
+
+def fsp_matrix(x, y):
+    """Computes how the channels of two feature maps go together: means of their products over all places.
+
+    Args:
+        x (Variable): shape [N, m, height, width], float32 or float64.
+        y (Variable): shape [N, n, height, width], the type of `x`.
+
+    Returns:
+        Variable: shape [N, m, n], the type of `x`.
+
+    Raises:
+        penstock.ProgramError: if the images differ in number or size.
+
+    Reference:
+        J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
+
+    Example:
+        z = fluid.layers.fsp_matrix(fluid.data('x', [None, 3, 8, 8]), fluid.data('y', [None, 5, 8, 8]))
+    """
+    helper = LayerHelper('fsp_matrix').takes(x=x, y=y)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fsp', {'X': x, 'Y': y}, {'Out': out})
+    return out
+
+
+def similarity_focus(input, axis, indexes, name=None):
+    """Marks the places that hold the largest elements of their row and column.
+
+    For each index, the matrix that `input` has there along `axis` is taken. From its largest element on, each element
+    is marked whose row and column have no mark yet.
+
+    Args:
+        input (Variable): shape [N, a, b, c], float32 or float64.
+        axis (int): the extent that the indexes are of: 1, 2 or 3.
+        indexes (list): one or more indexes.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `input`: 1 at the marked places of all indexes, whatever the index along
+        `axis`, and 0 elsewhere.
+
+    Raises:
+        TypeError: if `axis` is no int, or `indexes` no list.
+        ValueError: if there is no such axis, or `indexes` is empty.
+
+    Reference:
+        H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
+        measurement", NAACL 2016.
+
+    Example:
+        mask = fluid.layers.similarity_focus(fluid.data('x', [None, 3, 2, 2]), axis=1, indexes=[0])
+    """
+    helper = LayerHelper('similarity_focus', name=name).takes(input=input)
+    if not isinstance(axis, int) or not isinstance(indexes, list):
+        raise TypeError('similarity_focus: axis must be an int and indexes a list, not %r and %r' % (axis, indexes))
+    if axis not in (1, 2, 3):
+        raise ValueError('similarity_focus: axis must be 1, 2 or 3, not %d' % axis)
+    if not indexes:
+        raise ValueError('similarity_focus: indexes must not be empty')
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('similarity_focus', {'X': input}, {'Out': out}, {'axis': axis, 'indexes': indexes})
+    return out

@@ -1,0 +1,13 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.param_attr import ParamAttr as ParamAttr
+from penstock.fluid.variable import Variable as Variable
+
+def add_position_encoding(input: Variable, alpha: float, beta: float, name: str | None = ...) -> Variable: ...
+def bilinear_tensor_product(x: Variable, y: Variable, size: int, act: str | None = ..., name: str | None = ..., param_attr: ParamAttr | None = ..., bias_attr: Any = ...) -> Variable: ...
+def fsp_matrix(x: Variable, y: Variable) -> Variable: ...
+def similarity_focus(input: Variable, axis: int, indexes: list[Any], name: str | None = ...) -> Variable: ...
+__all__: list[str]

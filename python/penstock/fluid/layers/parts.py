@@ -1,0 +1,281 @@
+"""Boxes out of tensors, tensors as their parts, elements that change places."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.nn import reshape
+from penstock.fluid.layers.tensor import int_list
+
+__all__ = ['crop', 'crop_tensor', 'expand_as', 'flip', 'meshgrid', 'pad_constant_like', 'roll', 't', 'unstack']
+
+
+def _layer(op_type, inputs, attrs, name=None, type_of='X'):
+    helper = LayerHelper(op_type, name=name)
+    helper.require_slots(inputs)
+    out = helper.create_variable_for_type_inference(inputs[type_of].dtype)
+    helper.append_op(op_type, inputs, {'Out': out}, attrs)
+    return out
+
+
+def crop(x, shape=None, offsets=None, name=None):
+    """Cuts a box out of a tensor.
+
+    Args:
+        x (Variable): any type.
+        shape (Variable or list): a Variable of the box's shape, or its extents; the first may be -1, that of `x`.
+        offsets (Variable or list): where the box begins along each extent, as an int32 Variable or numbers; by
+            default 0.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the box, of the type of `x`.
+
+    Raises:
+        TypeError: if `shape` is neither a Variable nor a list.
+        penstock.ProgramError: if the box does not lie in `x`.
+
+    Example:
+        x = fluid.data('x', [None, 3, 5])
+        y = fluid.layers.crop(x, shape=[-1, 2, 3], offsets=[0, 1, 1])
+    """
+    helper = LayerHelper('crop', name=name).takes(x=x)
+    inputs, attrs = {'X': x}, {}
+    if isinstance(shape, Variable):
+        inputs['Y'] = shape
+    elif isinstance(shape, (list, tuple)):
+        attrs['shape'] = list(shape)
+    else:
+        raise TypeError('crop: shape must be a Variable or a list, not %r' % (shape,))
+    if isinstance(offsets, Variable):
+        inputs['Offsets'] = offsets
+    else:
+        attrs['offsets'] = [0] * len(x.shape) if offsets is None else list(offsets)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('crop', inputs, {'Out': out}, attrs)
+    return out
+
+
+def crop_tensor(x, shape=None, offsets=None, name=None):
+    """Cuts a box out of a tensor; its shape may come from Variables.
+
+    Args:
+        x (Variable): any type.
+        shape (Variable or list): the box's extents, as an int32 Variable or a list that may hold some; -1 reaches
+            to the end of `x`.
+        offsets (Variable or list): where the box begins along each extent, likewise; by default 0.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the box, of the type of `x`.
+
+    Raises:
+        TypeError: if `shape` is neither a Variable nor a list.
+        ValueError: if an extent is 0 or below -1, or an offset below 0.
+        penstock.ProgramError: if the box does not lie in `x`.
+
+    Example:
+        x = fluid.data('x', [None, 3, 5])
+        y = fluid.layers.crop_tensor(x, shape=[-1, 2, fluid.data('width', [1], 'int32')])
+    """
+    helper = LayerHelper('crop_tensor', name=name).takes(x=x)
+    inputs, attrs = {'X': x}, {}
+    offsets = [0] * len(x.shape) if offsets is None else offsets
+    out = helper.create_variable_for_type_inference(x.dtype)
+    if isinstance(offsets, Variable):
+        offsets.stop_gradient = True
+        inputs['Offsets'], attrs['offsets'] = offsets, [-1] * len(x.shape)
+    else:
+        _require_numbers('offsets', offsets, lambda number: number >= 0, 'at least 0')
+        attrs['offsets'], variables = int_list(helper, offsets)
+        if variables:
+            inputs['OffsetsTensor'] = variables
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs['Shape'] = shape
+    elif isinstance(shape, (list, tuple)):
+        _require_numbers('shape', shape, lambda number: number > 0 or number == -1, '-1 or above 0')
+        attrs['shape'], variables = int_list(helper, shape)
+        if variables:
+            attrs['shape'] = [0 if isinstance(one, Variable) else one for one in shape]
+            inputs['ShapeTensor'] = variables
+    else:
+        raise TypeError('crop_tensor: shape must be a Variable or a list, not %r' % (shape,))
+    helper.append_op('crop_tensor', inputs, {'Out': out}, attrs)
+    return out
+
+
+def _require_numbers(what, numbers, fits, rule):
+    for one in numbers:
+        if isinstance(one, int) and not fits(one):
+            raise ValueError('crop_tensor: %s holds %d; it must be %s' % (what, one, rule))
+
+
+def pad_constant_like(x, y, pad_value=0.0, name=None):
+    """Pads a tensor to the shape of another one.
+
+    Args:
+        x (Variable): gives the shape.
+        y (Variable): what is padded, at the end of each extent; none of its extents is larger than that of `x`.
+            float32, float64, int32 or int64.
+        pad_value (float): what is put there.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `x`, the type of `y`.
+
+    Raises:
+        penstock.ProgramError: if `y` is larger than `x`, or has another type.
+
+    Example:
+        y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
+    """
+    return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float(pad_value)}, name, type_of='Y')
+
+
+def expand_as(x, target_tensor, name=None):
+    """Lays a tensor side by side with itself until it has the shape of another one.
+
+    Args:
+        x (Variable): any type.
+        target_tensor (Variable): each of its extents is a multiple of that of `x`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape of `target_tensor`, the type of `x`.
+
+    Raises:
+        penstock.ProgramError: if the ranks differ, or an extent is no multiple.
+
+    Example:
+        y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
+    """
+    return _layer('expand_as', {'X': x, 'target_tensor': target_tensor}, {}, name)
+
+
+def flip(input, dims, name=None):
+    """Turns the order of elements along some extents round.
+
+    Args:
+        input (Variable): any shape and type.
+        dims (list): the extents; negative ones count from the end.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        TypeError: if `dims` is no list.
+        penstock.ProgramError: if `input` has no such extent.
+
+    Example:
+        mirrored = fluid.layers.flip(fluid.data('image', [None, 3, 8, 8]), dims=[3])
+    """
+    if not isinstance(dims, (list, tuple)):
+        raise TypeError('flip: dims must be a list, not %r' % (dims,))
+    return _layer('flip', {'X': input}, {'dims': list(dims)}, name)
+
+
+def roll(input, shifts, dims=None):
+    """Moves elements along some extents; those that leave at the end come back at the start.
+
+    Args:
+        input (Variable): any shape and type.
+        shifts (int or list): by how many elements, for each of `dims`.
+        dims (int or list): the extents; without them `input` is one row of elements.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        penstock.ProgramError: if there are not as many `shifts` as `dims`, or `input` has no such extent.
+
+    Example:
+        y = fluid.layers.roll(fluid.data('x', [3, 4]), shifts=[1, -1], dims=[0, 1])
+    """
+    LayerHelper('roll').takes(input=input)
+    shifts = [shifts] if isinstance(shifts, int) else list(shifts)
+    flat = dims is None
+    x = reshape(input, [-1, 1]) if flat else input
+    dims = [0] if flat else [dims] if isinstance(dims, int) else list(dims)
+    out = _layer('roll', {'X': x}, {'dims': dims, 'shifts': shifts})
+    return reshape(out, list(input.shape), inplace=True)
+
+
+def unstack(x, axis=0, num=None):
+    """Cuts a tensor into its parts along one extent.
+
+    Args:
+        x (Variable): rank 1 or more, any type.
+        axis (int): the extent; a negative one counts from the end.
+        num (int): how many parts there are; by default what the extent says.
+
+    Returns:
+        list: `num` Variables of the shape of `x` without that extent, and its type.
+
+    Raises:
+        ValueError: if the extent is unknown and `num` is not given.
+        penstock.ProgramError: if `x` has no such extent, or another number of parts.
+
+    Example:
+        steps = fluid.layers.unstack(fluid.data('x', [None, 5, 8]), axis=1)     # 5 of shape [-1, 8]
+    """
+    helper = LayerHelper('unstack').takes(x=x)
+    if num is None:
+        if axis is None or not -len(x.shape) <= axis < len(x.shape) or x.shape[axis] <= 0:
+            raise ValueError('unstack: extent %s of x (%s) is not known; give num' % (axis, x.shape))
+        num = x.shape[axis]
+    outs = [helper.create_variable_for_type_inference(x.dtype) for _ in range(num)]
+    helper.append_op('unstack', {'X': x}, {'Y': outs}, {'axis': axis, 'num': num})
+    return outs
+
+
+def meshgrid(input, name=None):
+    """Lays vectors along extents of their own, and repeats each along those of the others.
+
+    Args:
+        input (list): up to 6 Variables of shape [n0], [n1], ..., any type.
+        name (str): prefix of the results' names; by default the layer's.
+
+    Returns:
+        list: for each vector a Variable of shape [n0, n1, ...].
+
+    Raises:
+        TypeError: if `input` is no list.
+        penstock.ProgramError: if one of them is no vector.
+
+    Example:
+        rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
+    """
+    if not isinstance(input, (list, tuple)):
+        raise TypeError('meshgrid: input must be a list of Variables, not %r' % (input,))
+    helper = LayerHelper('meshgrid', name=name, input=input)
+    vectors = helper.multiple_input()
+    outs = [helper.create_variable_for_type_inference(one.dtype) for one in vectors]
+    helper.append_op('meshgrid', {'X': vectors}, {'Out': outs})
+    return outs
+
+
+def t(input, name=None):
+    """Transposes a matrix.
+
+    Args:
+        input (Variable): rank 2, or 1 or 0, which stays as it is.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [columns, rows], the type of `input`.
+
+    Raises:
+        ValueError: if the rank is above 2.
+
+    Example:
+        y = fluid.layers.t(fluid.data('x', [3, 4]))     # shape [4, 3]
+    """
+    helper = LayerHelper('t', name=name).takes(input=input)
+    if len(input.shape) > 2:
+        raise ValueError('t: the rank of input (%d) must be at most 2' % len(input.shape))
+    out = helper.create_variable_for_type_inference(input.dtype)
+    shape = helper.create_variable_for_type_inference(input.dtype)
+    if len(input.shape) < 2:
+        return input
+    helper.append_op('transpose2', {'X': input}, {'Out': out, 'XShape': shape}, {'axis': [1, 0]})
+    return out

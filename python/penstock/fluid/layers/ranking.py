@@ -1,0 +1,229 @@
+"""Losses of rankings, of pairs, of overlaps and of distances to centres."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.arithmetic import reduce_mean, reduce_sum
+from penstock.fluid.layers.control_flow import equal
+from penstock.fluid.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
+from penstock.fluid.layers.nn import matmul, reshape, transpose
+from penstock.fluid.layers.ops import square
+from penstock.fluid.layers.shaping import expand
+
+__all__ = [
+    'bpr_loss', 'center_loss', 'dice_loss', 'mean_iou', 'mse_loss', 'npair_loss', 'teacher_student_sigmoid_loss',
+]
+
+
+def bpr_loss(input, label, name=None):
+    """Computes the Bayesian personalised ranking loss: how far the right item is from standing before all others.
+
+    Args:
+        input (Variable): shape [N, items], float32 or float64: scores.
+        label (Variable): shape [N, 1], int64: the right item.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`: the mean over the other items of log(1 + exp(score - right score)).
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Reference:
+        S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
+        feedback", UAI 2009.
+
+    Example:
+        scores, label = fluid.data('scores', [None, 100]), fluid.data('label', [None, 1], 'int64')
+        cost = fluid.layers.bpr_loss(scores, label)
+    """
+    helper = LayerHelper('bpr_loss', name=name).takes(input=input, label=label)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('bpr_loss', {'X': input, 'Label': label}, {'Y': out})
+    return out
+
+
+def center_loss(input, label, num_classes, alpha, param_attr, update_center=True):
+    """Computes half the squared distance of each row to the centre of its class, and moves the centres.
+
+    Args:
+        input (Variable): shape [N, columns], float32 or float64.
+        label (Variable): shape [N, 1], int64: the class of each row.
+        num_classes (int): how many classes.
+        alpha (float or Variable): by what share of the mean distance the centres move.
+        param_attr (ParamAttr): describes the centres, a parameter of shape [num_classes, columns].
+        update_center (bool): whether they move.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`.
+
+    Raises:
+        TypeError: if `alpha` is neither a float nor a Variable.
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Reference:
+        Y. Wen, K. Zhang, Z. Li, Y. Qiao: "A discriminative feature learning approach for deep face recognition",
+        ECCV 2016.
+
+    Example:
+        x, label = fluid.data('x', [None, 30]), fluid.data('label', [None, 1], 'int64')
+        cost = fluid.layers.center_loss(x, label, num_classes=10, alpha=0.2, param_attr=fluid.ParamAttr(name='centers'))
+    """
+    helper = LayerHelper('center_loss', param_attr=param_attr).takes(input=input, label=label)
+    centers = helper.create_parameter(helper.param_attr, [num_classes, input.shape[1]], input.dtype)
+    centers.stop_gradient = True
+    if not isinstance(alpha, (float, Variable)):
+        raise TypeError('center_loss: alpha must be a float or a Variable, not %r' % (alpha,))
+    if not isinstance(alpha, Variable):
+        value = alpha
+        alpha = helper.create_variable(name='centerloss_alpha', shape=[1], dtype='float32', persistable=True,
+                                       stop_gradient=True)
+        helper.set_variable_initializer(alpha, Constant(value))
+    difference = helper.create_variable_for_type_inference(input.dtype)
+    loss = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('center_loss', {
+        'X': input,
+        'Label': label,
+        'Centers': centers,
+        'CenterUpdateRate': alpha
+    }, {'SampleCenterDiff': difference, 'Loss': loss, 'CentersOut': centers}, {
+        'cluster_num': num_classes,
+        'need_update': update_center
+    })
+    return loss
+
+
+def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
+    """Computes the log loss of clicks, and of what a teacher said of them.
+
+    Args:
+        input (Variable): shape [N, 1], float32 or float64: logits.
+        label (Variable): shape [N, 1], the type of `input`: -2 without click and teacher, -1 with a click and without
+            a teacher; else what the teacher said, in [0, 1], plus 1 if there was a click.
+        soft_max_up_bound (float): logits from it on have no gradient.
+        soft_max_lower_bound (float): logits up to it have no gradient.
+
+    Returns:
+        Variable: shape [N, 1], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes or types differ.
+
+    Example:
+        x, label = fluid.data('x', [None, 1]), fluid.data('label', [None, 1])
+        cost = fluid.layers.teacher_student_sigmoid_loss(x, label)
+    """
+    helper = LayerHelper('teacher_student_sigmoid_loss').takes(input=input, label=label)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op('teacher_student_sigmoid_loss', {'X': input, 'Label': label}, {'Y': out}, {
+        'soft_max_lower_bound': float(soft_max_lower_bound),
+        'soft_max_up_bound': float(soft_max_up_bound)
+    })
+    return out
+
+
+def dice_loss(input, label, epsilon=0.00001, name=None):
+    """Computes the dice loss: 1 - 2 * |A and B| / (|A| + |B|), the mean over a batch.
+
+    Args:
+        input (Variable): shape [N, ..., classes], float32 or float64: probabilities.
+        label (Variable): shape [N, ..., 1], int64: the right class.
+        epsilon (float): keeps the divisor above 0.
+        name (str): has no effect, as in Fluid.
+
+    Returns:
+        Variable: shape [1], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        x, label = fluid.data('x', [None, 8, 8, 2]), fluid.data('label', [None, 8, 8, 1], 'int64')
+        loss = fluid.layers.dice_loss(x, label)
+    """
+    label = one_hot(label, depth=input.shape[-1])
+    axes = list(range(1, len(input.shape)))
+    common = reduce_sum(input * label, dim=axes)
+    divisor = reduce_sum(input, dim=axes) + reduce_sum(label, dim=axes)
+    return reduce_mean(1 - common * 2 / (divisor + epsilon))
+
+
+def mse_loss(input, label):
+    """Computes the mean of the squared errors.
+
+    Args:
+        input (Variable): any shape, float32 or float64.
+        label (Variable): the shape and type of `input`.
+
+    Returns:
+        Variable: shape [1], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        loss = fluid.layers.mse_loss(fluid.data('x', [None, 1]), fluid.data('y', [None, 1]))
+    """
+    return reduce_mean(square_error_cost(input, label))
+
+
+def npair_loss(anchor, positive, labels, l2_reg=0.002):
+    """Computes the N-pair loss: each anchor is to be more like positives of its class than like others.
+
+    Args:
+        anchor (Variable): shape [N, columns], float32 or float64; N is known.
+        positive (Variable): the shape and type of `anchor`.
+        labels (Variable): shape [N], float32, float64 or int64: the class of each pair.
+        l2_reg (float): the factor of the squared lengths.
+
+    Returns:
+        Variable: shape [1], the type of `anchor`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Reference:
+        K. Sohn: "Improved deep metric learning with multi-class N-pair loss objective", NIPS 2016.
+
+    Example:
+        anchor, positive = fluid.data('anchor', [18, 6]), fluid.data('positive', [18, 6])
+        loss = fluid.layers.npair_loss(anchor, positive, fluid.data('labels', [18]), l2_reg=0.002)
+    """
+    beta = 0.25
+    size = labels.shape[0]
+    labels = expand(reshape(labels, shape=[size, 1]), expand_times=[1, size])
+    labels = equal(labels, transpose(labels, perm=[1, 0])).astype('float32')
+    labels = labels / reduce_sum(labels, dim=1, keep_dim=True)
+    lengths = reduce_mean(reduce_sum(square(anchor), 1)) + reduce_mean(reduce_sum(square(positive), 1))
+    lengths = lengths * beta * l2_reg
+    likeness = matmul(anchor, positive, transpose_x=False, transpose_y=True)
+    entropy = softmax_with_cross_entropy(logits=likeness, label=labels, soft_label=True)
+    return lengths + reduce_mean(reduce_sum(labels * entropy, 0))
+
+
+def mean_iou(input, label, num_classes):
+    """Computes the mean over classes of intersection over union.
+
+    Args:
+        input (Variable): any shape, int32 or int64: the predicted class of each element, in [0, num_classes).
+        label (Variable): the shape and type of `input`: the right class of each.
+        num_classes (int): how many classes.
+
+    Returns:
+        tuple: (mean, wrong, correct). `mean` has shape [1], float32: the mean over the classes that occur of correct /
+        (correct + wrong). `wrong` and `correct` have shape [num_classes], int32: how many elements of each class are.
+
+    Raises:
+        penstock.ProgramError: if the shapes differ.
+
+    Example:
+        x, y = fluid.data('x', [None, 8, 8], 'int64'), fluid.data('y', [None, 8, 8], 'int64')
+        mean, wrong, correct = fluid.layers.mean_iou(x, y, num_classes=5)
+    """
+    helper = LayerHelper('mean_iou').takes(input=input, label=label)
+    mean = helper.create_variable_for_type_inference('float32')
+    wrong = helper.create_variable_for_type_inference('int32')
+    correct = helper.create_variable_for_type_inference('int32')
+    helper.append_op('mean_iou', {'Predictions': input, 'Labels': label},
+                     {'OutMeanIou': mean, 'OutWrong': wrong, 'OutCorrect': correct}, {'num_classes': num_classes})
+    return mean, wrong, correct

@@ -1,0 +1,130 @@
+"""Layers of recommender systems: shows and clicks, sums of all rows, tags."""
+
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = ['continuous_value_model', 'data_norm', 'filter_by_instag']
+
+
+def continuous_value_model(input, cvm, use_cvm=True):
+    """Takes the logarithms of shows and clicks, which stand in front of each row, or leaves them out.
+
+    Args:
+        input (Variable): shape [N, 2 or more], float32 or float64, or sequences of such rows; the first columns are
+            how often something was shown and clicked.
+        cvm (Variable): shape [instances, 2], the type of `input`: what the gradient of these columns is.
+        use_cvm (bool): whether they stay, as log(show + 1) and log(click + 1) - log(show + 1).
+
+    Returns:
+        Variable: the shape of `input`, or two columns less; the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if `input` has fewer columns, or `cvm` another shape.
+
+    Example:
+        x, cvm = fluid.data('x', [None, 11], lod_level=1), fluid.data('cvm', [None, 2])
+        y = fluid.layers.continuous_value_model(x, cvm, use_cvm=False)      # shape [-1, 9]
+    """
+    helper = LayerHelper('cvm').takes(input=input, cvm=cvm)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op('cvm', {'X': input, 'CVM': cvm}, {'Y': out}, {'use_cvm': use_cvm})
+    return out
+
+
+def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW', in_place=False, name=None,
+              moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
+              sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
+    """Normalises columns by sums that are kept of all rows.
+
+    The sums are three parameters: how many rows there were, their sum, and the sum of their squared distances to the
+    mean. What training updates them by are the same sums of a batch.
+
+    Args:
+        input (Variable): shape [N, columns], float32 or float64.
+        act (str): an activation that follows.
+        epsilon (float): keeps the sum of squares above 0.
+        param_attr (dict): what the parameters hold at first, by the names 'batch_size' (1e4), 'batch_sum' (0),
+            'batch_square' (1e4), 'scale_w' (1) and 'bias' (0).
+        data_layout (str): 'NCHW' or 'NHWC'; matrices have one layout.
+        in_place (bool): whether the result takes the place of `input`.
+        name (str): prefix of the parameters' names, by default 'dn'.
+        moving_mean_name (str): has no effect, as in Fluid.
+        moving_variance_name (str): has no effect, as in Fluid.
+        do_model_average_for_mean_and_var (bool): has no effect, as in Fluid.
+        slot_dim (int): how many columns a slot has, whose first says how often it was shown; slots that were not are
+            0 in the result and do not count. -1: there are none.
+        sync_stats (bool): whether several GPUs add up their sums; has no effect on CPUs.
+        summary_decay_rate (float): how the sums fade on GPUs; has no effect on CPUs.
+        enable_scale_and_shift (bool): whether each column is multiplied with a parameter and another is added.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: if there is no such layout.
+        penstock.ProgramError: if `slot_dim` does not divide the columns.
+
+    Example:
+        y = fluid.layers.data_norm(fluid.data('x', [None, 10]), name='norm')
+    """
+    if data_layout not in ('NCHW', 'NHWC'):
+        raise ValueError('data_norm: data_layout must be NCHW or NHWC, not %r' % (data_layout,))
+    helper = LayerHelper('data_norm', act=act, name=name).takes(input=input)
+    columns = input.shape[1 if data_layout == 'NCHW' else -1]
+    initial = param_attr if isinstance(param_attr, dict) else {}
+
+    def parameter(suffix, key, value):
+        attr = ParamAttr(name='%s.%s' % (name or 'dn', suffix), initializer=Constant(float(initial.get(key, value))),
+                         trainable=True)
+        return helper.create_parameter(attr, [columns], input.dtype)
+
+    inputs, attrs = {'X': input}, {'epsilon': epsilon, 'sync_stats': sync_stats}
+    attrs['summary_decay_rate'] = summary_decay_rate
+    if slot_dim > 0:
+        attrs['slot_dim'] = slot_dim
+    if enable_scale_and_shift:
+        attrs['enable_scale_and_shift'] = True
+        inputs['scale_w'] = parameter('scale_w', 'scale_w', 1.0)
+        inputs['bias'] = parameter('bias', 'bias', 0.0)
+    inputs['BatchSize'] = parameter('batch_size', 'batch_size', 1e4)
+    inputs['BatchSum'] = parameter('batch_sum', 'batch_sum', 0.0)
+    inputs['BatchSquareSum'] = parameter('batch_square_sum', 'batch_square', 1e4)
+    means = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    scales = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable(dtype=input.dtype)
+    helper.append_op('data_norm', inputs, {'Y': out, 'Means': means, 'Scales': scales}, attrs)
+    return helper.append_activation(out)
+
+
+def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
+    """Keeps the instances that have one of some tags.
+
+    Args:
+        ins (Variable): rows; float32, float64, int32 or int64.
+        ins_tag (Variable): int64, in sequences: the tags of each instance.
+        filter_tag (Variable): shape [n], int64: the tags of which an instance must have one.
+        is_lod (bool): whether an instance is a sequence of rows of `ins`, or a row.
+        out_val_if_empty (int): what the one row of the result holds if no instance is left.
+
+    Returns:
+        list: [out, weight]. `out` has the rows that are left, an instance a sequence; `weight` has shape [rows, 1],
+        float32, and is 1 for each of them, or 0 if none is left.
+
+    Raises:
+        penstock.ProgramError: if there are not as many sequences of tags as instances, when the program runs.
+
+    Example:
+        ins, tags = fluid.data('ins', [None, 32], lod_level=1), fluid.data('tags', [None, 1], 'int64', lod_level=1)
+        out, weight = fluid.layers.filter_by_instag(ins, tags, fluid.data('wanted', [2], 'int64'), is_lod=True)
+    """
+    helper = LayerHelper('filter_by_instag').takes(ins=ins, ins_tag=ins_tag, filter_tag=filter_tag)
+    out = helper.create_variable_for_type_inference(ins.dtype)
+    weight = helper.create_variable_for_type_inference('float32')
+    index_map = helper.create_variable_for_type_inference(ins_tag.dtype)
+    helper.append_op('filter_by_instag', {'Ins': ins, 'Ins_tag': ins_tag, 'Filter_tag': filter_tag},
+                     {'Out': out, 'LossWeight': weight, 'IndexMap': index_map}, {
+                         'is_lod': is_lod,
+                         'out_val_if_empty': out_val_if_empty
+                     })
+    return [out, weight]

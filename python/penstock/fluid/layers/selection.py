@@ -1,0 +1,350 @@
+"""Parts of tensors by their indices: taken, replaced, found."""
+
+from penstock.fluid.core import to_dtype
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.shaping import slice as slice_layer
+from penstock.fluid.layers.tensor import zeros
+
+__all__ = [
+    'gather_nd', 'hash', 'index_sample', 'index_select', 'multiplex', 'nonzero', 'scatter', 'scatter_nd',
+    'scatter_nd_add', 'shard_index', 'unique', 'unique_with_counts', 'where',
+]
+
+
+def gather_nd(input, index, name=None):
+    """Takes parts of a tensor by the first of their indices.
+
+    Args:
+        input (Variable): any shape and type.
+        index (Variable): shape [..., n], int32 or int64: the first n indices of each part; n is at most the rank
+            of `input`. An index outside of its extent is an error when the program runs.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape index.shape[:-1] + input.shape[n:], the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if n is unknown or above the rank of `input`.
+
+    Example:
+        x = fluid.data('x', [3, 4])
+        index = fluid.data('index', [None, 1], 'int64')
+        rows = fluid.layers.gather_nd(x, index)     # shape [-1, 4]
+    """
+    helper = LayerHelper('gather_nd', name=name).takes(input=input, index=index)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('gather_nd', {'X': input, 'Index': index}, {'Out': out})
+    return out
+
+
+def scatter(input, index, updates, name=None, overwrite=True):
+    """Replaces rows of a tensor, or makes them sums of updates.
+
+    Args:
+        input (Variable): rank 1 or more; float32, float64, int32 or int64.
+        index (Variable): shape [n] or [n, 1], int32 or int64: the rows.
+        updates (Variable): shape [n] + input.shape[1:], the type of `input`.
+        name (str): prefix of the result's name; by default the layer's.
+        overwrite (bool): whether a row becomes its last update; if not, it becomes the sum of its updates.
+
+    Returns:
+        Variable: the shape and type of `input`; rows that `index` does not name are those of `input`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        x = fluid.layers.zeros([4, 2], 'float32')
+        rows = fluid.layers.assign(np.array([3, 1], 'int64'))
+        y = fluid.layers.scatter(x, rows, fluid.layers.ones([2, 2], 'float32'))
+    """
+    helper = LayerHelper('scatter', name=name).takes(input=input, index=index, updates=updates)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('scatter', {'X': input, 'Ids': index, 'Updates': updates}, {'Out': out}, {'overwrite': overwrite})
+    return out
+
+
+def scatter_nd_add(ref, index, updates, name=None):
+    """Adds to parts of a tensor, which are named by the first of their indices.
+
+    Args:
+        ref (Variable): any shape; float32, float64, int32 or int64.
+        index (Variable): shape [..., n], int32 or int64: the first n indices of each part.
+        updates (Variable): shape index.shape[:-1] + ref.shape[n:], the type of `ref`.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: the shape and type of `ref`.
+
+    Raises:
+        ValueError: if the types of `ref` and `updates` differ.
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        ref = fluid.data('ref', [3, 4])
+        index = fluid.data('index', [None, 2], 'int64')
+        y = fluid.layers.scatter_nd_add(ref, index, fluid.data('updates', [None]))
+    """
+    helper = LayerHelper('scatter_nd_add', name=name).takes(ref=ref, index=index, updates=updates)
+    if ref.dtype != updates.dtype:
+        raise ValueError('scatter_nd_add: ref is %s, but updates is %s' % (ref.dtype.name, updates.dtype.name))
+    out = helper.create_variable_for_type_inference(ref.dtype)
+    helper.append_op('scatter_nd_add', {'X': ref, 'Index': index, 'Updates': updates}, {'Out': out})
+    return out
+
+
+def scatter_nd(index, updates, shape, name=None):
+    """Adds to parts of a tensor of zeros, which are named by the first of their indices.
+
+    Args:
+        index (Variable): shape [..., n], int32 or int64: the first n indices of each part.
+        updates (Variable): shape index.shape[:-1] + shape[n:]; float32, float64, int32 or int64.
+        shape (list): the shape of the result.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape `shape`, the type of `updates`.
+
+    Raises:
+        penstock.ProgramError: if the shapes do not fit each other.
+
+    Example:
+        index = fluid.data('index', [None, 1], 'int64')
+        counts = fluid.layers.scatter_nd(index, fluid.data('updates', [None]), [10])
+    """
+    LayerHelper('scatter_nd', name=name).takes(index=index, updates=updates)
+    return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
+
+
+def index_select(input, index, dim=0):
+    """Takes parts of a tensor along one extent, by their indices.
+
+    Args:
+        input (Variable): rank 1 or more, any type.
+        index (Variable): shape [n], int32 or int64.
+        dim (int): the extent; a negative one counts from the end.
+
+    Returns:
+        Variable: `input` with extent `dim` made n, the type of `input`.
+
+    Raises:
+        penstock.ProgramError: if `input` has no extent `dim`, or `index` is not of rank 1.
+
+    Example:
+        x = fluid.data('x', [None, 5])
+        columns = fluid.layers.assign(np.array([4, 0], 'int64'))
+        y = fluid.layers.index_select(x, columns, dim=1)    # shape [-1, 2]
+    """
+    helper = LayerHelper('index_select').takes(input=input, index=index)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('index_select', {'X': input, 'Index': index}, {'Out': out}, {'dim': dim})
+    return out
+
+
+def index_sample(x, index):
+    """Takes elements of each row, by indices of its own.
+
+    Args:
+        x (Variable): shape [rows, columns], any type.
+        index (Variable): shape [rows, n], int32 or int64.
+
+    Returns:
+        Variable: shape [rows, n], the type of `x`: element j of row i is x[i, index[i, j]].
+
+    Raises:
+        penstock.ProgramError: if one of them is no matrix, or their rows differ in number.
+
+    Example:
+        scores = fluid.data('scores', [None, 10])
+        label = fluid.data('label', [None, 1], 'int64')
+        of_label = fluid.layers.index_sample(scores, label)
+    """
+    helper = LayerHelper('index_sample').takes(x=x, index=index)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('index_sample', {'X': x, 'Index': index}, {'Out': out})
+    return out
+
+
+def multiplex(inputs, index):
+    """Takes each row from one of several tensors.
+
+    Args:
+        inputs (list): two or more Variables of one shape, [n, ...], and one type.
+        index (Variable): shape [n, 1], int32 or int64: which of `inputs` gives the row.
+
+    Returns:
+        Variable: the shape and type of each of `inputs`.
+
+    Raises:
+        TypeError: if `inputs` is not a list of Variables.
+        ValueError: if there are fewer than two.
+        penstock.ProgramError: if their shapes differ.
+
+    Example:
+        a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
+        y = fluid.layers.multiplex([a, b], fluid.data('which', [None, 1], 'int32'))
+    """
+    helper = LayerHelper('multiplex', input=inputs)
+    inputs = helper.multiple_input()
+    if len(inputs) < 2:
+        raise ValueError('multiplex: inputs must hold at least 2 Variables, not %d' % len(inputs))
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op('multiplex', {'X': inputs, 'Ids': index}, {'Out': out})
+    return out
+
+
+def where(condition):
+    """Finds the elements that are true, or not zero.
+
+    Args:
+        condition (Variable): rank 1 or more; bool, float32, float64, int32 or int64.
+
+    Returns:
+        Variable: shape [how many, rank of `condition`], int64: the index of each along every extent, in order.
+
+    Raises:
+        penstock.ProgramError: if `condition` has no extent.
+
+    Example:
+        x = fluid.data('x', [None, 3])
+        places = fluid.layers.where(x > fluid.layers.zeros_like(x))     # shape [-1, 2]
+    """
+    helper = LayerHelper('where_index').takes(condition=condition)
+    out = helper.create_variable_for_type_inference('int64')
+    helper.append_op('where_index', {'Condition': condition}, {'Out': out})
+    return out
+
+
+def nonzero(input, as_tuple=False):
+    """Finds the elements that are not zero.
+
+    Args:
+        input (Variable): rank 1 or more; bool, float32, float64, int32 or int64.
+        as_tuple (bool): whether there is one result for each extent.
+
+    Returns:
+        Variable: as `where` gives it; with `as_tuple`, a tuple of its columns, each of shape [how many, 1].
+
+    Raises:
+        penstock.ProgramError: if `input` has no extent.
+
+    Example:
+        rows, columns = fluid.layers.nonzero(fluid.data('x', [3, 4]), as_tuple=True)
+    """
+    found = where(input)
+    rank = len(input.shape)
+    if not as_tuple:
+        return found
+    if rank == 1:
+        return (found,)
+    return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
+
+
+def unique(x, dtype='int32'):
+    """Finds the different elements of a vector.
+
+    Args:
+        x (Variable): shape [n]; float32, float64, int32 or int64.
+        dtype (str): type of the indices, int32 or int64.
+
+    Returns:
+        tuple: (out, index). `out` has shape [how many differ] and holds each element once, in the order of `x`;
+        `index` has shape [n], and x[i] is out[index[i]].
+
+    Raises:
+        penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
+
+    Example:
+        ids = fluid.data('ids', [None], 'int64')
+        different, index = fluid.layers.unique(ids)
+    """
+    helper = LayerHelper('unique').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('unique', {'X': x}, {'Out': out, 'Index': index}, {'dtype': int(to_dtype(dtype))})
+    return out, index
+
+
+def unique_with_counts(x, dtype='int32'):
+    """Finds the different elements of a vector, and how often each occurs.
+
+    Args:
+        x (Variable): shape [n]; float32, float64, int32 or int64.
+        dtype (str): type of the indices and counts, int32 or int64.
+
+    Returns:
+        tuple: (out, index, count). The first two are those of `unique`; `count` has the shape of `out`.
+
+    Raises:
+        penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
+
+    Example:
+        ids = fluid.data('ids', [None], 'int64')
+        different, index, count = fluid.layers.unique_with_counts(ids)
+    """
+    helper = LayerHelper('unique_with_counts').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    index = helper.create_variable_for_type_inference(dtype)
+    count = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('unique_with_counts', {'X': x}, {'Out': out, 'Index': index, 'Count': count},
+                     {'dtype': int(to_dtype(dtype))})
+    return out, index, count
+
+
+def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
+    """Makes indices of a whole indices of one shard.
+
+    Args:
+        input (Variable): any shape, int32 or int64, elements in [0, index_num).
+        index_num (int): how many indices there are.
+        nshards (int): in how many shards, of ceil(index_num / nshards) indices each, they lie.
+        shard_id (int): the shard, in [0, nshards).
+        ignore_value (int): what indices of other shards become.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: if there is no shard `shard_id`.
+
+    Example:
+        label = fluid.data('label', [None, 1], 'int64')
+        mine = fluid.layers.shard_index(label, index_num=20, nshards=2, shard_id=0)
+    """
+    helper = LayerHelper('shard_index').takes(input=input)
+    if not 0 <= shard_id < nshards:
+        raise ValueError('shard_index: shard_id (%d) must be in [0, %d)' % (shard_id, nshards))
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('shard_index', {'X': input}, {'Out': out}, {
+        'index_num': index_num,
+        'nshards': nshards,
+        'shard_id': shard_id,
+        'ignore_value': ignore_value
+    })
+    out.stop_gradient = True
+    return out
+
+
+def hash(input, hash_size, num_hash=1, name=None):
+    """Makes each row of integers numbers below a bound.
+
+    Args:
+        input (Variable): shape [rows, columns], int32 or int64.
+        hash_size (int): the bound.
+        num_hash (int): how many numbers a row gives, each by a hash function of its own.
+        name (str): prefix of the result's name; by default the layer's.
+
+    Returns:
+        Variable: shape [rows, num_hash, 1], the type of `input`; the numbers are those of Fluid (XXH64).
+
+    Raises:
+        penstock.ProgramError: if `input` is no matrix, or a number is below 1.
+
+    Example:
+        words = fluid.data('words', [None, 1], 'int64', lod_level=1)
+        ids = fluid.layers.hash(words, hash_size=1000, num_hash=2)
+    """
+    helper = LayerHelper('hash', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    helper.append_op('hash', {'X': input}, {'Out': out}, {'num_hash': num_hash, 'mod_by': hash_size})
+    return out

@@ -30,23 +30,23 @@ Status JobRings::RequirePresence() const {
 Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
   const std::lock_guard meeting(meeting_);
   PENSTOCK_RETURN_IF_ERROR(RequirePresence());
-  if (membership_) {
-    if (membership_->addresses == addresses && membership_->rank == rank) return OkStatus();
-    return FailedPrecondition("E-collective-joined", "this process is rank ", membership_->rank, " of ",
-                              penstock::Join(membership_->addresses, ","), " already; it cannot be rank ",
-                              rank, " of ", penstock::Join(addresses, ","));
+  if (facts_) {
+    if (facts_->addresses == addresses && facts_->rank == rank) return OkStatus();
+    return FailedPrecondition("E-collective-joined", "this process is rank ", facts_->rank, " of ",
+                              penstock::Join(facts_->addresses, ","), " already; it cannot be rank ", rank,
+                              " of ", penstock::Join(addresses, ","));
   }
   rendezvous::JoinFacts facts{.addresses = addresses, .rank = rank};
-  PENSTOCK_ASSIGN_OR_RETURN(rendezvous::Membership membership, MakeMembership(facts));
+  PENSTOCK_RETURN_IF_ERROR(CheckFacts("a job", facts));
   JobStore job;
   if (addresses.size() > 1) {
     const Waiting here(*this);
     cancelled_ = false;
-    PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(membership, [this] { return cancelled_.load(); }));
+    PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(facts, [this] { return cancelled_.load(); }));
   }
   const std::lock_guard lock(mutex_);
   job_ = std::move(job);
-  membership_ = std::move(membership);
+  facts_ = std::move(facts);
   return OkStatus();
 }
 
@@ -84,13 +84,13 @@ Status JobRings::RequireGroups(int ring, int group_ranks) const {
 }
 
 Result<std::unique_ptr<CollectiveGroup>> JobRings::GroupOfAll(int ring, int group_ranks) {
-  if (!membership_) {
+  if (!facts_) {
     return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
                               "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
   }
   if (job_.store == nullptr) return GroupOfOne();
-  rendezvous::Ring all{.number = ring, .rank = membership_->rank};
-  for (std::size_t r = 0; r < membership_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
+  rendezvous::Ring all{.number = ring, .rank = facts_->rank};
+  for (std::size_t r = 0; r < facts_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
   const Waiting here(*this);
   return MakeRingGroup(*job_.store, all, group_ranks);
 }

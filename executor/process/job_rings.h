@@ -57,7 +57,7 @@ class JobRings : public CollectiveRings {
   std::mutex meeting_;  // held while ranks meet; taken before `mutex_`
   // Of what follows, which only a meeting writes.
   mutable std::mutex mutex_;
-  std::optional<rendezvous::Membership> membership_;
+  std::optional<rendezvous::JoinFacts> facts_;
   JobStore job_;  // without a store where the job has one rank
   std::map<int, std::unique_ptr<CollectiveGroup>> groups_;
   std::map<int, int> group_ranks_;  // of rings over all ranks

@@ -7,7 +7,7 @@
 
 namespace penstock::process {
 
-Result<JobStore> JoinJobStore(const rendezvous::Membership& membership, std::function<bool()> interrupted) {
+Result<JobStore> JoinJobStore(const rendezvous::JoinFacts& facts, std::function<bool()> interrupted) {
   const rendezvous::Environment environment = rendezvous::ProcessEnvironment();
   PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier,
                             transport::CarrierOf(environment("PENSTOCK_TRANSPORT")));
@@ -19,8 +19,8 @@ Result<JobStore> JoinJobStore(const rendezvous::Membership& membership, std::fun
   PENSTOCK_ASSIGN_OR_RETURN(
       job.store,
       rendezvous::Store::Join(*job.transport, {.job = environment("PENSTOCK_JOB_ID"),
-                                               .rank = membership.rank,
-                                               .addresses = membership.addresses,
+                                               .rank = facts.rank,
+                                               .addresses = facts.addresses,
                                                .report_after = observe::ReportAfterFromEnvironment(),
                                                .interrupted = std::move(interrupted)}));
   return job;

@@ -1,6 +1,6 @@
 // The store of the job that this process is a rank of (executor/collective/rendezvous), from the environment.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(const JobStore job, JoinJobStore(membership));
+//   PENSTOCK_ASSIGN_OR_RETURN(const JobStore job, JoinJobStore(facts));
 //   ... job.store->Barrier("start") ...
 #pragma once
 
@@ -23,7 +23,6 @@ struct JobStore {
 // files for TLS PENSTOCK_TLS_... (rank 0 shows the certificate), the carrier PENSTOCK_TRANSPORT, and
 // waits are reported after PENSTOCK_REPORT_AFTER seconds.
 // `interrupted`, if given, is asked while this and later calls of the store wait.
-Result<JobStore> JoinJobStore(const rendezvous::Membership& membership,
-                              std::function<bool()> interrupted = {});
+Result<JobStore> JoinJobStore(const rendezvous::JoinFacts& facts, std::function<bool()> interrupted = {});
 
 }  // namespace penstock::process

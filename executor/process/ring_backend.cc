@@ -49,7 +49,7 @@ class RingMaker {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
     PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
     if (group_ranks > 0 && (environment_(kVariable).empty() || backend == kHierarchical)) {
-      PENSTOCK_ASSIGN_OR_RETURN(const Hosts groups, rendezvous::GroupRanks(store_.addresses(), group_ranks));
+      PENSTOCK_ASSIGN_OR_RETURN(const Hosts groups, rendezvous::GroupRanks(store_.ranks(), group_ranks));
       return MakeHierarchical(groups, hosts);
     }
     std::vector<int> all(ring_.members.size());

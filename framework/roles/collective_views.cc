@@ -23,13 +23,6 @@ constexpr std::array<std::pair<std::string_view, CollectiveKind>, 11> kCollectiv
     {"broadcast", CollectiveKind::kBroadcast},
 }};
 
-constexpr std::array<std::pair<std::string_view, Joining>, 4> kJoinings = {{
-    {"gen_nccl_id", Joining::kAllRings},
-    {"c_gen_nccl_id", Joining::kRingId},
-    {"c_comm_init", Joining::kRing},
-    {"c_comm_init_all", Joining::kDevices},
-}};
-
 template <typename Table, typename Kind>
 Kind Find(const Table& table, const Op& op, Kind none) {
   const std::string_view type = op.type();
@@ -51,8 +44,6 @@ Names TextsOfRanks(const Op& op, std::string_view attr) {
 CollectiveKind CollectiveView::kind() const { return Find(kCollectives, op_, CollectiveKind::kNone); }
 int CollectiveView::ring() const { return NumberOf(op_, "ring_id", 0); }
 int CollectiveView::root() const { return NumberOf(op_, "root", 0); }
-
-Joining JoiningOf(const Op& op) { return Find(kJoinings, op, Joining::kNone); }
 
 Names AllRingsView::addresses() const { return TextsOfRanks(op_, "trainers"); }
 int AllRingsView::rank() const { return NumberOf(op_, "trainer_id", 0); }

@@ -33,16 +33,6 @@ class CollectiveView {
   const Op& op_;
 };
 
-// How ranks are joined by an op of a start-up program.
-enum class Joining {
-  kNone,
-  kAllRings,  // gen_nccl_id
-  kRingId,    // c_gen_nccl_id
-  kRing,      // c_comm_init
-  kDevices,   // c_comm_init_all
-};
-Joining JoiningOf(const Op& op);
-
 // gen_nccl_id: all rings at once, over all trainers.
 class AllRingsView {
  public:

@@ -118,8 +118,7 @@ TEST(Processes, AKilledRankZeroIsToldToAllThatWait) {
 // As the launcher sets it.
 Status JoinFromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<JoinFacts> facts, FactsOfEnvironment(ProcessEnvironment()));
-  PENSTOCK_ASSIGN_OR_RETURN(const Membership membership, MakeMembership(*facts));
-  PENSTOCK_ASSIGN_OR_RETURN(const process::JobStore job, process::JoinJobStore(membership));
+  PENSTOCK_ASSIGN_OR_RETURN(const process::JobStore job, process::JoinJobStore(*facts));
   return job.store->Barrier("start");
 }
 

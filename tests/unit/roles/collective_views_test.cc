@@ -25,21 +25,17 @@ TEST(CollectiveViews, SayWhatRanksDoTogether) {
 }
 
 TEST(CollectiveViews, SayHowRanksAreJoined) {
-  EXPECT_EQ(JoiningOf(Op("mul")), Joining::kNone);
   const Op all = Op("gen_nccl_id").Set("trainers", Texts{"a:1", "b:1"}).Set("trainer_id", 1);
-  EXPECT_EQ(JoiningOf(all), Joining::kAllRings);
   EXPECT_EQ(AllRingsView(all).addresses().size(), 2u);
   EXPECT_EQ(AllRingsView(all).rank(), 1);
   EXPECT_EQ(AllRingsView(all).rings(), 1);
   EXPECT_FALSE(AllRingsView(all).hierarchical());
   Op id("c_gen_nccl_id");
   id.AddOutput("Out", {"id"}).Set("rank", 1).Set("endpoint", "b:1").Set("other_endpoints", Texts{"a:1"});
-  EXPECT_EQ(JoiningOf(id), Joining::kRingId);
   EXPECT_EQ(RingIdView(id).id(), "id");
   EXPECT_EQ(RingIdView(id).address(), "b:1");
   EXPECT_EQ(RingIdView(id).others()[0], "a:1");
   const Op devices = Op("c_comm_init_all").Set("devices", std::vector<std::int32_t>{4, 5}).Set("ring_id", 1);
-  EXPECT_EQ(JoiningOf(devices), Joining::kDevices);
   EXPECT_EQ(RingView(devices).devices()[1], 5);
   EXPECT_EQ(RingView(devices).ring(), 1);
 }

@@ -10,8 +10,11 @@ constexpr char kSumDoc[] = R"(
 Out is the element-wise sum of X over all ranks of ring `ring_id`; every rank gets the same bytes. All ranks
 call it in the same order on a ring. With use_calc_stream=false it runs beside the computation, where a
 c_sync_comm_stream of the ring stands before the next op that names X or Out; elsewhere the op waits. Of
-selected rows Out has the rows of all ranks, each once and ascending, their values added in rank order. The
-gradient is the same sum of Out's gradients.)";
+selected rows Out has the rows of all ranks, each once and ascending: each rank's values of a row are added
+up, and these sums in rank order. Rows are gathered, unless that sends more bytes than the sum of the dense
+tensor: with R rows of all ranks together, each rank's counted once, of B bytes, and H rows in the tensor, if
+R * (B + 8) > 2 * H * (B + 1). Values are the same on either way. The gradient is the same sum of Out's
+gradients.)";
 
 constexpr char kBroadcastDoc[] = R"(
 Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum. The gradient,

@@ -1,8 +1,7 @@
 #include "operators/collective/rows_exchange.h"
 
 #include <algorithm>
-#include <array>
-#include <vector>
+#include <type_traits>
 
 namespace penstock {
 namespace {
@@ -36,60 +35,117 @@ Shape ShapeWith(const Tensor& value, std::int64_t rows, std::int64_t width) {
   return Shape({rows, width});
 }
 
+// What x + y == y holds for bit by bit: with 0 a row of -0 that one rank has would become 0.
 template <typename T>
-void Merge(RowMerger& merger, const SelectedRows& all, SelectedRows& out) {
-  merger.MergeAscending<T>(all, out);
-}
+constexpr T kNothing = std::is_floating_point_v<T> ? -T{0} : T{0};
 
 }  // namespace
 
-Status RowsExchange::Gather(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x) {
+bool GatheringCostsMore(std::int64_t rows, std::int64_t height, std::int64_t row_bytes) {
+  constexpr double kNumber = sizeof(std::int64_t);  // products of what peers say do not overflow a double
+  const auto bytes = static_cast<double>(row_bytes);
+  return static_cast<double>(rows) * (bytes + kNumber) > 2 * static_cast<double>(height) * (bytes + 1);
+}
+
+// What all ranks have together.
+struct RowsExchange::Extent {
+  std::vector<std::int64_t> rows;  // of each rank
+  std::int64_t total = 0, width = 0, height = 0;
+};
+
+Status RowsExchange::Measure(const RingUse& ring, CollectiveGroup& group, Extent& extent) {
   const auto ranks = static_cast<std::size_t>(group.size());
-  Header own = HeaderOf(x);
+  Header own = HeaderOf(own_);
   std::vector<Header> headers(ranks);
   PENSTOCK_RETURN_IF_ERROR(ring.Wait(
       group.AllGatherEqual(Numbers(&own.rows, kHeaderNumbers),
                            Numbers(&headers.front().rows, kHeaderNumbers * group.size()), ring.options())));
-  std::vector<std::int64_t> rows(ranks), values(ranks);
-  std::int64_t total = 0, width = 0, height = own.height;
   for (std::size_t r = 0; r < ranks; ++r) {
-    if (headers[r].rows > 0 && width > 0 && headers[r].width != width)
-      return BadWidth(static_cast<int>(r), headers[r].width, width);
-    rows[r] = headers[r].rows;
-    total += rows[r];
-    width = std::max(width, headers[r].width);
-    height = std::max(height, headers[r].height);
+    if (headers[r].rows > 0 && extent.width > 0 && headers[r].width != extent.width)
+      return BadWidth(static_cast<int>(r), headers[r].width, extent.width);
+    extent.rows.push_back(headers[r].rows);
+    extent.total += headers[r].rows;
+    extent.width = std::max(extent.width, headers[r].width);
+    extent.height = std::max(extent.height, headers[r].height);
   }
-  for (std::size_t r = 0; r < ranks; ++r) values[r] = rows[r] * width;
-  all_.rows.resize(static_cast<std::size_t>(total));
-  all_.height = height;
-  all_.ResetValue(x.value.dtype(), ShapeWith(x.value, total, width));
-  if (total == 0) return OkStatus();  // on all ranks
+  return OkStatus();
+}
+
+template <typename T>
+Status RowsExchange::SumGathered(const RingUse& ring, CollectiveGroup& group, const Extent& extent,
+                                 SelectedRows& out) {
+  const auto own = static_cast<std::int64_t>(own_.rows.size());
+  all_.rows.resize(static_cast<std::size_t>(extent.total));
+  all_.height = extent.height;
+  all_.ResetValue(DTypeOfT<T>::kValue, ShapeWith(own_.value, extent.total, extent.width));
+  if (extent.total > 0) {  // on all ranks
+    std::vector<std::int64_t> values = extent.rows;
+    for (std::int64_t& count : values) count *= extent.width;
+    PENSTOCK_RETURN_IF_ERROR(ring.Wait(
+        group.AllGather({reinterpret_cast<const std::byte*>(own_.rows.data()), own, ElementType::kInt64},
+                        extent.rows, Numbers(all_.rows.data(), extent.total), ring.options())));
+    const Elements to = ElementsOf(all_.value);
+    PENSTOCK_RETURN_IF_ERROR(ring.Wait(group.AllGather(
+        {own == 0 ? nullptr : own_.value.raw(), own * extent.width, to.type}, values, to, ring.options())));
+  }
+  merger_.MergeAscending<T>(all_, out);
+  return OkStatus();
+}
+
+template <typename T>
+Status RowsExchange::SumDense(const RingUse& ring, CollectiveGroup& group, const Extent& extent,
+                              SelectedRows& out) {
+  const auto width = static_cast<std::size_t>(extent.width);
+  dense_.Reset(DTypeOfT<T>::kValue, ShapeWith(own_.value, extent.height, extent.width));
+  present_.assign(static_cast<std::size_t>(extent.height), 0);
+  T* const sums = dense_.Data<T>();
+  std::fill_n(sums, dense_.count(), kNothing<T>);
+  const T* values = own_.value.initialized() ? own_.value.Data<T>() : nullptr;
+  for (const std::int64_t row : own_.rows) {
+    std::copy_n(values, width, sums + static_cast<std::size_t>(row) * width);
+    present_[static_cast<std::size_t>(row)] = 1;
+    values += width;
+  }
+  PENSTOCK_RETURN_IF_ERROR(ring.Wait(group.AllReduce(ElementsOf(dense_), Reduction::kSum, ring.options())));
   PENSTOCK_RETURN_IF_ERROR(ring.Wait(
-      group.AllGather({reinterpret_cast<const std::byte*>(x.rows.data()), own.rows, ElementType::kInt64},
-                      rows, Numbers(all_.rows.data(), total), ring.options())));
-  const Elements out = ElementsOf(all_.value);
-  return ring.Wait(group.AllGather({own.rows == 0 ? nullptr : x.value.raw(), own.rows * width, out.type},
-                                   values, out, ring.options()));
+      group.AllReduce({reinterpret_cast<std::byte*>(present_.data()), extent.height, ElementType::kUInt8},
+                      Reduction::kMax, ring.options())));
+  out.rows.clear();
+  for (std::int64_t row = 0; row < extent.height; ++row) {
+    if (present_[static_cast<std::size_t>(row)] != 0) out.rows.push_back(row);
+  }
+  out.height = extent.height;
+  out.ResetValue(DTypeOfT<T>::kValue, dense_.shape().WithRows(static_cast<Dim>(out.rows.size())));
+  T* to = out.value.Data<T>();
+  for (const std::int64_t row : out.rows)
+    to = std::copy_n(sums + static_cast<std::size_t>(row) * width, width, to);
+  return OkStatus();
+}
+
+template <typename T>
+Status RowsExchange::SumOf(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x,
+                           SelectedRows& out) {
+  merger_.MergeAscending<T>(x, own_);
+  Extent extent;
+  PENSTOCK_RETURN_IF_ERROR(Measure(ring, group, extent));
+  const std::int64_t row_bytes = extent.width * static_cast<std::int64_t>(sizeof(T));
+  return GatheringCostsMore(extent.total, extent.height, row_bytes)
+             ? SumDense<T>(ring, group, extent, out)
+             : SumGathered<T>(ring, group, extent, out);
 }
 
 Status RowsExchange::Sum(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x,
                          SelectedRows& out) {
-  PENSTOCK_RETURN_IF_ERROR(Gather(ring, group, x));
-  switch (all_.value.dtype()) {
+  switch (x.value.dtype()) {
     case DType::kFp64:
-      Merge<double>(merger_, all_, out);
-      break;
+      return SumOf<double>(ring, group, x, out);
     case DType::kInt32:
-      Merge<std::int32_t>(merger_, all_, out);
-      break;
+      return SumOf<std::int32_t>(ring, group, x, out);
     case DType::kInt64:
-      Merge<std::int64_t>(merger_, all_, out);
-      break;
+      return SumOf<std::int64_t>(ring, group, x, out);
     default:
-      Merge<float>(merger_, all_, out);
+      return SumOf<float>(ring, group, x, out);
   }
-  return OkStatus();
 }
 
 Status RowsExchange::Broadcast(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x, int root,

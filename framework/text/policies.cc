@@ -41,6 +41,14 @@ Result<JobPolicies> ReadPolicies(const ProgramMeta& meta) {
   if (const std::string* text = Find(meta, kBackupTrainersPolicy)) {
     PENSTOCK_ASSIGN_OR_RETURN(out.backup_trainers, ReadCount(kBackupTrainersPolicy, *text));
   }
+  if (const std::string* text = Find(meta, kOnUnevenPolicy)) {
+    const std::optional<OnUneven> known = OnUnevenFromName(*text);
+    if (!known || *known == OnUneven::kNone) {
+      return InvalidArgument("E-policy-value", "policy on_uneven must be join, pad or error, not ",
+                             Quote(*text));
+    }
+    out.on_uneven = *known;
+  }
   if (const std::string* text = Find(meta, kCompressionPolicy)) {
     PENSTOCK_ASSIGN_OR_RETURN(out.compression, ParseCompression(*text));
     if (!out.compression.all.none()) {
@@ -54,6 +62,8 @@ Result<JobPolicies> ReadPolicies(const ProgramMeta& meta) {
 void WritePolicies(const JobPolicies& policies, ProgramMeta& meta) {
   Set(meta, kStalenessPolicy, StrCat(policies.staleness.value_or(0)), policies.staleness.has_value());
   Set(meta, kBackupTrainersPolicy, StrCat(policies.backup_trainers), policies.backup_trainers > 0);
+  Set(meta, kOnUnevenPolicy, std::string(OnUnevenName(policies.on_uneven)),
+      policies.on_uneven != OnUneven::kNone);
   Set(meta, kCompressionPolicy, policies.compression.ToString(), !policies.compression.empty());
 }
 

@@ -1,15 +1,17 @@
 // c_share_of_elements: which part of all ranks' elements this rank has in a step.
 #include "framework/op/op_registry.h"
+#include "framework/runtime/uneven_steps.h"
 #include "operators/common/ring.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = (elements of X, or 0 where Live is 0) / (those of all ranks of ring `ring_id`), and 0 where nobody has
-any. The mean over all ranks' elements is the sum of the ranks' means, each times its share: so ranks train
-with batches of different sizes, and one that has no more batches takes part with share 0. Ranks exchange one
-integer; the op waits for them.)";
+Out = scale * (elements of X, or 0 where Live is 0) / (those of all ranks of ring `ring_id`), and 0 where
+nobody has any. With Count that is the number instead, of several steps for instance. The mean over all
+ranks' elements is the sum of the ranks' means, each times its share: so ranks train with batches of
+different sizes, and one that has no more batches takes part with share 0. Ranks exchange one integer; the op
+waits for them.)";
 
 template <typename Device, typename T>
 class ShareKernel : public Kernel {
@@ -17,30 +19,35 @@ class ShareKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     live_ = k.Input("Live");
+    count_ = k.Input("Count");
     out_ = k.Output("Out");
+    scale_ = static_cast<double>(k.Attr<float>("scale"));
     return ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring_.Open());
     const bool live = !live_ || *k[live_].template Data<float>() != 0.0f;
-    const std::int64_t own = live ? k[x_].count() : 0;
+    const std::int64_t counted = count_ ? *k[count_].template Data<std::int64_t>() : k[x_].count();
+    const std::int64_t own = live ? counted : 0;
     std::int64_t all = own;
     PENSTOCK_RETURN_IF_ERROR(ring_.Wait(group->AllReduce(
         {reinterpret_cast<std::byte*>(&all), 1, ElementType::kInt64}, Reduction::kSum, ring_.options())));
-    *k[out_].template Data<T>() =
-        all == 0 ? T{0} : static_cast<T>(static_cast<double>(own) / static_cast<double>(all));
+    *k[out_].template Data<T>() = static_cast<T>(scale_ * ShareOfExamples(own, all));
     return OkStatus();
   }
 
  private:
   RingUse ring_;
-  Operand x_, live_, out_;
+  Operand x_, live_, count_, out_;
+  double scale_ = 1;
 };
 
 Status InferShare(InferContext& c) {
-  if (c.HasInput("Live") && !Compatible(c.ShapeOf("Live").Count(), 1))
-    return c.Error("Live (", c.ShapeOf("Live"), ") must hold one element");
+  for (const char* slot : {"Live", "Count"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot).Count(), 1))
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must hold one element");
+  }
   return c.SetShape("Out", {1});
 }
 
@@ -49,9 +56,11 @@ Status InferShare(InferContext& c) {
 void RegisterShare(OpRegistry& ops) {
   ops.Add("c_share_of_elements")
       .Doc("Which part of all ranks' elements this rank has.", kDoc)
-      .Input("X", "what is counted; any shape", Floats())
+      .Input("X", "what is counted, and the type of Out; any shape", Floats())
       .Input("Live", "0: this rank's elements do not count; one element", Only(DType::kFp32), Optional())
-      .Output("Out", "from 0 to 1; one element", SameTypeAs("X"))
+      .Input("Count", "in place of the number of X's elements; one element", Only(DType::kInt64), Optional())
+      .Output("Out", "from 0 to `scale`; one element", SameTypeAs("X"))
+      .Attr("scale", 1.0f, "what the share is multiplied by")
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .InferShape(InferShare)
       .SideEffect()

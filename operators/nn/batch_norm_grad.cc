@@ -124,6 +124,7 @@ Result<std::vector<Op>> MakeBatchNormGrad(const GradRequest& request) {
   for (const char* slot : {"X", "Scale", "Bias"}) grad.AddInput(slot, forward.Input(slot));
   for (const char* slot : {"SavedMean", "SavedVariance"}) grad.AddInput(slot, forward.Output(slot));
   if (forward.HasOutputSlot("ReserveSpace")) grad.AddInput("ReserveSpace", forward.Output("ReserveSpace"));
+  if (forward.HasInputSlot("Live")) grad.AddInput("Live", forward.Input("Live"));
   if (forward.GetOr("use_global_stats", false)) {
     grad.AddInput("Mean", forward.Output("MeanOut"));
     grad.AddInput("Variance", forward.Output("VarianceOut"));

@@ -15,14 +15,18 @@ batch_norm with the mean and variance of all ranks' batches, which may differ in
 `ring_id` get the same bytes; those of one process on the joined batch differ by rounding. With is_test or
 use_global_stats no rank waits for another. The op gathers 2 C + 1 numbers of each rank, of double precision,
 and its gradient as many. Scale@GRAD and Bias@GRAD are of this rank's batch: whoever adds up gradients adds up
-these. Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances",
+these. Where Live is 0 this rank's batch counts for nothing: it is normalised by the moments of the others'.
+Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances",
 1979.)";
+
+constexpr char kLive[] = "0: this rank's batch does not count; one element";
 
 // What ranks tell each other of each channel: two numbers, kept in double precision, after one for all.
 class PerChannelNumbers {
  public:
   explicit PerChannelNumbers(Dim channels) : own_(2 * static_cast<std::size_t>(channels) + 1) {}
 
+  void Clear() { own_.assign(own_.size(), 0.0); }
   double& count() { return own_[0]; }
   double& first(Dim c) { return own_[2 * static_cast<std::size_t>(c) + 1]; }
   double& second(Dim c) { return own_[2 * static_cast<std::size_t>(c) + 2]; }
@@ -51,11 +55,14 @@ class PerChannelNumbers {
   std::vector<double> own_, all_;
 };
 
+bool IsLive(KernelRun& k, const Operand& live) { return !live || *k[live].Data<float>() != 0.0f; }
+
 template <typename Device, typename T>
 class SyncBatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
+    live_ = k.Input("Live");
     return a_.uses_running ? OkStatus() : ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
@@ -81,7 +88,7 @@ class SyncBatchNormKernel : public Kernel {
   // Leaves mean and variance of all ranks' batches in saved_mean and saved_variance.
   Status JoinMoments(KernelRun& k, double& count) {
     const T* x = k[a_.x].template Data<T>();
-    const double own = static_cast<double>(a_.shape.PerChannel());
+    const double own = IsLive(k, live_) ? static_cast<double>(a_.shape.PerChannel()) : 0.0;
     PerChannelNumbers numbers(a_.shape.channels);
     numbers.count() = own;
     for (Dim c = 0; c < a_.shape.channels; ++c) {
@@ -126,6 +133,7 @@ class SyncBatchNormKernel : public Kernel {
   }
 
   BatchNormArguments a_;
+  Operand live_;
   RingUse ring_;
 };
 
@@ -135,6 +143,7 @@ class SyncBatchNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
+    live_ = k.Input("Live");
     return a_.uses_running ? OkStatus() : ring_.Prepare(k, RingUse::Order::kInPlace);
   }
 
@@ -142,6 +151,8 @@ class SyncBatchNormGradKernel : public Kernel {
     const auto channels = static_cast<std::size_t>(a_.shape.channels);
     PerChannelNumbers numbers(a_.shape.channels);
     AddUp(k, numbers);
+    const bool live = IsLive(k, live_);
+    if (!live) numbers.Clear();
     std::vector<double> sums(channels, 0.0), weighted(channels, 0.0);
     double count = 0;
     if (!a_.uses_running) {
@@ -160,6 +171,7 @@ class SyncBatchNormGradKernel : public Kernel {
         sums[c] /= count;
         weighted[c] /= count;
       }
+      if (!live) sums[c] = weighted[c] = 0;  // the moments do not depend on this X
       Differentiate(k, static_cast<Dim>(c), static_cast<T>(sums[c]), static_cast<T>(weighted[c]));
     }
     return OkStatus();
@@ -212,6 +224,7 @@ class SyncBatchNormGradKernel : public Kernel {
   }
 
   BatchNormGradArguments a_;
+  Operand live_;
   RingUse ring_;
 };
 
@@ -220,9 +233,10 @@ class SyncBatchNormGradKernel : public Kernel {
 void RegisterSyncBatchNorm(OpRegistry& ops) {
   OpDef& op = ops.Add("sync_batch_norm").Doc("Each channel normalised by the moments of all ranks.", kDoc);
   DeclareBatchNorm(op)
+      .Input("Live", kLive, Only(DType::kFp32), Optional())
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .Kernel<Cpu, SyncBatchNormKernel, float, double>();
-  DeclareBatchNormGrad(op);
+  DeclareBatchNormGrad(op).Input("Live", kLive, Only(DType::kFp32), Optional());
   op.GradKernel<Cpu, SyncBatchNormGradKernel, float, double>();
 }
 

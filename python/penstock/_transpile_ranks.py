@@ -5,7 +5,7 @@ from penstock._role_set import role_set
 
 
 def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1, node_ranks=0, k_steps=1,
-                    trainer_ids=None, compat=None):
+                    trainer_ids=None, compat=None, adaptive=False, on_uneven=''):
     """Rewrites the programs of one machine into those of ranks without parameter servers; changes neither.
 
     Args:
@@ -19,6 +19,9 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
         node_ranks (int): nccl2: ranks of one machine, which add up among themselves first; 0: all are alike.
         k_steps (int): local_sgd: steps between two exchanges.
         trainer_ids (list[int] | None): whose programs are made; None: all.
+        adaptive (bool): local_sgd: `k_steps` at first, then as many as loss and learning rate say.
+        on_uneven (str): 'join', 'pad' or 'error': ranks' batches may differ in size and number, and Executor.batches
+            yields them; '': they do not.
         compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included.
 
     Returns:
@@ -33,7 +36,7 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
         roles = penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(),
                                          trainers='10.0.0.1:6170,10.0.0.2:6170')
     """
-    from penstock.fluid.transpiler.config import check_count, ids_of_trainers
+    from penstock.fluid.transpiler.config import check_count, check_flag, ids_of_trainers
     from penstock.fluid.transpiler.distribute_transpiler import addresses_of
     config = _penstock.TranspileConfig()
     config.trainer_addresses = addresses_of(trainers, 'trainers')
@@ -46,6 +49,8 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
     config.hierarchical = node_ranks != 0
     config.node_ranks = check_count('node_ranks', node_ranks, 0)
     config.local_sgd_k_steps = check_count('k_steps', k_steps, 1)
+    config.local_sgd_adaptive = check_flag('adaptive', adaptive)
+    config.on_uneven = on_uneven
     if compat is not None:
         config.dialect = compat
     return role_set(main, startup, config)

@@ -17,6 +17,7 @@
 
 #include "executor/collective/rendezvous/join_facts.h"
 #include "framework/runtime/adasum.h"
+#include "framework/runtime/uneven_steps.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
 #include "python/src/process_rings.h"
@@ -191,6 +192,49 @@ void Adasum(const py::handle& array, const std::string& type, const std::string&
   Check(std::move(status));
 }
 
+OnUneven OnUnevenOfText(const std::string& text) {
+  if (const std::optional<OnUneven> known = OnUnevenFromName(text)) return *known;
+  throw StatusError(
+      InvalidArgument("E-uneven-choice", "batches: on_uneven must be join, pad or error, not ", Quote(text)));
+}
+
+// What this rank does in the next step of its batches: "own", "joins", "pads", or "end"; after
+// all ranks have said whether they have one.
+std::string NextStep(bool has_batch, const std::string& on_uneven, std::int64_t step,
+                     const std::string& label) {
+  process::JobRings& rings = RingsOfThisProcess();
+  SaidOfStep own{.has_batch = has_batch ? 1 : 0, .on_uneven = OnUnevenOfText(on_uneven)};
+  std::optional<Result<StepOfRank>> judged;
+  RunInterruptibly(
+      [&] {
+        judged = [&]() -> Result<StepOfRank> {
+          const std::lock_guard lock(Starting());
+          PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(kArrayRing));
+          std::vector<SaidOfStep> said(static_cast<std::size_t>(group->size()));
+          const auto words = [](SaidOfStep* first, std::size_t count) {
+            return Elements{reinterpret_cast<std::byte*>(first), static_cast<std::int64_t>(2 * count),
+                            ElementType::kInt64};
+          };
+          PENSTOCK_RETURN_IF_ERROR(rings.Wait(
+              group->AllGatherEqual(words(&own, 1), words(said.data(), said.size()), {.label = label})));
+          return JudgeStep(said, group->rank(), step);
+        }();
+      },
+      [&] { rings.Cancel(); });
+  NoteReaction(judged->status());
+  switch (Take(*std::move(judged))) {
+    case StepOfRank::kOwnBatch:
+      return "own";
+    case StepOfRank::kJoins:
+      return "joins";
+    case StepOfRank::kPads:
+      return "pads";
+    case StepOfRank::kEnd:
+      break;
+  }
+  return "end";
+}
+
 // Returns when all ranks have come. Without addresses this process is alone.
 void Join(const std::vector<std::string>& addresses, int rank) {
   process::JobRings& rings = RingsOfThisProcess();
@@ -236,6 +280,7 @@ void BindRankArrays(py::module_& m) {
   m.def("arrays_all_gather", &AllGather);
   m.def("arrays_send_recv", &SendRecv);
   m.def("arrays_barrier", &Barrier);
+  m.def("next_uneven_step", &NextStep);
   m.def("job_of_environment", &JobOfEnvironment);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "framework/runtime/core_threads.h"
+#include "framework/text/policies.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/dispatcher.h"
@@ -263,8 +264,17 @@ void BindPolicies(py::class_<ConfigBox>& config) {
                     Writes(&plan::TranspileConfig::exchange_gbit))
       .def_property("exchange_message_us", Reads(&plan::TranspileConfig::exchange_message_us),
                     Writes(&plan::TranspileConfig::exchange_message_us))
+      .def_property("local_sgd_adaptive", Reads(&plan::TranspileConfig::local_sgd_adaptive),
+                    Writes(&plan::TranspileConfig::local_sgd_adaptive))
       .def_property("backup_trainers", Reads(&plan::TranspileConfig::backup_trainers),
                     Writes(&plan::TranspileConfig::backup_trainers))
+      .def_property("on_uneven", nullptr,
+                    [](ConfigBox& c, const std::string& text) {
+                      const std::optional<OnUneven> known = OnUnevenFromName(text);
+                      if (!known)
+                        throw py::value_error("on_uneven is join, pad, error or nothing, not " + text);
+                      c.config.on_uneven = *known;
+                    })
       .def_property("compression", nullptr, [](ConfigBox& c, const std::string& text) {
         c.config.compression = Take(ParseCompression(text));
       });
@@ -313,6 +323,10 @@ void BindTranspiler(py::module_& m) {
         py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("sync_batch_norm") = false,
         py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1);
   m.def("geo_plan", &GeoPlanOf);
+  // "join", or "" where the program does not say what trainers do whose batches differ in number.
+  m.def("on_uneven_of", [](const ProgramBox& box) {
+    return std::string(OnUnevenName(Take(ReadPolicies(box.program.meta())).on_uneven));
+  });
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -28,9 +29,11 @@ Tensor Filled(const std::vector<float>& values, const Shape& shape) {
   return tensor;
 }
 
-// "op" and its gradient on `images` images; what all variables hold then.
+// "op" and its gradient on `images` images; what all variables hold then. `live`: what Live is, if it is
+// given.
 Values NormalizeBy(const std::string& op, const std::string& attrs, const std::vector<float>& x,
-                   const std::vector<float>& dy, CollectiveRings* rings) {
+                   const std::vector<float>& dy, CollectiveRings* rings,
+                   std::optional<float> live = std::nullopt) {
   const Dim images = static_cast<Dim>(x.size()) / (kChannels * kPoints);
   const std::string data = "f32[" + std::to_string(images) + ", 3, 4]", channel = "f32[3]";
   std::string text = "program\nblock 0 {\n";
@@ -39,13 +42,15 @@ Values NormalizeBy(const std::string& op, const std::string& attrs, const std::v
   for (const char* name :
        {"scale", "bias", "mean", "variance", "saved_mean", "saved_variance", "dscale", "dbias"})
     text += "  persist " + std::string(name) + " : " + channel + "\n";
+  const std::string live_slot = live ? ", Live=live" : "";
+  if (live) text += "  persist live : f32[1]\n";
   text +=
       "  (Y=y, MeanOut=mean, VarianceOut=variance, SavedMean=saved_mean, SavedVariance=saved_variance) = " +
-      op + "(X=x, Scale=scale, Bias=bias, Mean=mean, Variance=variance) {" + attrs + "}\n";
+      op + "(X=x, Scale=scale, Bias=bias, Mean=mean, Variance=variance" + live_slot + ") {" + attrs + "}\n";
   text += "  (X@GRAD=dx, Scale@GRAD=dscale, Bias@GRAD=dbias) = " + op +
           "_grad(X=x, Scale=scale, Bias=bias, SavedMean=saved_mean, SavedVariance=saved_variance, Y@GRAD=dy" +
-          (attrs.find("global") == std::string::npos ? "" : ", Mean=mean, Variance=variance") + ") {" +
-          attrs + "}\n}\n";
+          live_slot + (attrs.find("global") == std::string::npos ? "" : ", Mean=mean, Variance=variance") +
+          ") {" + attrs + "}\n}\n";
   Result<Program> program = ParseText(text, "test");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
   Scope scope;
@@ -55,6 +60,7 @@ Values NormalizeBy(const std::string& op, const std::string& attrs, const std::v
   scope.FindOrCreate("bias")->As<Tensor>() = Filled({0, 1, -1}, {kChannels});
   scope.FindOrCreate("mean")->As<Tensor>() = Filled({0, 0.5f, 0}, {kChannels});
   scope.FindOrCreate("variance")->As<Tensor>() = Filled({1, 1, 2}, {kChannels});
+  if (live) scope.FindOrCreate("live")->As<Tensor>() = Filled({*live}, {1});
   exec::Executor executor(AllOps(), {.threads = 1, .rings = rings});
   const Status status = executor.Run(*program, scope, {}, {}).status();
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -118,6 +124,42 @@ TEST_P(SyncBatchNorm, OfAllRanksIsBatchNormOfTheJoinedBatch) {
 INSTANTIATE_TEST_SUITE_P(Modes, SyncBatchNorm,
                          testing::Values("epsilon=0.001, momentum=0.8", "use_global_stats=true"),
                          [](const auto& of) { return of.index == 0 ? "OfTheBatch" : "OfTheRunningMoments"; });
+
+// Rank 1 repeats a batch that does not count.
+TEST(SyncBatchNorm, LeavesOutTheBatchOfARankThatIsNotLive) {
+  const std::size_t image = kChannels * kPoints;
+  const std::string attrs = "epsilon=0.001, momentum=0.8";
+  std::mt19937 random(6);
+  std::normal_distribution<float> normal(0.3f, 2);
+  std::vector<float> x(3 * image), dy(x.size());
+  for (float& value : x) value = normal(random);
+  for (float& value : dy) value = normal(random);
+  const Values whole = NormalizeBy("batch_norm", attrs, x, dy, nullptr);
+  std::vector<Values> parts(3);
+  OnThreads(3, [&](ThreadRings& rings) {
+    const auto rank = static_cast<std::size_t>((*rings.Ring(0))->rank());
+    const auto part = [&](const std::vector<float>& all) {  // rank 0 has two images, rank 2 the third
+      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(rank == 2 ? 2 * image : 0);
+      return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(rank == 0 ? 2 * image : image));
+    };
+    const bool live = rank != 1;
+    std::vector<float> own = part(x), gradient = part(dy);
+    if (!live) {
+      for (float& value : own) value = 100;
+      for (float& value : gradient) value = 0;  // as of a loss of share 0
+    }
+    parts[rank] = NormalizeBy("sync_batch_norm", attrs, own, gradient, &rings, live ? 1.0f : 0.0f);
+  });
+  for (const char* name : {"mean", "variance", "saved_mean", "saved_variance"}) {
+    for (const Values& part : parts) ExpectNear(part.at(name), whole.at(name), name);
+  }
+  for (const float value : parts[1].at("dx")) EXPECT_EQ(value, 0);
+  for (const char* name : {"y", "dx"}) {
+    std::vector<float> joined = parts[0].at(name);
+    joined.insert(joined.end(), parts[2].at(name).begin(), parts[2].at(name).end());
+    ExpectNear(joined, whole.at(name), name);
+  }
+}
 
 TEST(SyncBatchNorm, WaitsForNobodyWhereNoMomentsAreTaken) {
   const std::vector<float> x(24, 1.0f);

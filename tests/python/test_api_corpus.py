@@ -19,7 +19,7 @@ DIFFERENT = {
     'communicator.Communicator': 'no default dict that all instances share',
     'layers.sign': 'takes a name, as its kin do',
     'regularizer.WeightDecayRegularizer': 'the kinds share their constructor',
-    'transpiler.collective.LocalSGD': 'k_steps is asked for',
+    'transpiler.collective.LocalSGD': 'k_steps and adaptive are asked for',
     'unique_name.switch': 'there are no dygraph names to check',
     'transpiler.distribute_transpiler.DistributeTranspiler.transpile':
         'an untouched sync_mode gives way to the config; what was asked of older versions is taken still',

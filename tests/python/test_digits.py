@@ -34,9 +34,11 @@ MODES = {
 }
 RANK_MODES = {
     'grad_allreduce': ['--mode', 'grad_allreduce'],
+    'grad_allreduce-rings': ['--mode', 'grad_allreduce', '--rings', '2'],
     'grad_allreduce-dgc': ['--mode', 'grad_allreduce', '--dgc'],
     'local_sgd': ['--mode', 'local_sgd'],
     'local_sgd-4': ['--mode', 'local_sgd', '--k_steps', '4'],
+    'local_sgd-adaptive': ['--mode', 'local_sgd', '--k_steps', '16', '--adaptive'],
     'nccl2': ['--mode', 'nccl2'],
     'nccl2-rings': ['--mode', 'nccl2', '--rings', '2'],
     'nccl2-norm': ['--mode', 'nccl2', '--batch_norm'],
@@ -55,10 +57,17 @@ def accuracies(folder, arguments, trainers=2, servers=2):
     return [json.loads((folder / f'trainer_{index}.json').read_text())['accuracy'] for index in range(trainers)]
 
 
-@pytest.mark.parametrize('mode', ['local_sgd-4', 'nccl2-norm', 'grad_allreduce-dgc'])
+@pytest.mark.parametrize('mode', ['local_sgd-adaptive', 'nccl2-norm', 'grad_allreduce-dgc'])
 def test_ranks_learn_digits(tmp_path, mode):
     pytest.importorskip('sklearn')
     seen = accuracies(tmp_path, RANK_MODES[mode], servers=0)
+    assert min(seen) >= ACCURACY, seen
+
+
+@pytest.mark.slow
+def test_the_devices_of_one_process_learn_digits(tmp_path):
+    pytest.importorskip('sklearn')
+    seen = accuracies(tmp_path, ['--mode', 'single_process_multi_thread'], trainers=1, servers=0)
     assert min(seen) >= ACCURACY, seen
 
 

@@ -73,6 +73,7 @@ def test_a_second_transpile_starts_from_the_snapshot(fluid):
                                                       'c_sync_comm_stream']),
     (lambda collective: collective.LocalSGD(1), ['elementwise_sub', 'assign', 'c_allreduce_sum', 'scale']),
     (lambda collective: collective.LocalSGD(1, k_steps=4), ['increment', 'elementwise_mod', 'conditional_block']),
+    (lambda collective: collective.LocalSGD(1, k_steps=4, adaptive=True), ['increment', 'equal', 'conditional_block']),
     (lambda collective: collective.SingleProcessMultiThread(), ['scale', 'c_allreduce_sum']),
 ])
 def test_the_classes_are_the_modes(fluid, make, expected):
@@ -136,6 +137,8 @@ def test_the_native_call_changes_nothing_and_gives_all_ranks(fluid):
     assert sorted(roles.trainers) == [0, 1] and roles.pservers == {}
     assert 'average_every=4' in roles.plan and 'conditional_block' in types(roles.trainers[1].main)
     assert types(penstock.transpile_ranks(main, startup, RANKS, 'nccl2').trainers[0].startup)[-1] == 'gen_nccl_id'
+    adaptive = penstock.transpile_ranks(main, startup, RANKS, 'local_sgd', k_steps=4, adaptive=True, on_uneven='pad')
+    assert 'mode="local_sgd_adaptive"' in adaptive.plan and 'on_uneven="pad"' in adaptive.plan
     with pytest.raises(penstock.ProgramError, match='ring_allreduce'):
         penstock.transpile_ranks(main, startup, RANKS, 'ring_allreduce')
 

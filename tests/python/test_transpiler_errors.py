@@ -57,6 +57,8 @@ FIELDS = [
     ('geo_sgd_need_push_nums', 0, 'plan: geo_sgd_need_push_nums must be at least 1, not 0   [E-plan-config]'),
     ('nccl_comm_num', 0, 'plan: nccl_comm_num must be at least 1, not 0   [E-plan-config]'),
     ('nccl_comm_num', '2', "plan: nccl_comm_num must be an integer, not '2'   [E-plan-config]"),
+    ('local_sgd_adaptive', 2, 'plan: local_sgd_adaptive must be True or False, not 2   [E-plan-config]'),
+    ('on_uneven', 'wait', "plan: on_uneven is 'wait'; it must be one of '', join, pad, error   [E-plan-on-uneven]"),
     ('local_sgd_k_steps', 0, 'plan: local_sgd_k_steps must be at least 1, not 0   [E-plan-config]'),
     ('use_hierarchical_allreduce', 'on',
      "plan: use_hierarchical_allreduce must be True or False, not 'on'   [E-plan-config]"),

@@ -5,12 +5,13 @@ import penstock
 import pytest
 from rank_processes import Ranks
 
-# argv is on_uneven and how many examples each rank's batches have, as '4,4,2;4;': three ranks, the last without any.
+# argv is on_uneven, how many examples each rank's batches have, as '4,4,2;4;': three ranks, the last without any, and
+# 'ranks' or 'alone', perhaps with 'norm'.
 RANK = """
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
-    on_uneven, alone = sys.argv[1], sys.argv[3]
+    on_uneven, options = sys.argv[1], sys.argv[3].split()
     plan = [[int(n) for n in part.split(',') if n] for part in sys.argv[2].split(';')]
     rank = int(os.environ['PADDLE_TRAINER_ID'])
     fluid.default_startup_program().random_seed = 5
@@ -18,6 +19,8 @@ RANK = """
     x, y = fluid.data('x', [None, 6]), fluid.data('y', [None, 1])
     word = fluid.layers.sequence_pool(fluid.layers.embedding(words, [20, 4], is_sparse=True), 'sum')
     hidden = fluid.layers.concat([fluid.layers.fc(x, 8, act='tanh'), word], axis=1)
+    if 'norm' in options:
+        hidden = fluid.layers.batch_norm(hidden)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
     fluid.optimizer.SGD(0.05).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -34,12 +37,13 @@ RANK = """
     def feed_of(x, y, words):
         return {'x': x, 'y': y, 'words': fluid.create_lod_tensor(words, [[2] * len(x)], fluid.CPUPlace())}
     fetched = []
-    if alone == 'alone':
+    if 'alone' in options:
         for of_ranks in parts:
             exe.run(feed=feed_of(*(np.concatenate(one) for one in zip(*of_ranks))), fetch_list=[loss])
     else:
         build = fluid.BuildStrategy()
         build.num_trainers, build.trainer_id, build.on_uneven = len(plan), rank, on_uneven
+        build.sync_batch_norm = 'norm' in options
         compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name, build)
         mine = lambda: (feed_of(*of_ranks[rank]) for of_ranks in parts[:len(plan[rank])])
         for feed in compiled.batches(mine):
@@ -53,17 +57,18 @@ RANK = """
 """
 
 
-def train(folder, on_uneven, plan, alone=''):
-    ranks = 1 if alone else plan.count(';') + 1
-    with Ranks(folder, RANK, ranks, on_uneven, plan, alone or 'ranks') as job:
+def train(folder, on_uneven, plan, options='ranks'):
+    ranks = 1 if 'alone' in options else plan.count(';') + 1
+    with Ranks(folder, RANK, ranks, on_uneven, plan, options) as job:
         job.end_well()
     return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(ranks)]
 
 
-@pytest.mark.parametrize('plan', ['4,4,2;4,3', '5,1;2,2', '3;2,2,2;', '2,2,1;;3;1,1'])
-def test_ranks_join_until_all_have_ended_and_equal_one_process_on_all_examples(tmp_path, plan):
-    ours = train(tmp_path, 'join', plan)
-    alone, = train(tmp_path, 'join', plan, 'alone')
+@pytest.mark.parametrize('plan, options', [('4,4,2;4,3', ''), ('5,1;2,2', ''), ('3;2,2,2;', ''), ('2,2,1;;3;1,1', ''),
+                                           ('8,8,6;8;', ' norm')])
+def test_ranks_join_until_all_have_ended_and_equal_one_process_on_all_examples(tmp_path, plan, options):
+    ours = train(tmp_path, 'join', plan, 'ranks' + options)
+    alone, = train(tmp_path, 'join', plan, 'alone' + options)
     steps = max(len(part.split(',')) if part else 0 for part in plan.split(';'))
     for rank in ours:
         assert len(rank.pop('fetched')) == steps

@@ -6,39 +6,25 @@
 #include <optional>
 #include <random>
 
-#include "executor/collective/hierarchy.h"
 #include "executor/collective/queued_group.h"
 #include "executor/collective/ring_backend.h"
+#include "tests/sim/rank_groups.h"
 #include "tests/sim/rank_network.h"
 #include "tests/sim/seeds.h"
 
 namespace penstock::collective {
 namespace {
 
+using test::FlatGroup;
+using test::GivenBy;
+using test::Group;
+using test::HierarchyOf;
+using test::kHosts;
+using test::MakeGroup;
 using test::RankNetwork;
-using Group = std::unique_ptr<CollectiveGroup>;
-using MakeGroup = std::function<Group(RankNetwork&, int rank)>;
+using test::RanksOf;
 
 constexpr int kOperations = 12;
-
-// Operations of some hundred bytes travel with the agreement, or none do; or take many pieces of a ring.
-RingOptions OptionsOf(std::uint64_t seed) {
-  constexpr std::size_t kSmall[] = {0, 600, std::size_t{128} << 10};
-  return {.report_after = Nanoseconds(0), .small_bytes = kSmall[seed % 3], .piece_bytes = 24 + seed % 4 * 16};
-}
-
-Group RingOf(RankNetwork& net, const std::string& name, int rank, const std::vector<int>& members,
-             std::uint64_t seed) {
-  return std::make_unique<QueuedGroup>(
-      std::make_unique<RingBackend>("sim", net.LinksOf(name, rank, members), OptionsOf(seed)));
-}
-
-// Rank r gives 10^r to a sum, so that a rank that is missing, or added twice, shows.
-std::int64_t GivenBy(int rank) {
-  std::int64_t given = 1;
-  for (int i = 0; i < rank; ++i) given *= 10;
-  return given;
-}
 
 struct RankResult {
   Status status;
@@ -132,27 +118,6 @@ void ExpectNobodyHangsOrErrs(std::uint64_t seed, int ranks, std::optional<int> k
   }
 }
 
-Group FlatGroup(RankNetwork& net, int rank, int ranks, std::uint64_t seed) {
-  std::vector<int> members;
-  for (int each = 0; each < ranks; ++each) members.push_back(each);
-  return RingOf(net, "ring", rank, members, seed);
-}
-
-Group HierarchyOf(RankNetwork& net, int rank, const std::vector<std::vector<int>>& hosts,
-                  std::uint64_t seed) {
-  Hierarchy hierarchy{.rank = rank, .hosts = hosts, .inner = nullptr, .outer = nullptr};
-  std::vector<int> leaders;
-  for (const std::vector<int>& host : hosts) leaders.push_back(host[0]);
-  for (const std::vector<int>& host : hosts) {
-    if (std::find(host.begin(), host.end(), rank) == host.end()) continue;
-    hierarchy.inner = RingOf(net, StrCat("host ", host[0]), rank, host, seed);
-    if (host[0] == rank) hierarchy.outer = RingOf(net, "leaders", rank, leaders, seed);
-  }
-  Result<Group> group = MakeHierarchicalGroup(std::move(hierarchy));
-  EXPECT_TRUE(group.ok()) << group.status().ToString();
-  return std::move(group).value();
-}
-
 TEST(SimulatedRings, GiveTheSameSumsHoweverLongMessagesTake) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 6);
@@ -238,15 +203,6 @@ TEST(SimulatedRings, RefuseDataOfAnotherLimit) {
   for (const Status& status : results) EXPECT_EQ(status.id(), "E-collective-mismatch") << status.ToString();
   EXPECT_NE(results[0].message().find("rank 1 gives 0 bytes to all_reduce 1"), std::string::npos)
       << results[0].ToString();
-}
-
-const std::vector<std::vector<int>> kHosts[] = {
-    {{0, 1}, {2, 3}}, {{0, 2, 4}, {1, 3}}, {{0}, {1, 2}, {3}}, {{0, 1, 2}}};
-
-int RanksOf(const std::vector<std::vector<int>>& hosts) {
-  std::size_t ranks = 0;
-  for (const std::vector<int>& host : hosts) ranks += host.size();
-  return static_cast<int>(ranks);
 }
 
 TEST(SimulatedHierarchies, GiveTheSameSumsHoweverLongMessagesTake) {

@@ -59,6 +59,7 @@ void ReadRings(JsonReader& in, plan::TranspileConfig& config) {
   in.Read("collective_mode", config.collective_mode);
   in.Read("nccl_comm_num", config.rings);
   in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
+  in.Read("local_sgd_adaptive", config.local_sgd_adaptive);
   config.hierarchical = in.Find("hierarchical_inter_nranks") != nullptr;
   in.Read("hierarchical_inter_nranks", config.node_ranks);
 }
@@ -78,7 +79,7 @@ void ReadTrainersArgument(const Json& argument, JsonReader& in, plan::TranspileC
 // Who the ranks are, and what each of trainer_ids calls itself.
 Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   const bool rings = config.kind == plan::Kind::kNccl2 || config.kind == plan::Kind::kCollective ||
-                     config.dense != plan::DenseExchange::kPserver;
+                     config.dense != plan::DenseExchange::kPserver || config.on_uneven != OnUneven::kNone;
   if (!rings) return OkStatus();
   JsonReader in(json);
   in.Read("trainer_endpoints", config.trainer_addresses);
@@ -133,6 +134,14 @@ void ReadDenseExchange(JsonReader& in, plan::TranspileConfig& config) {
 void ReadPolicies(JsonReader& in, plan::TranspileConfig& config) {
   in.Read("staleness", config.staleness);
   in.Read("backup_trainers", config.backup_trainers);
+  std::string on_uneven(OnUnevenName(config.on_uneven));
+  in.Read("on_uneven", on_uneven);
+  if (const auto known = OnUnevenFromName(on_uneven)) {
+    config.on_uneven = *known;
+  } else {
+    in.Fail(
+        InvalidArgument("E-case", "key \"on_uneven\": ", Quote(on_uneven), " is none of join, pad, error"));
+  }
   std::string compression;
   in.Read("compression", compression);
   Result<CompressionRules> rules = ParseCompression(compression);

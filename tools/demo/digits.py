@@ -31,7 +31,7 @@ BY_COMMUNICATOR = {"sync_communicator": "SYNC", "half_async": "HALF_ASYNC", "asy
 COMMUNICATOR_ENVS = {"communicator_max_merge_var_num": "1", "communicator_send_queue_size": "1",
                      "communicator_min_send_grad_num_before_recv": "0", "communicator_independent_recv_thread": "0"}
 # Modes without pservers.
-OF_RANKS = ["grad_allreduce", "local_sgd", "nccl2"]
+OF_RANKS = ["grad_allreduce", "local_sgd", "single_process_multi_thread", "nccl2"]
 MODES = ["sync", "async", "dc_asgd", *BY_COMMUNICATOR, *OF_RANKS]
 
 
@@ -101,7 +101,7 @@ def rank_program(rank, addresses, loss, options):
     config = fluid.DistributeTranspilerConfig()
     config.mode = "nccl2" if options.mode == "nccl2" else "collective"
     config.nccl_comm_num = options.rings
-    config.local_sgd_k_steps = options.k_steps
+    config.local_sgd_k_steps, config.local_sgd_adaptive = options.k_steps, options.adaptive
     if options.mode != "nccl2":
         config.collective_mode = options.mode
     elif options.group_ranks:
@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--rings", type=int, default=1, help="ranks: communicators that are used in turn")
     parser.add_argument("--group_ranks", type=int, default=0, help="nccl2: ranks that add up among themselves first")
     parser.add_argument("--k_steps", type=int, default=1, help="local_sgd: steps between two exchanges")
+    parser.add_argument("--adaptive", action="store_true", help="local_sgd: as many as loss and learning rate say")
     parser.add_argument("--batch_norm", action="store_true", help="normalize; with nccl2 by the moments of all ranks")
     parser.add_argument("--dgc", action="store_true", help="ranks: deep gradient compression")
     parser.add_argument("--compression", default="none", help="how gradients travel, as 'two_bit 0.5 from 1024'")

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
+#include "transpiler/check/facts/while_live.h"
 #include "transpiler/check/meaning/composition.h"
 
 namespace penstock::check {
@@ -119,11 +121,24 @@ void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const Check
   if (options.source != nullptr) CheckSource(set, *options.source, findings);
 }
 
+// The roles with trainers' programs as they are while their examples count; nothing: they are so.
+std::optional<RoleFiles> RolesWhileLive(const RoleFiles& roles) {
+  std::optional<RoleFiles> out;
+  for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
+    std::optional<Program> live = WhileLive(roles.trainers[i].program);
+    if (!live) continue;
+    if (!out) out = roles;
+    out->trainers[i].program = *std::move(live);
+  }
+  return out;
+}
+
 }  // namespace
 
 CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
   CheckReport report;
-  const RoleFacts facts = ReadFacts(roles, ops, options.threads, report.findings);
+  const std::optional<RoleFiles> live = RolesWhileLive(roles);
+  const RoleFacts facts = ReadFacts(live ? *live : roles, ops, options.threads, report.findings);
   const auto rules = RulesOfWiring(roles, facts, ops, options);
   // The whole is the longest, so it begins first; what it finds is reported last.
   std::vector<std::vector<Finding>> found(rules.size() + 1);

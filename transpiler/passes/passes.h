@@ -30,6 +30,8 @@ Result<Program> DeclareDeltaSlices(const Program& in, const PassContext& context
 Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
 Result<Program> ShareLossGradient(const Program& in, const PassContext& context);
+Result<Program> WeighLossGradient(const Program& in, const PassContext& context);
+Result<Program> UpdateWhileLive(const Program& in, const PassContext& context);
 Result<Program> SyncBatchNorm(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceMeans(const Program& in, const PassContext& context);
@@ -40,6 +42,7 @@ Result<Program> AccumulateGradients(const Program& in, const PassContext& contex
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);
+Result<Program> AverageAdaptively(const Program& in, const PassContext& context);
 
 // The trainer's start-up program; InitStepCounters is for a pserver's too.
 Result<Program> InitStepCounters(const Program& in, const PassContext& context);
@@ -55,6 +58,7 @@ Result<Program> InitDeviceRings(const Program& in, const PassContext& context);
 Result<Program> BroadcastParams(const Program& in, const PassContext& context);
 Result<Program> SnapshotParams(const Program& in, const PassContext& context);
 Result<Program> StartLive(const Program& in, const PassContext& context);
+Result<Program> StartAdaptiveSteps(const Program& in, const PassContext& context);
 Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
 Result<Program> StartGradientSums(const Program& in, const PassContext& context);
 

@@ -137,6 +137,7 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
     PENSTOCK_RETURN_IF_ERROR(
         RequireDense(planned.plan.ranks, "E-parallel-accumulate", "adding up several runs"));
   }
+  if (config.reduction == GradientReduction::kShares) planned.plan.on_uneven = OnUneven::kJoin;
   planned.plan.ranks.average_every = config.runs_per_update;
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
   planned.plan.ranks.node_ranks = config.group_ranks;

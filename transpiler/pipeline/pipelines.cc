@@ -11,7 +11,8 @@ namespace {
 
 // Synchronous training: a barrier ends the trainer's sends, another its receives.
 constexpr Pass kSyncTrainer[] = {
-    {"keep_clipping", passes::KeepClipping},  // first, so that clipped gradients are ones the trainer makes
+    {"weigh_loss_gradient", passes::WeighLossGradient},  // before anything is made of it
+    {"keep_clipping", passes::KeepClipping},      // so that clipped gradients are ones the trainer makes
     {"prefetch_tables", passes::PrefetchTables},  // while lookups stand where the analysis saw them
     {"send_gradients",
      passes::SendGradients},  // behind the last writer, which may be a regularizer that leaves
@@ -31,27 +32,24 @@ constexpr Pass kSyncTrainerStartup[] = {
     {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: behind what is received
     {"init_residuals", passes::InitResiduals},
+    {"init_rings", passes::InitRings},  // of trainers with unequal batches
+    {"start_live", passes::StartLive},
 };
 // Both exchanges: dense gradients go around among trainers, which update these parameters; the rest is as
 // above.
 constexpr Pass kHybridTrainer[] = {
-    {"keep_clipping", passes::KeepClipping},
-    {"prefetch_tables", passes::PrefetchTables},
-    {"allreduce_means", passes::AllreduceMeans},
+    {"weigh_loss_gradient", passes::WeighLossGradient}, {"keep_clipping", passes::KeepClipping},
+    {"prefetch_tables", passes::PrefetchTables},        {"allreduce_means", passes::AllreduceMeans},
     {"await_gradients", passes::AwaitGradients},  // in front of the updates that stay
-    {"send_gradients", passes::SendGradients},
-    {"send_table_gradients", passes::SendTableGradients},
-    {"add_send_barrier", passes::AddSendBarrier},
-    {"receive_params", passes::ReceiveParams},
-    {"add_fetch_barrier", passes::AddFetchBarrier},
-    {"join_slices", passes::JoinSlices},
-    {"drop_optimizers", passes::DropOptimizers},
-    {"name_gradients", passes::NameGradients},
+    {"send_gradients", passes::SendGradients},          {"send_table_gradients", passes::SendTableGradients},
+    {"add_send_barrier", passes::AddSendBarrier},       {"receive_params", passes::ReceiveParams},
+    {"add_fetch_barrier", passes::AddFetchBarrier},     {"join_slices", passes::JoinSlices},
+    {"drop_optimizers", passes::DropOptimizers},        {"name_gradients", passes::NameGradients},
 };
 constexpr Pass kHybridTrainerStartup[] = {
     {"drop_server_state", passes::DropServerState}, {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},   {"init_rings", passes::InitRings},
-    {"broadcast_params", passes::BroadcastParams},
+    {"broadcast_params", passes::BroadcastParams},  {"start_live", passes::StartLive},
 };
 constexpr Pass kSyncPserver[] = {
     {"declare_slices", passes::DeclareSlices},       // what the others name
@@ -232,11 +230,14 @@ constexpr Pass kNccl2TrainerStartup[] = {
 // Ranks that add up gradients.
 constexpr Pass kGradAllreduceTrainer[] = {
     {"scale_loss_gradient", passes::ScaleLossGradient},  // before anything is made of it
+    {"share_loss_gradient", passes::ShareLossGradient},  // instead, where batches are unequal
     {"allreduce_gradients", passes::AllreduceGradients},
     {"await_gradients", passes::AwaitGradients},  // all of them
 };
 constexpr Pass kRankStartup[] = {
-    {"init_rings", passes::InitRings}, {"broadcast_params", passes::BroadcastParams},  // over them
+    {"init_rings", passes::InitRings},
+    {"broadcast_params", passes::BroadcastParams},  // over them
+    {"start_live", passes::StartLive},
 };
 constexpr Pass kDeviceStartup[] = {
     {"init_device_rings", passes::InitDeviceRings},
@@ -253,13 +254,25 @@ constexpr Pass kLocalSgdStartup[] = {
     {"snapshot_params", passes::SnapshotParams},  // of what all ranks have
 };
 constexpr Pass kLocalSgdStepsTrainer[] = {
+    {"update_while_live", passes::UpdateWhileLive},  // what trains alone, before what is for all
     {"average_every", passes::AverageEvery},
 };
+constexpr Pass kLocalSgdAdaptiveTrainer[] = {
+    {"update_while_live", passes::UpdateWhileLive},
+    {"average_adaptively", passes::AverageAdaptively},
+};
 constexpr Pass kLocalSgdStepsStartup[] = {
+    {"init_rings", passes::InitRings},           {"broadcast_params", passes::BroadcastParams},
+    {"snapshot_params", passes::SnapshotParams}, {"count_local_steps", passes::CountLocalSteps},
+    {"start_live", passes::StartLive},
+};
+constexpr Pass kLocalSgdAdaptiveStartup[] = {
     {"init_rings", passes::InitRings},
     {"broadcast_params", passes::BroadcastParams},
     {"snapshot_params", passes::SnapshotParams},
     {"count_local_steps", passes::CountLocalSteps},
+    {"start_adaptive_steps", passes::StartAdaptiveSteps},
+    {"start_live", passes::StartLive},
 };
 
 struct Row {
@@ -296,6 +309,8 @@ constexpr Row kRows[] = {
     {plan::Mode::kLocalSgd, {kLocalSgdTrainer, kLocalSgdStartup, {}, {}, plan::PlanUpdateSums}},
     {plan::Mode::kLocalSgdSteps,
      {kLocalSgdStepsTrainer, kLocalSgdStepsStartup, {}, {}, plan::PlanUpdateSums}},
+    {plan::Mode::kLocalSgdAdaptive,
+     {kLocalSgdAdaptiveTrainer, kLocalSgdAdaptiveStartup, {}, {}, plan::PlanUpdateSums}},
 };
 
 }  // namespace

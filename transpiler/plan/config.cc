@@ -124,6 +124,16 @@ Status ValidateBnSync(const TranspileConfig& config) {
   return InvalidArgument("E-plan-bn-sync", "plan: Fluid 1.8 has no bn_sync ", BnSyncName(config.bn_sync));
 }
 
+// Of a job with pservers.
+Status ValidateUneven(const TranspileConfig& config, Mode mode) {
+  if (config.bn_sync != BnSync::kNone) {
+    return InvalidArgument("E-plan-on-uneven", "plan: on_uneven=", OnUnevenName(config.on_uneven),
+                           " does not go with bn_sync=", BnSyncName(config.bn_sync),
+                           ", which counts a batch that a trainer repeats; leave one of them out");
+  }
+  return mode == Mode::kSync ? ValidateUnevenRanks(config) : OkStatus();
+}
+
 // The mean has to exist somewhere before anything is updated.
 Status ValidateClip(const TranspileConfig& config, Mode mode) {
   if (config.clip == Clip::kLocal) return OkStatus();
@@ -163,6 +173,7 @@ Status ValidateConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
   if (mode == Mode::kHybrid) PENSTOCK_RETURN_IF_ERROR(ValidateHybridRanks(config));
+  if (config.on_uneven != OnUneven::kNone) PENSTOCK_RETURN_IF_ERROR(ValidateUneven(config, mode));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
   if (config.geo_push_every < 1) {
     return InvalidArgument("E-plan-geo-push", "plan: geo_sgd_need_push_nums must be at least 1, not ",

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/runtime/uneven_steps.h"
 #include "framework/text/compression.h"
 #include "transpiler/plan/dispatcher.h"
 #include "transpiler/plan/exchange.h"
@@ -80,13 +81,17 @@ struct TranspileConfig {
   // What kAuto came to, by which `dense` is no longer kAuto; else empty. One for each trained parameter.
   std::vector<ExchangeChoice> exchanges;
 
-  // Jobs with rings of trainers (nccl2, collective, hybrid). trainers is then the number of addresses.
+  // Jobs with rings of trainers (nccl2, collective, hybrid, sync with on_uneven). trainers is then the number
+  // of addresses.
   std::vector<std::string> trainer_addresses;  // one a rank, in order
   std::vector<std::string> current_addresses;  // of trainer_ids, where the user said them (current_endpoint)
   int rings = 1;                               // communicators that are used in turn (nccl_comm_num)
   bool hierarchical = false;                   // nccl2: ranks of one machine add up among themselves first
   int node_ranks = 0;                          // how many these are
   int local_sgd_k_steps = 1;                   // local_sgd: parameters are averaged after so many steps
+  // local_sgd: how many steps that are follows the loss and the learning rate, and begins with
+  // local_sgd_k_steps (passes/ranks/average_adaptively.cc).
+  bool local_sgd_adaptive = false;
 
   BnSync bn_sync = BnSync::kNone;
   Clip clip = Clip::kLocal;
@@ -95,6 +100,9 @@ struct TranspileConfig {
   // what each promises. policies.h says with which modes each goes.
   std::optional<int> staleness;  // async: steps that a trainer may be ahead of the slowest; at least 0
   int backup_trainers = 0;       // sync: trainers that a step does not wait for; fewer than there are
+  // Trainers' batches may differ in size and number: nccl2, grad_allreduce, local_sgd, sync, hybrid. Trainers
+  // need their addresses then, beside pservers too.
+  OnUneven on_uneven = OnUneven::kNone;
   CompressionRules compression;  // of dense gradients of f32, by the parameter's name and size in elements
 
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's

@@ -126,6 +126,8 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.clip = config.clip;
   plan.staleness = config.staleness;
   plan.backup_trainers = config.backup_trainers;
+  plan.on_uneven = config.on_uneven;
+  if (plan.on_uneven != OnUneven::kNone) plan.ranks.addresses = config.trainer_addresses;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;
   plan.exchanges = config.exchanges;

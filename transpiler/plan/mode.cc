@@ -28,6 +28,7 @@ constexpr std::array kModes = {
     ModeRow{Mode::kGradAllreduce, "grad_allreduce", ServerMode::kSync, true},
     ModeRow{Mode::kLocalSgd, "local_sgd", ServerMode::kSync},
     ModeRow{Mode::kLocalSgdSteps, "local_sgd_steps", ServerMode::kSync},
+    ModeRow{Mode::kLocalSgdAdaptive, "local_sgd_adaptive", ServerMode::kSync},
     ModeRow{Mode::kSingleProcessMultiThread, "single_process_multi_thread", ServerMode::kSync, true},
     ModeRow{Mode::kFluidNotAsync, "fluid_not_async", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncDirect, "fluid_not_async_direct", ServerMode::kSync},

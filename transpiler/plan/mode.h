@@ -22,7 +22,8 @@ enum class Mode {
   kNccl2,                     // no pserver; ParallelExecutor sums gradients
   kGradAllreduce,             // no pserver; the program sums gradients
   kLocalSgd,                  // no pserver; the program averages parameters
-  kLocalSgdSteps,             // the same, after every few steps
+  kLocalSgdSteps,             // the same, after every few steps, or of ranks with unequal batches
+  kLocalSgdAdaptive,          // the same, after as many steps as loss and learning rate say
   kSingleProcessMultiThread,  // kGradAllreduce among the devices of one process
   // What Fluid 1.8.5 makes of completely_not_async. Compat only.
   kFluidNotAsync,        // a schedule counts the steps of all trainers

@@ -59,6 +59,8 @@ inline constexpr char kLocalSgdStep[] = "@LOCAL_SGD_STEP@";
 // Whether a rank's examples count, and which share of all ranks' they are.
 inline constexpr char kRankLive[] = "@RANK_LIVE@";
 inline constexpr char kRankShare[] = "@RANK_SHARE@";
+// How many examples of this rank have counted since parameters were averaged last (local SGD).
+inline constexpr char kRankExamples[] = "@RANK_EXAMPLES@";
 // Where ids of rings are kept: one for each ring, or all that gen_nccl_id makes, its output first.
 std::string RingIdName(int ring);
 std::vector<std::string> NcclIdNames(const RankPlan& ranks);

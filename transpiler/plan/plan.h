@@ -108,16 +108,17 @@ struct PlacementPlan {
   Clip clip = Clip::kLocal;
   int trainers = 1;
   float dc_asgd_lambda = 1.0f;
-  std::optional<int> staleness;  // as in TranspileConfig
-  int backup_trainers = 0;       // likewise
-  int push_every = 0;            // geo: steps between two sends of one trainer
+  std::optional<int> staleness;          // as in TranspileConfig
+  int backup_trainers = 0;               // likewise
+  OnUneven on_uneven = OnUneven::kNone;  // likewise
+  int push_every = 0;                    // geo: steps between two sends of one trainer
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
   std::vector<TablePlacement> tables;
   std::vector<ExchangeChoice> exchanges;  // of all trained parameters, where the plan chose; else empty
-  RankPlan ranks;                         // instead of pservers and params, where there are none
+  RankPlan ranks;                         // instead of pservers and params, or beside them (ranks.h)
   std::vector<StartValue> start_values;   // by name
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }

@@ -16,6 +16,7 @@ Result<PlacementPlan> RanksOf(const TranspileConfig& config) {
   plan.ranks.rings = config.rings;
   plan.ranks.node_ranks = config.hierarchical && config.kind == Kind::kNccl2 ? config.node_ranks : 0;
   plan.ranks.average_every = config.local_sgd_k_steps;
+  plan.on_uneven = config.on_uneven;
   return plan;
 }
 

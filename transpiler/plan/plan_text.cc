@@ -53,6 +53,7 @@ std::string PrintHeader(const PlacementPlan& plan) {
   if (plan.dc_asgd_lambda != 1.0f) out += StrCat(", dc_asgd_lambda=", plan.dc_asgd_lambda);
   if (plan.staleness) out += StrCat(", staleness=", *plan.staleness);
   if (plan.backup_trainers != 0) out += StrCat(", backup_trainers=", plan.backup_trainers);
+  if (plan.on_uneven != OnUneven::kNone) out += StrCat(", on_uneven=", Quote(OnUnevenName(plan.on_uneven)));
   if (plan.clip != Clip::kLocal) out += StrCat(", clip=", Quote(ClipName(plan.clip)));
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
@@ -152,6 +153,8 @@ constexpr HeaderKey kHeaderKeys[] = {
     {"push_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.push_every); }},
     {"staleness=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.staleness.emplace()); }},
     {"backup_trainers=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.backup_trainers); }},
+    {"on_uneven=",
+     [](Line& line, PlacementPlan& plan) { return ParseWord(line, OnUnevenFromName, plan.on_uneven); }},
     {"clip=", [](Line& line, PlacementPlan& plan) { return ParseWord(line, ClipFromName, plan.clip); }},
     {"dialect=", ParseDialect},
     {"send_order=",

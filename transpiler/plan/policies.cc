@@ -54,6 +54,39 @@ Status ValidateBackups(int backups, Dialect dialect, Mode mode, Clip clip, int t
       " a step does not have all; clip locally, or wait for all trainers");
 }
 
+bool TakesUneven(Mode mode) {
+  switch (mode) {
+    case Mode::kSync:
+    case Mode::kHybrid:
+    case Mode::kNccl2:
+    case Mode::kGradAllreduce:
+    case Mode::kLocalSgdSteps:
+    case Mode::kLocalSgdAdaptive:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status ValidateUneven(OnUneven on_uneven, Dialect dialect, Mode mode, int backups) {
+  constexpr char kRule[] = "E-plan-on-uneven";
+  if (on_uneven == OnUneven::kNone) return OkStatus();
+  const std::string_view name = OnUnevenName(on_uneven);
+  if (dialect == Dialect::kFluid18) {
+    return InvalidArgument(kRule, "plan: Fluid 1.8 has no on_uneven (", name,
+                           "); leave it out, or transpile without compat");
+  }
+  if (!TakesUneven(mode)) {
+    return InvalidArgument(kRule, "plan: on_uneven=", name, " goes with the modes sync, hybrid, nccl2, ",
+                           "grad_allreduce and local_sgd, in which trainers take each step together; the ",
+                           "mode is ", ModeName(mode), "; leave it out, or choose one of them");
+  }
+  if (backups == 0) return OkStatus();
+  return InvalidArgument(kRule, "plan: on_uneven=", name, " weighs the gradients of all trainers, and ",
+                         "with backup_trainers=", backups,
+                         " a step goes on without some; leave one of them out");
+}
+
 // Trainers without pservers add gradients up as they are, and geo's send what has changed.
 bool PushesGradients(Mode mode) {
   switch (mode) {
@@ -63,6 +96,7 @@ bool PushesGradients(Mode mode) {
     case Mode::kGradAllreduce:
     case Mode::kLocalSgd:
     case Mode::kLocalSgdSteps:
+    case Mode::kLocalSgdAdaptive:
     case Mode::kSingleProcessMultiThread:
       return false;
     default:
@@ -104,12 +138,20 @@ Status NoSuchParam(const std::string& name, const PlacementPlan& plan) {
   return status;
 }
 
+JobPolicies PoliciesOfJob(const PlacementPlan& plan) {
+  return {.staleness = plan.staleness,
+          .backup_trainers = plan.backup_trainers,
+          .on_uneven = plan.on_uneven,
+          .compression = {}};
+}
+
 }  // namespace
 
 Status ValidatePolicies(const TranspileConfig& config, Mode mode) {
   PENSTOCK_RETURN_IF_ERROR(ValidateStaleness(config.staleness, config.dialect, mode));
   PENSTOCK_RETURN_IF_ERROR(
       ValidateBackups(config.backup_trainers, config.dialect, mode, config.clip, config.trainers));
+  PENSTOCK_RETURN_IF_ERROR(ValidateUneven(config.on_uneven, config.dialect, mode, config.backup_trainers));
   if (config.compression.empty()) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(ValidateCompressionMode(config.dialect, mode));
   if (config.compression.min_size < 0) {
@@ -127,6 +169,7 @@ Status ValidatePolicies(const PlacementPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(ValidateStaleness(plan.staleness, plan.dialect, plan.mode));
   PENSTOCK_RETURN_IF_ERROR(
       ValidateBackups(plan.backup_trainers, plan.dialect, plan.mode, plan.clip, plan.trainers));
+  PENSTOCK_RETURN_IF_ERROR(ValidateUneven(plan.on_uneven, plan.dialect, plan.mode, plan.backup_trainers));
   for (const ParamPlacement& param : plan.params) {
     if (param.compression.none()) continue;
     PENSTOCK_RETURN_IF_ERROR(ValidateCompressionMode(plan.dialect, plan.mode));
@@ -159,7 +202,7 @@ Status ChooseCompression(const CompressionRules& rules, PlacementPlan& plan) {
 }
 
 JobPolicies TrainerPolicies(const PlacementPlan& plan, int index) {
-  JobPolicies out{.staleness = plan.staleness, .backup_trainers = plan.backup_trainers, .compression = {}};
+  JobPolicies out = PoliciesOfJob(plan);
   for (const ParamPlacement& param : plan.params) {
     for (int slice = 0; !param.compression.none() && slice < static_cast<int>(param.slices.size()); ++slice)
       out.compression.by_name.emplace(PushedGradName(plan, param, slice, index), param.compression);
@@ -168,7 +211,7 @@ JobPolicies TrainerPolicies(const PlacementPlan& plan, int index) {
 }
 
 JobPolicies PserverPolicies(const PlacementPlan& plan, std::span<const SliceRef> held) {
-  JobPolicies out{.staleness = plan.staleness, .backup_trainers = plan.backup_trainers, .compression = {}};
+  JobPolicies out = PoliciesOfJob(plan);
   for (const SliceRef ref : held) {
     const ParamPlacement& param = plan.param(ref);
     for (int trainer = 0; !param.compression.none() && trainer < plan.trainers; ++trainer)

@@ -1,9 +1,11 @@
-// Which of the settings that Fluid does not have (staleness, backup trainers, compression) go with which job,
-// and which gradients are compressed. framework/text/policies.h says what each of them promises.
+// Which of the settings that Fluid does not have (staleness, backup trainers, on_uneven, compression) go with
+// which job, and which gradients are compressed. framework/text/policies.h says what each of them promises.
 //
 //   setting          goes with
 //   staleness        async by ops of the program: mode async
 //   backup_trainers  sync by ops of the program: mode sync, clip=local
+//   on_uneven        modes sync, hybrid, nccl2, grad_allreduce, local_sgd (with any number of steps, or an
+//                    adaptive one); no backup trainers
 //   compression      every mode in which trainers push gradients to pservers; dense gradients of f32
 //
 // None goes with compat.
@@ -17,8 +19,8 @@
 
 namespace penstock::plan {
 
-// kInvalidArgument E-plan-staleness, E-plan-backup-trainers, E-plan-compression, E-compression-value: with
-// the values and what to do. The second asks the same of a plan, whoever made it.
+// kInvalidArgument E-plan-staleness, E-plan-backup-trainers, E-plan-on-uneven, E-plan-compression,
+// E-compression-value: with the values and what to do. The second asks the same of a plan, whoever made it.
 Status ValidatePolicies(const TranspileConfig& config, Mode mode);
 Status ValidatePolicies(const PlacementPlan& plan);
 

@@ -11,7 +11,8 @@ constexpr int kRingsMax = 256;
 
 // How the user asked for such a job.
 std::string_view Asked(const TranspileConfig& config) {
-  if (config.kind == Kind::kPserver) return "hybrid";
+  if (config.kind == Kind::kPserver)
+    return config.dense != DenseExchange::kPserver ? "hybrid" : "sync with on_uneven";
   return config.kind == Kind::kNccl2 ? "nccl2" : "collective";
 }
 
@@ -87,7 +88,17 @@ Status ValidateCollective(const TranspileConfig& config, Mode mode) {
     return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps must be at least 1, not ",
                            config.local_sgd_k_steps);
   }
-  if (config.local_sgd_k_steps > 1 && mode != Mode::kLocalSgdSteps) {
+  const bool local =
+      mode == Mode::kLocalSgd || mode == Mode::kLocalSgdSteps || mode == Mode::kLocalSgdAdaptive;
+  if (config.local_sgd_adaptive && !local) {
+    return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_adaptive=true needs collective_mode ",
+                           "local_sgd, not ", config.collective_mode);
+  }
+  if (config.local_sgd_adaptive && config.dialect == Dialect::kFluid18) {
+    return InvalidArgument("E-plan-local-sgd-steps", "plan: Fluid 1.8 averages after every step; ",
+                           "local_sgd_adaptive is true");
+  }
+  if (config.local_sgd_k_steps > 1 && !local) {
     return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps=", config.local_sgd_k_steps,
                            " needs collective_mode local_sgd");
   }
@@ -112,6 +123,8 @@ Status ValidateRankConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateRings(config.rings));
   return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config, mode);
 }
+
+Status ValidateUnevenRanks(const TranspileConfig& config) { return ValidateRankAddresses(config); }
 
 Status ValidateHybridRanks(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(config));

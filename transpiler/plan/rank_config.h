@@ -16,5 +16,7 @@ Status ValidateRankConfig(const TranspileConfig& config);
 // What a job with pservers and rings needs: E-plan-rank-addresses, E-plan-rank-dup, E-plan-rings,
 // E-plan-rank-single.
 Status ValidateHybridRanks(const TranspileConfig& config);
+// What mode sync needs with on_uneven: E-plan-rank-addresses, E-plan-rank-dup.
+Status ValidateUnevenRanks(const TranspileConfig& config);
 
 }  // namespace penstock::plan

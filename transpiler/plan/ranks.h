@@ -1,5 +1,7 @@
-// The part of a plan that is for jobs without pservers: equal ranks, joined by rings. A ring is one
-// communicator over all ranks; with several, what is sent over one overlaps with what is sent over another.
+// The part of a plan that is for jobs whose trainers are joined by rings: equal ranks, without pservers, or
+// beside them (mode hybrid, and sync with on_uneven, which exchanges nothing but counts of examples). A ring
+// is one communicator over all ranks; with several, what is sent over one overlaps with what is sent over
+// another.
 //
 //   plan {mode="grad_allreduce", trainers=2, ranks=["10.0.0.1:6170", "10.0.0.2:6170"], rings=2}
 //   broadcast w : f32[13, 2048] on ring 0
@@ -7,8 +9,9 @@
 //   reduce b@GRAD : f32[2048] on ring 1
 //   reduce w@GRAD : f32[13, 2048] on ring 0
 //
-// The header says `node_ranks=8` where ranks of one machine add up among themselves first, and
-// `average_every=4` where parameters are averaged after every 4th step only.
+// The header says `node_ranks=8` where ranks of one machine add up among themselves first,
+// `average_every=4` where parameters are averaged after every 4th step only (in mode local_sgd_adaptive the
+// number that others follow), and `on_uneven="join"` where ranks may have unequal batches.
 #pragma once
 
 #include <string>
@@ -42,8 +45,8 @@ struct RankPlan {
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
-// Of a plan with ranks: addresses and numbers make sense, rings exist, nothing is exchanged twice, there are
-// no pservers. E-plan-*.
+// Of a plan with ranks: addresses and numbers make sense, rings exist, nothing is exchanged twice, pservers
+// are there only where they may be. E-plan-*.
 Status ValidateRanks(const PlacementPlan& plan);
 
 }  // namespace penstock::plan

@@ -10,7 +10,11 @@ constexpr char kSyncModeRule[] = "E-plan-sync-mode";
 Result<Mode> ResolveCollective(const TranspileConfig& config) {
   const std::string& asked = config.collective_mode;
   if (asked == "grad_allreduce") return Mode::kGradAllreduce;
-  if (asked == "local_sgd") return config.local_sgd_k_steps > 1 ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
+  if (asked == "local_sgd") {
+    if (config.local_sgd_adaptive) return Mode::kLocalSgdAdaptive;
+    const bool steps = config.local_sgd_k_steps > 1 || config.on_uneven != OnUneven::kNone;
+    return steps ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
+  }
   if (asked == "single_process_multi_thread") return Mode::kSingleProcessMultiThread;
   return InvalidArgument("E-plan-collective-mode",
                          "plan: collective_mode must be one of grad_allreduce, local_sgd, ",

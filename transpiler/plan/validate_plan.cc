@@ -123,10 +123,11 @@ Status ValidatePlan(const PlacementPlan& plan) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
   }
   PENSTOCK_RETURN_IF_ERROR(ValidatePolicies(plan));
-  const bool hybrid = plan.mode == Mode::kHybrid;
-  if (hybrid || !plan.ranks.addresses.empty()) {
+  const bool pservers = EndsStepsByOps(plan.mode);
+  const bool uneven = plan.mode == Mode::kSync && plan.on_uneven != OnUneven::kNone;
+  if (plan.mode == Mode::kHybrid || uneven || !plan.ranks.addresses.empty()) {
     const Status ranks = ValidateRanks(plan);
-    if (!ranks.ok() || !hybrid) return ranks;
+    if (!ranks.ok() || !pservers) return ranks;
   }
   PENSTOCK_RETURN_IF_ERROR(ValidatePserverAddresses(plan.pservers));
   std::set<std::string> seen;

@@ -37,7 +37,9 @@ Status ValidateRanks(const PlacementPlan& plan) {
     return InvalidArgument("E-plan-rank-addresses", "plan: there are ", ranks.addresses.size(), " ranks for ",
                            plan.trainers, " trainers");
   }
-  if (plan.mode != Mode::kHybrid && (!plan.pservers.empty() || !plan.params.empty())) {
+  const bool beside_pservers =
+      plan.mode == Mode::kHybrid || (plan.mode == Mode::kSync && plan.on_uneven != OnUneven::kNone);
+  if (!beside_pservers && (!plan.pservers.empty() || !plan.params.empty())) {
     return InvalidArgument("E-plan-two-kinds", "plan: a job of ranks has no pservers and no slices");
   }
   const bool groups =

@@ -4,7 +4,6 @@ import numpy
 
 from penstock import _penstock
 from penstock._call_site import call_site
-from penstock._errors import program_error
 from penstock.fluid import _process_end, core, lod_tensor
 
 LIVE = '@RANK_LIVE@'    # what the program reads: whether this trainer's examples count
@@ -17,55 +16,65 @@ def check(on_uneven):
                          (', '.join(map(repr, CHOICES)), on_uneven))
 
 
-def batches(compiled, feeds):
+def batches_of_compiled(compiled, feeds):
     """As CompiledProgram.batches says."""
     strategy = compiled._build_strategy
-    check(strategy.on_uneven)
-    if not strategy.on_uneven:
+    on_uneven = compiled._on_uneven()
+    if not on_uneven:
         raise ValueError("CompiledProgram.batches needs BuildStrategy.on_uneven: 'join', 'pad' or 'error'")
     if strategy.num_trainers == 1:
         return iter(feeds())
-    addresses, label = compiled._addresses(), ', '.join(part for part in ('batches', call_site()) if part)
-    return _until_all_end(compiled, feeds, addresses, label)
+
+    def set_live(live):
+        compiled._live = live
+
+    addresses, label = compiled._addresses(), _label()
+    return _until_all_end(feeds, on_uneven, label, set_live, compiled._program,
+                          lambda: _penstock.arrays_join(addresses, strategy.trainer_id))
 
 
-def _until_all_end(compiled, feeds, addresses, label):
-    on_uneven, rank = compiled._build_strategy.on_uneven, compiled._build_strategy.trainer_id
+def batches_of_program(program, feeds, scope):
+    """As Executor.batches says, of a Program."""
+    on_uneven = _penstock.on_uneven_of(program.desc)
+    if not on_uneven:
+        raise ValueError('Executor.batches needs a program that was transpiled with on_uneven: '
+                         "'join', 'pad' or 'error'")
+    was_live = [True]
+
+    def set_live(live):
+        if live != was_live[0]:
+            was_live[0] = live
+            scope.find_var(LIVE).get_tensor().set(numpy.array([live], 'float32'), core.CPUPlace())
+
+    return _until_all_end(feeds, on_uneven, _label(), set_live, program, lambda: None)
+
+
+def _label():
+    return ', '.join(part for part in ('batches', call_site()) if part)
+
+
+def _until_all_end(feeds, on_uneven, label, set_live, program, join):
     _process_end.watch_this_thread()
-    _penstock.arrays_join(addresses, rank)
-    own, ended, last, step = iter(feeds()), False, None, 0
-    while True:
-        feed = next(own, None)
-        ended = ended or feed is None
-        have = _of_all(not ended, len(addresses), label)
-        if not any(have):
-            compiled._live = True
-            return
-        if not all(have) and on_uneven == 'error':
-            raise _uneven_data(have, step)
-        if feed is None and on_uneven == 'pad':
-            own = iter(feeds())
+    join()
+    own, ended, last, number = iter(feeds()), False, None, 0
+    try:
+        while True:
             feed = next(own, None)
-            if feed is None:
-                raise ValueError('CompiledProgram.batches: trainer %d has no batch at all to pad with' % rank)
-        compiled._live = feed is not None
-        last = feed if feed is not None else _blank(compiled._program) if last is None else last
-        step += 1
-        yield last
-
-
-def _of_all(mine, ranks, label):
-    """What each rank says."""
-    said = numpy.empty(ranks, 'int64')
-    _penstock.arrays_all_gather(numpy.array([mine], 'int64'), said, 'i64', [1] * ranks, label, 0).wait()
-    return [bool(one) for one in said]
-
-
-def _uneven_data(have, step):
-    names = {flag: ', '.join(str(rank) for rank, one in enumerate(have) if one == flag) for flag in (True, False)}
-    return program_error(
-        'E-uneven-data', "batches: in step %d trainers %s have a batch and trainers %s have none" %
-        (step, names[True], names[False]), "note: on_uneven 'join' or 'pad' lets the others go on")
+            ended = ended or feed is None
+            step = _penstock.next_uneven_step(not ended, on_uneven, number, label)
+            if step == 'end':
+                return
+            if feed is None and step == 'pads':
+                own = iter(feeds())
+                feed = next(own, None)
+                if feed is None:
+                    raise ValueError('batches: this trainer has no batch at all to pad with')
+            set_live(feed is not None)
+            last = feed if feed is not None else _blank(program) if last is None else last
+            number += 1
+            yield last
+    finally:
+        set_live(True)
 
 
 def _blank(program):

@@ -47,7 +47,8 @@ class BuildStrategy(_Options):
     """What Fluid does to a program before it runs.
 
     on_uneven, which Fluid has not, says what trainers do whose batches differ in size or number: '' (each trainer's
-    mean counts as much, and all need as many batches), 'join', 'pad' or 'error'; see CompiledProgram.batches.
+    mean counts as much, and all need as many batches, unless the program was transpiled with another on_uneven),
+    'join', 'pad' or 'error'; see CompiledProgram.batches.
     """
 
     class ReduceStrategy(enum.IntEnum):
@@ -184,7 +185,8 @@ class CompiledProgram:
         their batches: what is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
 
         * takes part with its last batch, or with one example of zeros if it has had none, which does not count
-          ('join'); optimizers that touch rows of a sparse gradient touch that batch's,
+          ('join'); optimizers that touch rows of a sparse gradient touch that batch's, and the running statistics of a
+          batch_norm, but for those of sync_batch_norm, move with it,
         * goes on with its feeds from the beginning, which count again ('pad'),
         * raises on all trainers, and so do they ('error').
 
@@ -198,7 +200,12 @@ class CompiledProgram:
             ValueError: on_uneven is '', or there are no feeds to pad with.
             penstock.ProgramError: trainers have different numbers of batches, with 'error' (E-uneven-data).
         """
-        return _uneven.batches(self, feeds)
+        return _uneven.batches_of_compiled(self, feeds)
+
+    def _on_uneven(self):
+        """As the strategy says, or the transpiler's config."""
+        _uneven.check(self._build_strategy.on_uneven)
+        return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
 
     def _has_backward(self):
         backward = framework.OpRole.Backward
@@ -213,8 +220,7 @@ class CompiledProgram:
 
     def _to_run(self, scope, run):
         """The program, once its options are looked at. `run` runs a program in the scope."""
-        strategy = self._build_strategy
-        _uneven.check(strategy.on_uneven)
+        strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
                              strategy.num_trainers)
@@ -234,7 +240,7 @@ class CompiledProgram:
             run(begin)
             self._begun_in.add(scope)
             self._live_in[scope] = True
-        if self._live_in[scope] != self._live:
+        if on_uneven and self._live_in[scope] != self._live:
             scope.find_var(_uneven.LIVE).get_tensor().set(numpy.array([self._live], 'float32'), core.CPUPlace())
             self._live_in[scope] = self._live
         return main
@@ -254,11 +260,11 @@ class CompiledProgram:
     def _reduction(self):
         strategy = self._build_strategy
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
-            if strategy.on_uneven:
+            if self._on_uneven():
                 raise ValueError("BuildStrategy: on_uneven takes the mean over all trainers' examples, and "
                                  'GradientScaleStrategy.One none')
             return 'sum'
-        return 'shares' if strategy.on_uneven else 'mean'
+        return 'shares' if self._on_uneven() else 'mean'
 
     def _group_ranks(self):
         """Trainers that add up among themselves first; 0: those of one host do."""

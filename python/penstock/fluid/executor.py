@@ -9,7 +9,7 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock.fluid import _process_end, core, framework
+from penstock.fluid import _process_end, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
@@ -201,6 +201,51 @@ class Executor:
             pruned = _prune_to(program, feeds, fetches, updates, use_prune)
             known[key] = content, pruned
         return pruned or program    # itself would be kept for ever
+
+    def batches(self, program, feeds, scope=None):
+        """Yields this trainer's feeds until those of all trainers have ended.
+
+        Trainers agree before each step who still has a batch, so that trainers whose batches differ in number end
+        after the same step; and each step's gradient is that of the mean over all trainers' examples, whatever the
+        sizes of their batches. What is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
+        does what `on_uneven` of DistributeTranspilerConfig says:
+
+        'join'   takes part with its last batch, or with one example of zeros if it has had none, which does not count.
+                 Optimizers that touch rows of a sparse gradient touch that batch's; with local_sgd its parameters
+                 stay until the next average.
+        'pad'    goes on with its feeds from the beginning, which count again.
+        'error'  raises on all trainers, and so do they.
+
+        Args:
+            program (Program|CompiledProgram): transpiled with an on_uneven, or compiled with BuildStrategy.on_uneven.
+                Of a Program the start-up program has run.
+            feeds (callable): called to get an iterator of dicts, as run() takes them.
+            scope (Scope): where `program` runs; None: the global one.
+
+        Returns:
+            iterator: of dicts for run(), one a step.
+
+        Raises:
+            ValueError: no on_uneven was chosen, or there are no feeds to pad with.
+            penstock.ProgramError: E-uneven-data ('error'); E-uneven-choice (trainers chose different ones).
+            penstock.StateError: the start-up program has not joined the trainers yet.
+
+        Example:
+            x = fluid.data('x', [None, 4])
+            loss = fluid.layers.mean(fluid.layers.fc(x, size=2))
+            build = fluid.BuildStrategy()
+            build.on_uneven = 'join'
+            compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name, build)
+            exe = fluid.Executor(fluid.CPUPlace())
+            exe.run(fluid.default_startup_program())
+            for feed in exe.batches(compiled, lambda: [{'x': np.ones((2, 4), 'float32')}]):
+                exe.run(compiled, feed=feed, fetch_list=[loss])
+        """
+        if isinstance(program, CompiledProgram):
+            return program.batches(feeds)
+        if not isinstance(program, Program):
+            raise TypeError('Executor.batches takes a Program or a CompiledProgram, not %s' % type(program).__name__)
+        return _uneven.batches_of_program(program, feeds, _scope if scope is None else scope)
 
     @staticmethod
     def _feed_value(block, name, value):

@@ -89,6 +89,23 @@ TEST(DataParallel, TakesMomentsOfAllRanksOnARingOfTheirOwn) {
              "c_sync_comm_stream(b@GRAD) 0", "c_sync_comm_stream(b@GRAD) 1", "sgd", "sgd"}));
 }
 
+// A batch that a rank repeats counts neither for the gradient nor for the moments.
+TEST(DataParallel, TellsWhetherABatchCountsWhereBatchesMayBeUnequal) {
+  const DataParallel made =
+      Made({.addresses = {"a:1", "b:1"}, .reduction = GradientReduction::kShares, .sync_batch_norm = true});
+  EXPECT_EQ(Ops(made.main),
+            (Texts{"sync_batch_norm(x) 1", "mean(y)", "fill_constant", "c_share_of_elements(y) 0",
+                   "elementwise_mul(loss@GRAD)", "mean_grad(y)", "sync_batch_norm_grad(x) 1",
+                   "c_sync_calc_stream(w@GRAD)", "c_allreduce_sum(b@GRAD) 0", "c_allreduce_sum(w@GRAD) 0",
+                   "c_sync_comm_stream(b@GRAD) 0", "c_sync_comm_stream(b@GRAD) 1", "sgd", "sgd"}));
+  for (const OpEntry& entry : made.main.main().ops()) {
+    const std::string& type = entry.op->type();
+    if (!type.starts_with("sync_batch_norm") && type != "c_share_of_elements") continue;
+    EXPECT_EQ(entry.op->InputName("Live"), "@RANK_LIVE@") << type;
+  }
+  EXPECT_EQ(made.begin.main().ops().back().op->OutputName("Out"), "@RANK_LIVE@");
+}
+
 TEST(DataParallel, JoinsRanksInGroups) {
   const DataParallel made = Made({.addresses = {"a:1", "a:2", "b:1", "b:2"}, .rank = 2, .group_ranks = 2});
   const Op& join = *made.begin.main().ops().front().op;

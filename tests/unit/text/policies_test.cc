@@ -62,13 +62,14 @@ TEST(Compression, ComparesOnlyTheParameterOfItsKind) {
 }
 
 TEST(Policies, ReadBackAsTheyWereWritten) {
-  JobPolicies policies{.staleness = 0, .backup_trainers = 2, .compression = {}};
+  JobPolicies policies{.staleness = 0, .backup_trainers = 2, .on_uneven = OnUneven::kPad, .compression = {}};
   policies.compression.by_name["w@GRAD.trainer_0"] = kTwoBit;
   ProgramMeta meta;
   meta.policies["bn_sync"] = "average";
   WritePolicies(policies, meta);
   EXPECT_EQ(meta.policies.at("staleness"), "0");
   EXPECT_EQ(meta.policies.at("backup_trainers"), "2");
+  EXPECT_EQ(meta.policies.at("on_uneven"), "pad");
   EXPECT_EQ(meta.policies.at("compression"), "w@GRAD.trainer_0: two_bit 0.25");
   const auto read = ReadPolicies(meta);
   ASSERT_TRUE(read.ok()) << read.status().ToString();
@@ -91,6 +92,9 @@ TEST(Policies, ThatCannotBeReadAreErrorsThatSayWhichAndWhatTheyAre) {
   EXPECT_EQ(error("backup_trainers", "1x").id(), "E-policy-value");
   EXPECT_EQ(error("staleness", "").id(), "E-policy-value");
   EXPECT_EQ(error("staleness", "99999999999").id(), "E-policy-value");
+  EXPECT_EQ(error("on_uneven", "wait").message(),
+            "policy on_uneven must be join, pad or error, not \"wait\"");
+  EXPECT_EQ(error("on_uneven", "").id(), "E-policy-value");
   EXPECT_EQ(error("compression", "fp16").id(), "E-policy-value");
   EXPECT_EQ(error("compression", "w: zip").id(), "E-text-syntax");
   EXPECT_EQ(error("compression", "w: top_k 2").id(), "E-compression-value");

@@ -31,8 +31,9 @@ struct RankFacts {
 };
 
 std::vector<RankFacts> ReadRanks(const RoleFacts& facts);
-// By how much the gradient of each loss is scaled, and the op that makes it.
-std::vector<std::pair<float, const Op*>> LossScales(const Program& main);
+// By how much the gradient of each loss is scaled, and the op that makes it. A share of all ranks' examples
+// is one of `ranks` equal ones.
+std::vector<std::pair<float, const Op*>> LossScales(const Program& main, int ranks);
 // The number of devices whose mean such a scale takes; nothing if there is none.
 std::optional<int> DevicesOf(float scale);
 

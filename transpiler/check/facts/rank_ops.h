@@ -14,6 +14,8 @@ inline bool AddsUp(const Op& op) {
   return op.type() == "c_allreduce_sum" || op.type() == "c_sparse_allreduce_sum";
 }
 inline bool GivesToOthers(const Op& op) { return op.type() == "c_broadcast"; }
+// Which part of all ranks' examples a rank has: of N that are alike scale / N.
+inline bool IsShareOfExamples(const Op& op) { return op.type() == "c_share_of_elements"; }
 inline bool IsCollective(const Op& op) {
   return AddsUp(op) || GivesToOthers(op) || op.type() == "c_allgather" || op.type() == "c_reducescatter";
 }

@@ -1,6 +1,7 @@
 // Reads what a rank does with the others: its collective ops in order, the rings they use, what they add up.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "transpiler/check/facts/mean.h"
 #include "transpiler/check/facts/rank_facts.h"
@@ -76,15 +77,21 @@ std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
   return ranks;
 }
 
-std::vector<std::pair<float, const Op*>> LossScales(const Program& main) {
+std::vector<std::pair<float, const Op*>> LossScales(const Program& main, int ranks) {
   std::vector<std::pair<float, const Op*>> losses;
+  std::map<std::string_view, float> shares;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
     if (op.role() == (Role::kBackward | Role::kLoss)) losses.emplace_back(1.0f, &op);
-    if (!losses.empty() && op.type() == "scale" &&
-        op.InputName("X") == losses.back().second->OutputName("Out") &&
-        op.OutputName("Out") == op.InputName("X") && op.GetOr<float>("bias", 0.0f) == 0.0f)
+    if (IsShareOfExamples(op) && ranks > 0)
+      shares[op.OutputName("Out")] = op.GetOr<float>("scale", 1.0f) / static_cast<float>(ranks);
+    if (losses.empty() || op.InputName("X") != losses.back().second->OutputName("Out") ||
+        op.OutputName("Out") != op.InputName("X"))
+      continue;
+    if (op.type() == "scale" && op.GetOr<float>("bias", 0.0f) == 0.0f)
       losses.back().first *= op.GetOr<float>("scale", 1.0f);
+    const auto share = shares.find(op.InputName("Y"));
+    if (op.type() == "elementwise_mul" && share != shares.end()) losses.back().first *= share->second;
   }
   return losses;
 }
@@ -102,7 +109,7 @@ int RanksOf(const RoleFacts& facts) {
   if (first.startup != nullptr) ReadRank(first.startup->program, rank);
   if (rank.ranks > 0) return rank.ranks;
   // Nothing says how many devices a process has but the mean that it takes over them.
-  const auto losses = LossScales(first.file->program);
+  const auto losses = LossScales(first.file->program, 0);
   const bool scaled = rank.joins != nullptr && !losses.empty();
   const auto devices = scaled ? DevicesOf(losses.front().first) : std::optional<int>();
   return devices.value_or(static_cast<int>(facts.trainers.size()));

@@ -91,6 +91,10 @@ void Evaluation::RunBlock(int block) {
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
   if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // of another loss
+  if (IsShareOfExamples(op)) {                                          // all trainers are alike here
+    shares_[op.OutputName("Out")] = Meant(op.GetOr<float>("scale", 1.0f)) / table_.trainers();
+    return;
+  }
   const OpCode code = table_.codes().Of(op, with_shape_);
   if (code.kind == OpCode::Kind::kSilent) return;
   if (code.kind == OpCode::Kind::kMessage && RunMessage(op)) return;
@@ -190,12 +194,26 @@ bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
 }
 
 // Ranks scale the loss's gradient, in place, before they add theirs up.
-bool Evaluation::IsLossScale(const Op& op) const {
+bool Evaluation::IsOfLoss(const Op& op) const {
   const std::string& name = op.InputName("X");
-  return !computed_.empty() && op.OutputName("Out") == name && op.Input("ScaleTensor").empty() &&
-         op.GetOr<float>("bias", 0.0f) == 0.0f &&
+  return !computed_.empty() && op.OutputName("Out") == name &&
          computed_.back().first->role() == (Role::kBackward | Role::kLoss) &&
          computed_.back().first->OutputName("Out") == name;
+}
+bool Evaluation::IsLossScale(const Op& op) const {
+  return IsOfLoss(op) && op.Input("ScaleTensor").empty() && op.GetOr<float>("bias", 0.0f) == 0.0f;
+}
+
+// By a rank's share of all ranks' examples.
+bool Evaluation::RunShared(const Op& op) {
+  const auto share = shares_.find(op.InputName("Y"));
+  if (share == shares_.end()) return false;
+  if (IsOfLoss(op)) {
+    loss_scale_ *= share->second;
+  } else {
+    Set(op.OutputName("Out"), table_.Linear({{Get(op.InputName("X")), share->second}}));
+  }
+  return true;
 }
 
 // The few ops whose algebra is known: what makes sums, means and differences.
@@ -229,6 +247,7 @@ bool Evaluation::RunAlgebra(const Op& op) {
   if (sums && SameShape(op.InputName("X"), op.InputName("Y"))) {
     return write(table_.Linear({{Get(op.InputName("X")), 1.0}, {Get(op.InputName("Y")), adds ? 1.0 : -1.0}}));
   }
+  if (op.type() == "elementwise_mul" && RunShared(op)) return true;
   if (op.type() == "elementwise_mul" &&
       (Get(op.InputName("X")) == table_.Zero() || Get(op.InputName("Y")) == table_.Zero())) {
     return write(table_.Zero());
@@ -323,72 +342,6 @@ void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged
     for (const std::string& name : slot.args) {
       const Var* var = program_.FindVar(block_, name);
       if (var != nullptr && var->persistable) unchanged.insert(name);
-    }
-  }
-}
-
-ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
-                                   std::set<std::string_view>& written) {
-  std::string label(table_.codes().labels().Text(code.label));
-  AddInner(op, label, args, written);
-  return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
-}
-
-// An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
-// they name from around them joins the arguments.
-void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
-                          std::set<std::string_view>& written) {
-  for (const NamedAttr& attr : op.attrs()) {
-    const auto* inner = std::get_if<BlockRef>(&attr.value);
-    if (inner == nullptr || inner->index < 1 || inner->index >= program_.block_count()) continue;
-    std::vector<std::string_view> names;
-    std::unordered_map<std::string_view, std::size_t> numbers;
-    label += StrCat(" ", attr.name, " {");
-    std::set<std::string_view> inside;
-    WriteInner(inner->index, label, names, numbers, inside);
-    label += "}";
-    for (const std::string_view name : names) {
-      if (IsOwn(inner->index, name)) continue;
-      args.push_back(Get(name));
-      if (inside.contains(name)) written.insert(name);
-    }
-  }
-}
-
-// Whether a name in a block is a variable of that block alone. Fluid's servers declare in inner blocks too
-// what is of the blocks around them; a gradient's block declares what its op hands out under other names.
-bool Evaluation::IsOwn(int block, std::string_view name) const {
-  const Block& inner = program_.block(block);
-  if (inner.FindVar(name) == nullptr) return false;
-  return inner.forward_block() >= 0 || inner.parent() < 0 ||
-         program_.FindVar(inner.parent(), name) == nullptr;
-}
-
-void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
-                            std::unordered_map<std::string_view, std::size_t>& numbers,
-                            std::set<std::string_view>& written) const {
-  const auto write_slots = [&](const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) {
-      if (slot.args.empty()) continue;
-      label += StrCat(" ", slot.name);
-      for (const std::string& name : slot.args) {
-        const auto [it, fresh] = numbers.try_emplace(name, numbers.size());
-        if (fresh) names.push_back(name);
-        label += StrCat(" $", it->second);
-      }
-    }
-  };
-  for (const OpEntry& entry : program_.block(block).ops()) {
-    label += StrCat(" ", table_.codes().Label(*entry.op, true), " (");
-    write_slots(entry.op->inputs());
-    label += " ->";
-    write_slots(entry.op->outputs());
-    label += ")";
-    for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
-    for (const NamedAttr& attr : entry.op->attrs()) {
-      const auto* inner = std::get_if<BlockRef>(&attr.value);
-      if (inner != nullptr && inner->index > block && inner->index < program_.block_count())
-        WriteInner(inner->index, label, names, numbers, written);
     }
   }
 }

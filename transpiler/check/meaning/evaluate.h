@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -96,7 +97,9 @@ class Evaluation {
   void WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
                   std::unordered_map<std::string_view, std::size_t>& numbers,
                   std::set<std::string_view>& written) const;
+  bool IsOfLoss(const Op& op) const;
   bool IsLossScale(const Op& op) const;
+  bool RunShared(const Op& op);
   bool SameShape(const std::string& a, const std::string& b) const;
   // The gradient op of a lookup of these ids; of any table if this one is not known.
   const Op* GradientFrom(std::string_view ids, std::string_view table) const;
@@ -109,7 +112,8 @@ class Evaluation {
   bool with_shape_ = true;
   std::size_t slice_ = 0, slices_ = 1;
   int block_ = 0;
-  double loss_scale_ = 1.0;  // of the gradient that the backward ops begin with
+  std::map<std::string, double, std::less<>> shares_;  // variables that hold a share, and how much it is
+  double loss_scale_ = 1.0;                            // of the gradient that the backward ops begin with
   const std::set<std::string>* counters_ = nullptr;
   NameValues values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;

@@ -39,6 +39,7 @@ class ExprTable {
   void ReserveOps(std::size_t count);
   std::size_t size() const { return nodes_.size(); }  // ids are smaller
 
+  int trainers() const { return trainers_; }
   OpCodes& codes() { return codes_; }
   const OpCodes& codes() const { return codes_; }
 

@@ -193,7 +193,7 @@ class CollectiveRules {
     const auto listed = rank.joins == nullptr ? 0 : static_cast<int>(LongsOf(*rank.joins, "devices").size());
     const int ranks = rank.ranks < 1 ? listed : rank.ranks;
     const bool devices = ranks < 1;
-    for (const auto& [scale, loss] : LossScales(rank.trainer->file->program)) {
+    for (const auto& [scale, loss] : LossScales(rank.trainer->file->program, ranks)) {
       if (devices ? DevicesOf(scale).has_value() : TakesMeanOf(scale, ranks)) continue;
       findings_.Error("E-check-merge-scale", *rank.trainer->file,
                       devices ? StrCat("scales the gradient of the loss by ", scale,

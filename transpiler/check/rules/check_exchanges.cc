@@ -75,7 +75,7 @@ class ExchangeRules {
         scale *= op.GetOr<float>("scale", 1.0f);
       }
     }
-    for (const auto& [scale, loss] : LossScales(trainer_.file->program)) {
+    for (const auto& [scale, loss] : LossScales(trainer_.file->program, rank_.ranks)) {
       if (scale == 1.0f) continue;
       findings_.Error("E-check-merge-scale", *trainer_.file,
                       StrCat("scales the gradient of the loss by ", scale,

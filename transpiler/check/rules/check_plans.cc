@@ -43,7 +43,7 @@ const RoleProgram* CheckSame(const RoleFiles& roles, Findings& findings) {
 
 // Of the devices of one process the mean that is taken over them tells how many there are.
 std::optional<int> DevicesOfMean(const RankFacts& rank) {
-  const auto losses = LossScales(rank.trainer->file->program);
+  const auto losses = LossScales(rank.trainer->file->program, rank.ranks);
   return losses.empty() ? std::nullopt : DevicesOf(losses.front().first);
 }
 

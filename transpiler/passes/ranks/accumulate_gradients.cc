@@ -23,6 +23,7 @@
 #include "framework/roles/collective_views.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
+#include "transpiler/passes/spell/moved_ops.h"
 #include "transpiler/passes/spell/step_ops.h"
 #include "transpiler/plan/names.h"
 
@@ -60,32 +61,6 @@ Op MakeZeros(const std::string& var) {
   return WithFrame(std::move(op), Role::kOptimize);
 }
 
-std::vector<std::string> NamesOf(const Op& op) {
-  std::vector<std::string> names = op.InputNames();
-  for (std::string& name : op.OutputNames()) names.push_back(std::move(name));
-  std::erase(names, "");
-  return names;
-}
-
-// What ops that move name: declared outside the block, or its own.
-struct BlockVars {
-  std::vector<std::string> outside, own;
-};
-BlockVars VarsOfBlock(const Program& in) {
-  std::set<std::string> stay, move;
-  for (const OpEntry& entry : in.main().ops()) {
-    for (std::string& name : NamesOf(*entry.op))
-      (MovesToBlock(*entry.op) ? move : stay).insert(std::move(name));
-  }
-  BlockVars vars;
-  for (const std::string& name : move) {
-    const Var* const var = in.main().FindVar(name);
-    const bool own = var != nullptr && !var->persistable && !stay.contains(name);
-    (own ? vars.own : vars.outside).push_back(name);
-  }
-  return vars;
-}
-
 Status Declare(BlockEdit& main, std::vector<Var> vars) {
   for (Var& var : vars) {
     if (main.FindVar(var.name) != nullptr) return NameTaken(kAccumulate, var.name);
@@ -94,36 +69,21 @@ Status Declare(BlockEdit& main, std::vector<Var> vars) {
   return OkStatus();
 }
 
-// Ops and their own variables go from the first block to another.
-Status Move(const Program& in, const BlockVars& vars, BlockEdit& main, BlockEdit& body) {
-  for (const std::string& name : vars.own) {
-    body.SetVar(*in.main().FindVar(name));
-    main.RemoveVar(name);
-  }
-  for (const OpEntry& entry : in.main().ops()) {
-    if (!MovesToBlock(*entry.op)) continue;
-    if (HasBlocks(*entry.op)) {
-      return InvalidArgument("E-parallel-accumulate", kAccumulate, ": ", entry.op->type(),
-                             ", which belongs to the update, has a block of its own; update in each run");
-    }
-    body.Append(*entry.op);
-    main.Remove(entry.id);
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Result<Program> AccumulateGradients(const Program& in, const PassContext& context) {
   const plan::RankPlan& ranks = context.plan.ranks;
-  const BlockVars vars = VarsOfBlock(in);
+  const MovedVars vars = VarsOfMoved(in, MovesToBlock);
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   PENSTOCK_RETURN_IF_ERROR(Declare(main, CountingVars()));
   ConditionalSpec update{
       .condition = kIsDue, .in_place = {}, .scope = kBlockScope, .block = edit.AddBlock(0)};
   BlockEdit& body = edit.block(update.block);
-  PENSTOCK_RETURN_IF_ERROR(Move(in, vars, main, body));
+  if (const Op* const op = MoveOps(in, MovesToBlock, vars, main, body)) {
+    return InvalidArgument("E-parallel-accumulate", kAccumulate, ": ", op->type(),
+                           ", which belongs to the update, has a block of its own; update in each run");
+  }
   std::set<std::string> gradients;
   for (const plan::RingUse& use : ranks.reductions) {
     const std::string sum = GradientSumName(use.var);

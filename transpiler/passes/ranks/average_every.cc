@@ -7,7 +7,11 @@
 //           conditional_block(Cond=@LOCAL_SGD_DUE@, Input=[w, w@SNAPSHOT]) {sub_block=^1}
 //           block 1 { w = elementwise_sub(X=w@SNAPSHOT, Y=w) ; w = c_allreduce_sum(X=w) ; ... }
 //
-// All ranks count alike, so all enter the block in the same steps.
+// All ranks count alike, so all enter the block in the same steps. With on_uneven the mean is by the ranks'
+// examples since the last one: the block begins with
+//           @RANK_SHARE@ = c_share_of_elements(X=w, Count=@RANK_EXAMPLES@)
+//           @RANK_EXAMPLES@ = fill_constant() {value=0}
+// and each update is multiplied by @RANK_SHARE@ before it is added up, instead of scaled afterwards.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/local_sgd_ops.h"
@@ -48,13 +52,7 @@ Result<Program> AverageEvery(const Program& in, const PassContext& context) {
     main.SetVar(std::move(var));
   }
   ConditionalSpec average{.condition = kDue, .in_place = {}, .scope = kScope, .block = edit.AddBlock(0)};
-  BlockEdit& body = edit.block(average.block);
-  for (const plan::RingUse& use : ranks.reductions) {
-    average.in_place.push_back(use.var);
-    average.in_place.push_back(plan::SnapshotName(use.var));
-    for (Op& op : SumUpdateOps(use)) body.Append(std::move(op.SetMadeBy(kAverageEvery)));
-  }
-  for (Op& op : ApplyMeanUpdateOps(context.plan)) body.Append(std::move(op.SetMadeBy(kAverageEvery)));
+  average.in_place = FillAverageBlock(context.plan, kAverageEvery, edit.block(average.block));
 
   main.Append(MakeIncrement(plan::kLocalSgdStep).SetMadeBy(kAverageEvery));
   main.Append(MakeCount(kInterval, ranks.average_every, Role::kOptimize).SetMadeBy(kAverageEvery));

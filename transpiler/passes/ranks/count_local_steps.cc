@@ -1,4 +1,5 @@
-// Starts this rank's count of steps at 0, at the end of the start-up program.
+// Starts this rank's count of steps at 0, at the end of the start-up program; with on_uneven that of its
+// examples too.
 //
 //   after   persist @LOCAL_SGD_STEP@ : i64[1]
 //           @LOCAL_SGD_STEP@ = fill_constant() {shape=[1l], dtype=3}
@@ -9,14 +10,19 @@
 
 namespace penstock::passes {
 
-Result<Program> CountLocalSteps(const Program& in, const PassContext&) {
+Result<Program> CountLocalSteps(const Program& in, const PassContext& context) {
+  constexpr char kPass[] = "count_local_steps";
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
-  Var step = CountVar(plan::kLocalSgdStep);
-  if (main.FindVar(step.name) != nullptr) return NameTaken("count_local_steps", step.name);
-  step.persistable = true;
-  main.Append(MakeCount(step.name, 0, Role::kForward).SetMadeBy("count_local_steps"));
-  main.SetVar(std::move(step));
+  std::vector<const char*> counts = {plan::kLocalSgdStep};
+  if (context.plan.on_uneven != OnUneven::kNone) counts.push_back(plan::kRankExamples);
+  for (const char* name : counts) {
+    Var count = CountVar(name);
+    if (main.FindVar(name) != nullptr) return NameTaken(kPass, name);
+    count.persistable = true;
+    main.Append(MakeCount(name, 0, Role::kForward).SetMadeBy(kPass));
+    main.SetVar(std::move(count));
+  }
   return edit.Apply();
 }
 

@@ -3,6 +3,8 @@
 //   plan    {ranks=["a:1", "b:1"], rings=1}
 //   after   nccl_id_0 = c_gen_nccl_id() {rank=0, endpoint="a:1", other_endpoints=["b:1"]}
 //           c_comm_init(X=nccl_id_0) {nranks=2, rank=0}
+//
+// Changes nothing where the plan joins no trainers.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"
@@ -12,6 +14,7 @@ namespace penstock::passes {
 
 Result<Program> InitRings(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "init_rings";
+  if (context.plan.ranks.addresses.empty()) return in;
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (int ring = 0; ring < context.plan.ranks.rings; ++ring) {

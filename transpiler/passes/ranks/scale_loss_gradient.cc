@@ -3,6 +3,8 @@
 //   before  loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //   after   loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //           loss@GRAD = scale(X=loss@GRAD) {scale=0.5} @backward
+//
+// With on_uneven nothing changes: ranks have shares of their own (share_loss_gradient.cc).
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -10,6 +12,7 @@
 namespace penstock::passes {
 
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context) {
+  if (context.plan.on_uneven != OnUneven::kNone) return in;
   const float factor = static_cast<float>(1.0 / context.plan.trainers);
   ProgramEdit edit(in);
   bool found = false;

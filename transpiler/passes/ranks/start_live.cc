@@ -1,5 +1,6 @@
 // Lets this rank's examples count from the first step on, at the end of the start-up program.
 //
+//   plan    {on_uneven="join"}; without, nothing changes
 //   after   persist @RANK_LIVE@ : f32[1]
 //           @RANK_LIVE@ = fill_constant() {shape=[1l], value=1.0}
 #include "framework/ir/edit.h"
@@ -9,12 +10,13 @@
 
 namespace penstock::passes {
 
-Result<Program> StartLive(const Program& in, const PassContext&) {
+Result<Program> StartLive(const Program& in, const PassContext& context) {
   constexpr char kPass[] = "start_live";
+  if (context.plan.on_uneven == OnUneven::kNone) return in;
   ProgramEdit edit(in);
   if (edit.main().FindVar(plan::kRankLive) != nullptr) return NameTaken(kPass, plan::kRankLive);
   edit.main().SetVar(RankLiveVar());
-  edit.main().Append(MakeLive().SetMadeBy(kPass));
+  edit.main().Append(MakeFloat(plan::kRankLive, 1.0f, Role::kForward).SetMadeBy(kPass));
   return edit.Apply();
 }
 

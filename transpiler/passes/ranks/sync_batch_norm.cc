@@ -6,9 +6,12 @@
 //   after   (Y=y, ...) = sync_batch_norm(X=x, ...) {ring_id=1}
 //           (X@GRAD=x@GRAD, ...) = sync_batch_norm_grad(X=x, ...) {ring_id=1}
 //
+// With on_uneven both also get Live=@RANK_LIVE@, so that a batch that a rank repeats counts for nothing.
+//
 // The ring is one that no gradient is sent on: moments do not wait for gradients that are under way.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/plan/names.h"
 
 namespace penstock::passes {
 namespace {
@@ -29,6 +32,7 @@ Result<Program> SyncBatchNorm(const Program& in, const PassContext& context) {
       if (type.empty()) continue;
       Op op = *entry.op;
       op.SetType(type).Set("ring_id", context.plan.ranks.rings - 1);
+      if (context.plan.on_uneven != OnUneven::kNone) op.AddInput("Live", {plan::kRankLive});
       edit.block(block).Replace(entry.id, std::move(op.SetMadeBy("sync_batch_norm")));
     }
   }

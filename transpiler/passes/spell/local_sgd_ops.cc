@@ -1,10 +1,43 @@
 #include "transpiler/passes/spell/local_sgd_ops.h"
 
+#include <set>
+#include <utility>
+
 #include "transpiler/passes/spell/collective_ops.h"
 #include "transpiler/passes/spell/comm_ops.h"
+#include "transpiler/passes/spell/step_ops.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::passes {
+namespace {
+
+bool IsUneven(const plan::PlacementPlan& plan) { return plan.on_uneven != OnUneven::kNone; }
+
+Op SubtractFromSnapshot(const plan::RingUse& param) {
+  return MakeSubtractFromSnapshot(plan::SnapshotName(param.var), param.var);
+}
+std::vector<Op> AddUpOps(const plan::RingUse& param) {
+  return {MakeAwaitComputation(param.var, Role::kOptimize),
+          MakeAllReduce(param.var, param.ring, Role::kOptimize)};
+}
+
+// The share of the examples, in each type that a parameter has.
+std::vector<Op> ShareOps(const plan::RankPlan& ranks, BlockEdit& body) {
+  std::vector<Op> ops;
+  std::set<DType> types;
+  for (const plan::RingUse& use : ranks.reductions) {
+    if (!types.insert(use.dtype).second) continue;
+    const Var share = TensorVar(ShareName(use.dtype), use.dtype, Shape({1}));
+    body.SetVar(share);
+    ops.push_back(MakeShareOfCount(plan::kRankExamples, use.var, share.name));
+  }
+  ops.push_back(MakeCount(plan::kRankExamples, 0, Role::kOptimize));
+  return ops;
+}
+
+}  // namespace
+
+std::string ShareName(DType dtype) { return StrCat(plan::kRankShare, ".", DTypeName(dtype)); }
 
 Var SnapshotVar(const plan::RingUse& param) {
   Var snapshot = TensorVar(plan::SnapshotName(param.var), param.dtype, param.shape);
@@ -14,9 +47,9 @@ Var SnapshotVar(const plan::RingUse& param) {
 }
 
 std::vector<Op> SumUpdateOps(const plan::RingUse& param) {
-  return {MakeSubtractFromSnapshot(plan::SnapshotName(param.var), param.var),
-          MakeAwaitComputation(param.var, Role::kOptimize),
-          MakeAllReduce(param.var, param.ring, Role::kOptimize)};
+  std::vector<Op> ops = {SubtractFromSnapshot(param)};
+  for (Op& op : AddUpOps(param)) ops.push_back(std::move(op));
+  return ops;
 }
 
 std::vector<Op> ApplyMeanUpdateOps(const plan::PlacementPlan& plan) {
@@ -28,11 +61,32 @@ std::vector<Op> ApplyMeanUpdateOps(const plan::PlacementPlan& plan) {
   }
   const auto share = static_cast<float>(1.0 / plan.trainers);
   for (const plan::RingUse& use : ranks.reductions) {
-    ops.push_back(MakeScale(use.var, share).SetRole(Role::kOptimize));
-    ops.push_back(MakeSubtractFromSnapshot(plan::SnapshotName(use.var), use.var));
+    if (!IsUneven(plan)) ops.push_back(MakeScale(use.var, share).SetRole(Role::kOptimize));
+    ops.push_back(SubtractFromSnapshot(use));
     ops.push_back(MakeCopy(use.var, plan::SnapshotName(use.var), Role::kOptimize));
   }
   return ops;
+}
+
+std::vector<std::string> FillAverageBlock(const plan::PlacementPlan& plan, const char* pass,
+                                          BlockEdit& body) {
+  std::vector<std::string> in_place;
+  const auto append = [&](std::vector<Op> ops) {
+    for (Op& op : ops) body.Append(std::move(op.SetMadeBy(pass)));
+  };
+  if (IsUneven(plan)) {
+    in_place.emplace_back(plan::kRankExamples);
+    append(ShareOps(plan.ranks, body));
+  }
+  for (const plan::RingUse& use : plan.ranks.reductions) {
+    in_place.push_back(use.var);
+    in_place.push_back(plan::SnapshotName(use.var));
+    append({SubtractFromSnapshot(use)});
+    if (IsUneven(plan)) append({MakeProduct(use.var, ShareName(use.dtype), Role::kOptimize)});
+    append(AddUpOps(use));
+  }
+  append(ApplyMeanUpdateOps(plan));
+  return in_place;
 }
 
 }  // namespace penstock::passes

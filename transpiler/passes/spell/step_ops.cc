@@ -28,10 +28,7 @@ Op MakeIncrement(const std::string& var) {
 }
 
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into) {
-  Op op("elementwise_mod");
-  op.AddInput("X", {of}).AddInput("Y", {by}).AddOutput("Out", {into});
-  op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
-  return WithFrame(std::move(op), Role::kOptimize);
+  return MakeElementwise("elementwise_mod", of, by, into);
 }
 
 Op MakeEqual(const std::string& a, const std::string& b, const std::string& into) {
@@ -47,31 +44,64 @@ Var RankLiveVar() {
   return live;
 }
 
-Op MakeLive() {
+Op MakeFloat(const std::string& var, float value, Role role) {
   Op op("fill_constant");
-  op.AddOutput("Out", {plan::kRankLive});
+  op.AddOutput("Out", {var});
   op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kFp32));
-  op.Set("value", 1.0f).Set("force_cpu", false);
-  return WithFrame(std::move(op), Role::kForward);
+  op.Set("value", value).Set("force_cpu", false);
+  return WithFrame(std::move(op), role);
 }
 
-Op MakeShareOfElements(const std::string& counted) {
+Op MakeShareOfElements(const std::string& counted, float scale) {
   Op op("c_share_of_elements");
   op.AddInput("X", {counted}).AddInput("Live", {plan::kRankLive}).AddOutput("Out", {plan::kRankShare});
-  op.Set("ring_id", 0);
+  op.Set("ring_id", 0).Set("scale", scale);
   return WithFrame(std::move(op), Role::kBackward);
 }
 
-Op MakeProduct(const std::string& var, const std::string& by) {
-  Op op("elementwise_mul");
-  op.AddInput("X", {var}).AddInput("Y", {by}).AddOutput("Out", {var});
+Op MakeShareOfCount(const std::string& count, const std::string& typed, const std::string& out) {
+  Op op("c_share_of_elements");
+  op.AddInput("X", {typed}).AddInput("Count", {count}).AddOutput("Out", {out});
+  op.Set("ring_id", 0).Set("scale", 1.0f);
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeElementwise(const char* type, const std::string& x, const std::string& y, const std::string& out) {
+  Op op(type);
+  op.AddInput("X", {x}).AddInput("Y", {y}).AddOutput("Out", {out});
   op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
-  return WithFrame(std::move(op), Role::kBackward);
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeProduct(const std::string& var, const std::string& by, Role role) {
+  return MakeElementwise("elementwise_mul", var, by, var).SetRole(role);
+}
+
+Op MakeUnary(const char* type, const std::string& x, const std::string& out) {
+  Op op(type);
+  op.AddInput("X", {x}).AddOutput("Out", {out});
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeExtents(const std::string& of, const std::string& into) {
+  Op op("shape");
+  op.AddInput("Input", {of}).AddOutput("Out", {into});
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeElementCount(const std::string& extents, const std::string& into) {
+  Op op("reduce_prod");
+  op.AddInput("X", {extents}).AddOutput("Out", {into});
+  op.Set("dim", std::vector<std::int32_t>{0}).Set("keep_dim", false).Set("reduce_all", true);
+  op.Set("in_dtype", -1).Set("out_dtype", -1);
+  return WithFrame(std::move(op), Role::kOptimize);
 }
 
 Op MakeConditional(const ConditionalSpec& spec) {
   Op op("conditional_block");
-  op.AddInput("Cond", {spec.condition}).AddInput("Input", spec.in_place);
+  std::vector<std::string> read = spec.in_place;
+  read.insert(read.end(), spec.reads.begin(), spec.reads.end());
+  op.AddInput("Cond", {spec.condition}).AddInput("Input", std::move(read));
   op.AddOutput("Out", spec.in_place).AddOutput("Scope", {spec.scope});
   op.Set("sub_block", BlockRef{spec.block}).Set("is_scalar_condition", true);
   op.Set("skip_eager_deletion_vars", NameList());

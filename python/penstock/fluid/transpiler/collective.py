@@ -7,7 +7,7 @@ DistributeTranspiler with config.mode = 'collective' is the same.
 """
 
 from penstock.fluid import framework
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig, check_count
+from penstock.fluid.transpiler.config import DistributeTranspilerConfig, check_count, check_flag
 from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
 
 __all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
@@ -76,14 +76,16 @@ class GradAllReduce(Collective):
 
 
 class LocalSGD(Collective):
-    """Ranks train alone and average their parameters after every `k_steps` steps."""
+    """Ranks train alone and average their parameters after every `k_steps` steps; if `adaptive`, after so many at first
+    and then as DistributeTranspilerConfig.local_sgd_adaptive says."""
 
     collective_mode = 'local_sgd'
     snapshot_key = '@SNAPSHOT'
 
-    def __init__(self, nrings=2, k_steps=1):
+    def __init__(self, nrings=2, k_steps=1, adaptive=False):
         super().__init__(nrings)
         self.k_steps = check_count('k_steps', k_steps, 1)
+        self.adaptive = check_flag('adaptive', adaptive)
 
     def snapshot_name(self, param_name):
         """Returns the name of the variable that keeps a parameter as all ranks had it last.
@@ -98,7 +100,7 @@ class LocalSGD(Collective):
 
     def _config(self):
         config = super()._config()
-        config.local_sgd_k_steps = self.k_steps
+        config.local_sgd_k_steps, config.local_sgd_adaptive = self.k_steps, self.adaptive
         return config
 
 

@@ -5,6 +5,7 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.framework import Program as Program
 from penstock.fluid.transpiler.config import DistributeTranspilerConfig as DistributeTranspilerConfig
 from penstock.fluid.transpiler.config import check_count as check_count
+from penstock.fluid.transpiler.config import check_flag as check_flag
 from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler as DistributeTranspiler
 
 class Collective:
@@ -15,7 +16,7 @@ class GradAllReduce(Collective):
     def __init__(self, nrings: int = ...) -> None: ...
     collective_mode: Any
 class LocalSGD(Collective):
-    def __init__(self, nrings: Any = ..., k_steps: Any = ...) -> None: ...
+    def __init__(self, nrings: Any = ..., k_steps: Any = ..., adaptive: Any = ...) -> None: ...
     collective_mode: Any
     snapshot_key: Any
     def snapshot_name(self, param_name: str) -> str: ...

@@ -14,10 +14,11 @@ COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread'
 SLICINGS = ('fluid', 'even', 'mxnet')
 BN_SYNCS = ('none', 'average')
 CLIPS = ('local', 'global')
+ON_UNEVEN = ('', 'join', 'pad', 'error')
 EXCHANGES = {'dense': ('pserver', 'allreduce', 'auto'), 'sparse': ('pserver',)}
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
-          'geo_sgd_mode', 'use_hierarchical_allreduce')
+          'geo_sgd_mode', 'use_hierarchical_allreduce', 'local_sgd_adaptive')
 MOST_ELEMENTS = 2**63 - 1
 MOST_TRAINERS = 2**16
 _ELEMENTS = ('min_block_size', 'big_array_bound')
@@ -64,11 +65,20 @@ class DistributeTranspilerConfig:
             addresses, or PADDLE_TRAINER_ENDPOINTS has them.
         exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
         exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
+        on_uneven (str): sync mode, also with an `exchange`, nccl2, grad_allreduce and local_sgd. What trainers do whose
+            batches differ in size or number: 'join', 'pad' or 'error', as Executor.batches says, which yields such
+            batches; '': they do not differ. The trainers of sync mode count their examples among themselves:
+            transpile(trainers=) is then their addresses, or PADDLE_TRAINER_ENDPOINTS has them.
+        local_sgd_adaptive (bool): local_sgd: the number of steps between two averages follows the loss and the
+            learning rate: ceil(sqrt(lr_0 / lr * loss / loss_0 * local_sgd_k_steps)), from 1 to 16, where loss is the
+            mean of all trainers' losses at an average, and lr_0 and loss_0 those of the first one, after one step. All
+            trainers take the same number.
 
     Raises:
         penstock.ProgramError: when the transpiler is made or transpiles: the mode or a parameter does not take a
             field, or compat is asked for (E-plan-staleness, E-plan-backup-trainers, E-plan-compression,
-            E-plan-exchange); the text is no compression (E-text-syntax, E-compression-value).
+            E-plan-exchange, E-plan-on-uneven, E-plan-local-sgd-steps); the text is no compression (E-text-syntax,
+            E-compression-value).
 
     Example:
         config = fluid.DistributeTranspilerConfig()
@@ -78,6 +88,8 @@ class DistributeTranspilerConfig:
         Ho et al., More effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013.
         Chen et al., Revisiting distributed synchronous SGD, ICLR Workshop 2016. Seide et al., 1-bit stochastic
         gradient descent, Interspeech 2014. Lin et al., Deep gradient compression, ICLR 2018.
+        Wang and Joshi, Adaptive communication strategies to achieve the best error-runtime trade-off in local-update
+        SGD, 2018.
     """
 
     slice_var_up = True
@@ -106,7 +118,9 @@ class DistributeTranspilerConfig:
     exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}: both at once; 'auto': by cost
     exchange_gbit = 10.0     # 'auto': what a link carries each way, Gbit/s
     exchange_message_us = 20.0    # 'auto': what a message costs beside its bytes
+    on_uneven = ''           # 'join', 'pad' or 'error': trainers' batches may differ in size and number
     local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
+    local_sgd_adaptive = False    # so many at first, then as loss and learning rate say
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
 
@@ -165,6 +179,7 @@ class DistributeTranspilerConfig:
         _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
         _check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
         dense_exchange(self.exchange)
+        _check_choice('on_uneven', self.on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
         if self.collective_mode is not None:
             _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)
@@ -233,7 +248,8 @@ def check_number(field, value):
 
 def _check_choice(field, value, choices, id):
     if value not in choices:
-        raise program_error(id, 'plan: %s is %r; it must be one of %s' % (field, value, ', '.join(choices)))
+        raise program_error(id, 'plan: %s is %r; it must be one of %s' %
+                            (field, value, ', '.join(choice or "''" for choice in choices)))
 
 
 def _both():

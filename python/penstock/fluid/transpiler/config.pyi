@@ -23,10 +23,12 @@ class DistributeTranspilerConfig:
     half_async: Any
     hierarchical_allreduce_inter_nranks: Any
     def is_set(self, field: str) -> bool: ...
+    local_sgd_adaptive: Any
     local_sgd_k_steps: Any
     min_block_size: Any
     mode: Any
     nccl_comm_num: Any
+    on_uneven: Any
     print_log: Any
     @property
     def runtime_split_send_recv(self) -> Any: ...
@@ -52,6 +54,7 @@ EXCHANGES: Any
 MODES: Any
 MOST_ELEMENTS: int
 MOST_TRAINERS: int
+ON_UNEVEN: Any
 SLICINGS: Any
 def check_count(field: Any, value: Any, least: Any = ..., most: Any = ...) -> Any: ...
 def check_flag(field: Any, value: Any) -> Any: ...

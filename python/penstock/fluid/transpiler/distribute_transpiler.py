@@ -231,13 +231,14 @@ class DistributeTranspiler:
         config.kind = self._kind
         config.trainer_ids = [check_count('trainer_id', trainer_id)]
         config.clip = given.clip
+        config.on_uneven = given.on_uneven
         set_policies(given.staleness, given.backup_trainers, given.compression, config)
         config.dense = dense_exchange(given.exchange)
         config.exchange_gbit, config.exchange_message_us = given.exchange_gbit, given.exchange_message_us
         if self._kind in ('nccl2', 'collective'):
             self._describe_ranks(trainers, config)
             return config
-        if config.dense != 'pserver':
+        if config.dense != 'pserver' or given.on_uneven:
             self._describe_ranks(_endpoints_if_counted(trainers), config)
         else:
             config.trainers = check_count('trainers', trainers)
@@ -276,6 +277,7 @@ class DistributeTranspiler:
         config.hierarchical = given.use_hierarchical_allreduce
         config.node_ranks = given.hierarchical_allreduce_inter_nranks
         config.local_sgd_k_steps = given.local_sgd_k_steps
+        config.local_sgd_adaptive = bool(given.local_sgd_adaptive)
 
     def _merged(self, field, argument):
         """The argument if it was given, else the config's; they must not contradict each other."""

@@ -1,0 +1,80 @@
+// Ops with blocks of their own, as expressions.
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "transpiler/check/meaning/evaluate.h"
+
+namespace penstock::check {
+
+ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
+                                   std::set<std::string_view>& written) {
+  std::string label(table_.codes().labels().Text(code.label));
+  AddInner(op, label, args, written);
+  return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
+}
+
+// An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
+// they name from around them joins the arguments.
+void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
+                          std::set<std::string_view>& written) {
+  for (const NamedAttr& attr : op.attrs()) {
+    const auto* inner = std::get_if<BlockRef>(&attr.value);
+    if (inner == nullptr || inner->index < 1 || inner->index >= program_.block_count()) continue;
+    std::vector<std::string_view> names;
+    std::unordered_map<std::string_view, std::size_t> numbers;
+    label += StrCat(" ", attr.name, " {");
+    std::set<std::string_view> inside;
+    WriteInner(inner->index, label, names, numbers, inside);
+    label += "}";
+    for (const std::string_view name : names) {
+      if (IsOwn(inner->index, name)) continue;
+      args.push_back(Get(name));
+      if (inside.contains(name)) written.insert(name);
+    }
+  }
+}
+
+// Whether a name in a block is a variable of that block alone. Fluid's servers declare in inner blocks too
+// what is of the blocks around them; a gradient's block declares what its op hands out under other names.
+bool Evaluation::IsOwn(int block, std::string_view name) const {
+  const Block& inner = program_.block(block);
+  if (inner.FindVar(name) == nullptr) return false;
+  return inner.forward_block() >= 0 || inner.parent() < 0 ||
+         program_.FindVar(inner.parent(), name) == nullptr;
+}
+
+void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
+                            std::unordered_map<std::string_view, std::size_t>& numbers,
+                            std::set<std::string_view>& written) const {
+  const auto write_slots = [&](const std::vector<Slot>& slots) {
+    for (const Slot& slot : slots) {
+      if (slot.args.empty()) continue;
+      label += StrCat(" ", slot.name);
+      for (const std::string& name : slot.args) {
+        const auto [it, fresh] = numbers.try_emplace(name, numbers.size());
+        if (fresh) names.push_back(name);
+        label += StrCat(" $", it->second);
+      }
+    }
+  };
+  for (const OpEntry& entry : program_.block(block).ops()) {
+    label += StrCat(" ", table_.codes().Label(*entry.op, true), " (");
+    write_slots(entry.op->inputs());
+    label += " ->";
+    write_slots(entry.op->outputs());
+    label += ")";
+    for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
+    for (const NamedAttr& attr : entry.op->attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner != nullptr && inner->index > block && inner->index < program_.block_count())
+        WriteInner(inner->index, label, names, numbers, written);
+    }
+  }
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,24 @@
+// Multiplies the loss's gradient by this trainer's share of all trainers' examples, times their number: the
+// mean of all trainers' gradients, which pservers or a later pass take, is then that of the mean over all
+// examples.
+//
+//   plan    {3 trainers, on_uneven="join"}; without on_uneven nothing changes
+//   before  loss = mean(X=cost)
+//           loss@GRAD = fill_constant() {value=1.0} @backward|loss
+//   after   loss = mean(X=cost)
+//           loss@GRAD = fill_constant() {value=1.0} @backward|loss
+//           @RANK_SHARE@ = c_share_of_elements(X=cost, Live=@RANK_LIVE@) {scale=3.0} @backward
+//           loss@GRAD = elementwise_mul(X=loss@GRAD, Y=@RANK_SHARE@) @backward
+//
+// Trainers with as many examples as all others have the factor 1.
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/example_shares.h"
+
+namespace penstock::passes {
+
+Result<Program> WeighLossGradient(const Program& in, const PassContext& context) {
+  if (context.plan.on_uneven == OnUneven::kNone) return in;
+  return MultiplyLossGradientByShare("weigh_loss_gradient", in, static_cast<float>(context.plan.trainers));
+}
+
+}  // namespace penstock::passes

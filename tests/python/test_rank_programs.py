@@ -9,14 +9,15 @@ from rank_processes import Ranks
 
 STEPS, BATCH = 4, 4    # of each rank
 
-# argv is who adds up gradients ('program', 'executor', 'alone': one process has the batch of all ranks, and the file
-# names of rank -1), and how many ranks there are.
+# argv is who adds up gradients and how many ranks there are. 'program', 'executor'; one process, with the file names of
+# rank -1, has the batch of all ranks ('alone'), or trains on the batch of each by itself and then takes the mean of the
+# parameters, as local SGD does ('apart').
 RANK = '''
     import json, os, sys
     import numpy as np
     import penstock.fluid as fluid
     adds_up, ranks = sys.argv[1], int(sys.argv[2])
-    rank = -1 if adds_up == 'alone' else int(os.environ['PADDLE_TRAINER_ID'])
+    rank = -1 if adds_up in ('alone', 'apart') else int(os.environ['PADDLE_TRAINER_ID'])
     addresses = os.environ['PADDLE_TRAINER_ENDPOINTS'].split(',')
     facts = json.load(open('facts.json'))
 
@@ -24,13 +25,14 @@ RANK = '''
         return fluid.Program.parse_from_string(open(name, 'rb').read())
 
     def with_addresses(startup):
-        """Fluid's programs have theirs."""
-        ours = dict(zip(facts['addresses'], addresses))
+        """Fluid's programs have theirs, and where there are those of rank 0 alone, its number."""
+        others = [one for one in addresses if one != addresses[rank]]
+        ours = {'trainers': addresses, 'other_endpoints': others, 'endpoint': addresses[rank], 'trainer_id': rank,
+                'rank': rank}
         for op in startup.global_block().ops:
-            for attr in ('trainers', 'other_endpoints', 'endpoint'):
+            for attr in ours:
                 if op.has_attr(attr):
-                    value = op.attr(attr)
-                    op._set_attr(attr, ours[value] if attr == 'endpoint' else [ours[one] for one in value])
+                    op._set_attr(attr, ours[attr])
         return startup
 
     exe = fluid.Executor(fluid.CPUPlace())
@@ -52,6 +54,23 @@ RANK = '''
         parallel = fluid.ParallelExecutor(False, facts['loss'], main, num_trainers=ranks, trainer_id=rank,
                                           build_strategy=build)
         run = lambda feed: parallel.run([facts['loss']], feed=feed)
+    kept = [var.name for var in main.list_vars() if var.persistable and scope.find_var(var.name)]
+    tensor = lambda name: scope.find_var(name).get_tensor()
+    state = lambda: {name: np.array(tensor(name)) for name in kept}
+    states = [state() for _ in range(ranks)]
+
+    def run_apart(feed):
+        for of_rank in range(ranks):
+            for name, value in states[of_rank].items():
+                tensor(name).set(value, fluid.CPUPlace())
+            run({name: value[facts['batch'] * of_rank:facts['batch'] * (of_rank + 1)] for name, value in feed.items()})
+            states[of_rank] = state()
+        for name in names:
+            mean = sum(one[name].astype('float64') for one in states) / ranks
+            for one in states:
+                one[name] = mean.astype(one[name].dtype)
+            tensor(name).set(states[0][name], fluid.CPUPlace())
+
     random = np.random.RandomState(7)
     for step in range(facts['steps']):
         feed = {}
@@ -60,19 +79,30 @@ RANK = '''
             whole = random.rand(*shape).astype(dtype) if dtype == 'float32' else random.randint(0, below, shape)
             mine = slice(None) if rank < 0 else slice(facts['batch'] * rank, facts['batch'] * (rank + 1))
             feed[name] = whole[mine]
-        run(feed)
+        (run_apart if adds_up == 'apart' else run)(feed)
     np.savez('end_%d.npz' % rank, **values())
     exe.close()
 '''
 
-# Whether ParallelExecutor adds up.
+# Who adds up gradients, and which one process does the same.
 CASES = {
-    'fit_a_line.sgd@coll_allreduce_t2': False,
-    'fit_a_line.sgd@coll_localsgd_t2': False,
-    'fit_a_line.sgd@nccl2_t2': True,
-    'softmax_reg.adagrad.clip_norm@coll_allreduce_t2': False,
-    'vgg11.momentum.reg_l2@coll_allreduce_t2': False,
+    'fit_a_line.sgd@coll_allreduce_t2': ('program', 'alone'),
+    'fit_a_line.sgd@coll_localsgd_t2': ('program', 'alone'),
+    'fit_a_line.sgd@nccl2_t2': ('executor', 'alone'),
+    'lenet.lars@coll_localsgd_t2': ('program', 'apart'),
+    'lenet.lars@nccl2_t4_hier': ('executor', 'alone'),
+    'lenet.momentum@coll_allreduce_t4_n2': ('program', 'alone'),
+    'lenet.momentum@nccl2_t4': ('executor', 'alone'),
+    'softmax_reg.adagrad.clip_norm@coll_allreduce_t2': ('program', 'alone'),
+    'vgg11.momentum.reg_l2@coll_allreduce_t2': ('program', 'alone'),
 }
+
+
+def test_every_case_of_ranks_is_among_them(corpus):
+    cases = [json.loads(path.read_text()) for path in sorted((corpus / 'open' / 'cases').glob('*/case.json'))]
+    of_ranks = {case['id'] for case in cases
+                if case.get('config', {}).get('kind') in ('nccl2', 'collective') and case['files']}
+    assert of_ranks == set(CASES)
 
 
 def read(path):
@@ -88,7 +118,7 @@ def lay_out(folder, fluids, fluid, case):
     (folder / 'main_-1.pb').write_bytes(read(source / 'main.pb'))
     (folder / 'startup_-1.pb').write_bytes(read(source / 'startup.pb'))
     for rank in range(len(addresses)):
-        suffix = '' if rank == 0 else '_t%d' % rank
+        suffix = '_t%d' % rank if 'trainer_t%d.pb' % rank in facts['files'] else ''
         (folder / ('main_%d.pb' % rank)).write_bytes(read(roles / ('trainer%s.pb' % suffix)))
         (folder / ('startup_%d.pb' % rank)).write_bytes(read(roles / ('trainer_startup%s.pb' % suffix)))
     block = fluid.Program.parse_from_string(read(source / 'main.pb')).global_block()
@@ -97,7 +127,7 @@ def lay_out(folder, fluids, fluid, case):
         whole = block.var(name).dtype == fluid.core.VarDesc.VarType.INT64
         feeds[name] = list(block.var(name).shape), 'int64' if whole else 'float32', 10
     (folder / 'facts.json').write_text(json.dumps({
-        'addresses': addresses, 'feeds': feeds, 'steps': STEPS, 'batch': BATCH, 'loss': model['loss'],
+        'feeds': feeds, 'steps': STEPS, 'batch': BATCH, 'loss': model['loss'],
         'params': [param['name'] for param in model['params'] if param['trainable']]}))
     return len(addresses)
 
@@ -105,7 +135,7 @@ def lay_out(folder, fluids, fluid, case):
 @pytest.mark.parametrize('case', CASES)
 def test_fluids_programs_train_as_one_process_on_the_joined_batch(tmp_path, fluids, fluid, case):
     ranks = lay_out(tmp_path, fluids, fluid, case)
-    for processes, who in ((ranks, 'executor' if CASES[case] else 'program'), (1, 'alone')):
+    for processes, who in zip((ranks, 1), CASES[case]):
         with Ranks(tmp_path, RANK, processes, who, ranks) as job:
             job.end_well()
     ours, alone = [np.load(tmp_path / ('end_%d.npz' % rank)) for rank in range(ranks)], np.load(tmp_path / 'end_-1.npz')

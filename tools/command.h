@@ -31,9 +31,13 @@ int RunDiff(const Arguments& arguments);
 int RunMemoryOptimize(const Arguments& arguments);
 int RunReleaseMemory(const Arguments& arguments);
 int RunPlan(const Arguments& arguments);
+int RunPlot(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTop(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);
+
+// How this command was called: the first word of its command line.
+const std::string& Invoked();
 
 // Of all cores, for the command that runs.
 ThreadPool& Threads();

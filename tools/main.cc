@@ -13,10 +13,10 @@ const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"convert",
        "A B",
-       "writes program A as B; the names tell the form: .pb .pb.gz __model__ .ir .json",
+       "writes program A as B; the names tell the form: .pb .pb.gz .pdmodel __model__ .ir .json",
        {},
        RunConvert},
-      {"show", "F", "prints program F for reading, without what goes without saying", {"full"}, RunShow},
+      {"show", "F", "prints program F for reading, with defaults omitted", {"full"}, RunShow},
       {"diff", "A B", "compares two programs, or two folders of role programs, op for op", {}, RunDiff},
       {"transpile",
        "--main F --startup F --config F --out DIR [--steps DIR]",
@@ -53,6 +53,13 @@ const std::vector<Command>& Commands() {
        "proves that the role programs in a folder fit together and, if these are given, compose to them",
        {"main", "startup", "facts"},
        RunCheck},
+      {"plot",
+       "LOG [--out FILE] [--text]",
+       "draws the progress lines of a trainer's log (launch --progress SECONDS): a PNG where matplotlib is, "
+       "else "
+       "bars",
+       {},
+       RunPlot},
       {"top",
        "DIR | HOST:PORT ...",
        "shows what the processes of a running job do: a table from the /metrics of all whose addresses are "
@@ -92,6 +99,8 @@ int Main(const Arguments& arguments) {
       PrintUsage(std::cout, command);
       return kExitOk;
     }
+    if (command.run == RunPlot)
+      return RunPlot({arguments.begin() + 1, arguments.end()});  // has its own flags
     const Result<Arguments> rest = TakeFlags(command, {arguments.begin() + 1, arguments.end()});
     return rest.ok() ? command.run(*rest) : BadInput(rest.status());
   }
@@ -102,6 +111,12 @@ int Main(const Arguments& arguments) {
 }
 
 }  // namespace
+
+namespace {
+std::string invoked;  // written once, by main
+}
+
+const std::string& Invoked() { return invoked; }
 
 ThreadPool& Threads() {
   static CoreThreads threads;
@@ -122,4 +137,7 @@ int BadUsage(std::string_view command, std::string_view expected) {
 
 }  // namespace penstock::tools
 
-int main(int argc, char** argv) { return penstock::tools::Main({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  penstock::tools::invoked = argv[0];
+  return penstock::tools::Main({argv + 1, argv + argc});
+}

@@ -1,10 +1,13 @@
-"""The `penstock` command of an installed package: becomes the C++ tool that lies inside it."""
+"""The `penstock` command of an installed package: becomes the C++ tool that lies inside it. `plot` is Python."""
 
 import os
 import sys
 
 
 def main():
+    if sys.argv[1:2] == ['plot']:
+        from penstock import plot
+        sys.exit(plot.main(sys.argv[2:]))
     tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'bin', 'penstock')
     if not os.path.exists(tool):
         sys.exit('penstock: the tool is not in this installation (%s); reinstall with pip install .' % tool)

@@ -1,6 +1,5 @@
 """Executor.train_from_dataset: threads that take batches of a dataset and run a program with them."""
 
-import os
 import sys
 import threading
 import time
@@ -9,12 +8,11 @@ import weakref
 from penstock import _log, _penstock
 from penstock.fluid import _process_end, framework
 from penstock.fluid._dataset_loader import examples_of
+from penstock.fluid._progress import Progress, asked_seconds, loss_of
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.dataset import DatasetBase
-from penstock.fluid.framework import OpRole
 
-_PROGRESS = 'PENSTOCK_PROGRESS'    # in the environment; 1: progress lines though the script does not ask for them
-_told = weakref.WeakSet()          # programs of which was said that one thread trains
+_told = weakref.WeakSet()    # programs of which was said that one thread trains
 _C_NAMES = {'float32': 'float', 'float64': 'double', 'int64': 'int64_t', 'int32': 'int'}
 
 
@@ -114,23 +112,23 @@ class _Printed:
             raise ValueError('print_period must be at least 1, not %d' % period)
         self._infos = list(zip(fetch_info or fetched, fetched))
         self._period = period
-        self._progress = debug or os.environ.get(_PROGRESS, '') not in ('', '0')
+        self._progress = Progress() if debug or asked_seconds() else None
         self._handler = handler
         handled = {key: var.name for key, var in handler.var_dict.items()} if handler is not None else {}
         self._handled = handled
-        self._loss = _loss_of(program) if self._progress else None
+        self._loss = loss_of(program) if self._progress else None
         wanted = fetched + list(handled.values()) + ([self._loss] if self._loss else [])
         self.names = list(dict.fromkeys(wanted))
         self._lock = threading.Lock()
-        self._steps = self._examples = 0
-        self._since, self._exposed = time.monotonic(), _penstock.exposed_ns()
+        self._steps = 0
         self._handled_at = time.monotonic()
 
     def note(self, batch, values):
         """After each step."""
         with self._lock:
             self._steps += 1
-            self._examples += examples_of(batch) if self._progress else 0
+            if self._progress:
+                self._progress.note(examples_of(batch))
             if self._steps % self._period == 0:
                 self._print(dict(zip(self.names, values)))
             if self._handler is not None and time.monotonic() - self._handled_at >= self._handler.period_secs:
@@ -142,24 +140,8 @@ class _Printed:
         for info, name in self._infos:
             print(_as_fluid_prints(info, name, values[name]))
         if self._progress:
-            print(self._progress_line(values))
+            print(self._progress.line(values[self._loss]._view().reshape(-1)[0] if self._loss else None))
         sys.stdout.flush()
-
-    def _progress_line(self, values):
-        now, exposed = time.monotonic(), _penstock.exposed_ns()
-        seconds, waited = max(now - self._since, 1e-9), (exposed - self._exposed) / 1e9
-        loss = 'loss %.6g, ' % values[self._loss]._view().reshape(-1)[0] if self._loss else ''
-        line = 'step %d: %s%.0f examples/s, %.2f s of %.2f s in communication' % (
-            self._steps, loss, self._examples / seconds, waited, seconds)
-        self._since, self._exposed, self._examples = now, exposed, 0
-        return line
-
-
-def _loss_of(program):
-    """The name of what an optimizer makes small, as the program marks it; None if nothing is marked."""
-    marked = OpRole.Loss | OpRole.Forward
-    return next((op.output_arg_names[0] for op in program.global_block().ops
-                 if op.has_attr('op_role') and op.attr('op_role') == marked and op.output_arg_names), None)
 
 
 def _as_fluid_prints(info, name, tensor):

@@ -12,6 +12,7 @@ from penstock._call_site import stack_level
 from penstock.fluid import _process_end, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._functions import raise_from_function
+from penstock.fluid._progress import ProgressOfRuns, asked_seconds
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import Scope, dtype_name
@@ -20,6 +21,7 @@ from penstock.fluid.framework import Operator, OpRole, Program, Variable
 __all__ = ['Executor', 'global_scope', 'scope_guard']
 
 _scope = Scope()
+_progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
 array_kind = numpy.ndarray    # of fetched values; another one may be set
 _log.name_process()
 
@@ -187,6 +189,8 @@ class Executor:
             raise_from_reader(error)
             raise_from_function(error)
             raise
+        if _progress_of_runs is not None:
+            _progress_of_runs.note(program, feeds, fetches, values)
         if return_numpy:
             values = [as_numpy(value).view(array_kind) for value in values]
         return [[value] for value in values] if apart else values

@@ -228,6 +228,18 @@ def _token(options, environment):
     return token
 
 
+def _settings(options):
+    """What options add to the environment of every role."""
+    settings = safety_environment(options)
+    if options.wire:
+        settings["PENSTOCK_WIRE"] = options.wire
+    if options.progress is not None:
+        if not options.progress > 0:
+            raise JobError(f"--progress is {options.progress:g}; it must be a number of seconds above 0")
+        settings["PENSTOCK_PROGRESS"] = f"{options.progress:g}"
+    return settings
+
+
 def make_plan(options, environment):
     """What the options make of this machine; raises JobError where they contradict each other."""
     if not options.module and not os.path.isfile(options.training_script):
@@ -248,7 +260,7 @@ def make_plan(options, environment):
                 own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
-                settings={**safety_environment(options), **({"PENSTOCK_WIRE": options.wire} if options.wire else {})},
+                settings=_settings(options),
                 metrics=options.metrics, given=tuple(options.env))
 
 

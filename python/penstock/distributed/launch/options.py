@@ -113,6 +113,9 @@ def _add_output(output):
                         help="print each role's command and environment, and start nothing")
     output.add_argument("--completion", choices=("bash", "zsh"), action=_Completion,
                         help=f"print a script that completes the options of {NAME}, and end")
+    output.add_argument("--progress", type=float, metavar="SECONDS",
+                        help="each trainer prints a line every so many seconds: step, loss (if it is fetched), "
+                        "examples per second, time in communication; `penstock plot` draws them (PENSTOCK_PROGRESS)")
 
 
 def make_parser():

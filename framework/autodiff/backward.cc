@@ -8,6 +8,7 @@
 #include "framework/autodiff/backward_start.h"
 #include "framework/autodiff/grad_list.h"
 #include "framework/autodiff/prune.h"
+#include "framework/autodiff/recompute.h"
 #include "framework/ir/block_uses.h"
 #include "framework/ir/mentions.h"
 #include "framework/text/describe.h"
@@ -38,6 +39,12 @@ class Backward {
     const DType dtype = program_.main().FindVar(options.loss)->type->dtype;
     grads.insert(grads.begin(), LossGradient(*program_.main().FindOp(loss_op), options.loss, dtype));
     RenameTaken(grads, {});
+    if (!options.checkpoints.empty()) {
+      PENSTOCK_ASSIGN_OR_RETURN(Recomputed again,
+                                RecomputeBetween(ops_, program_, options.checkpoints, std::move(grads)));
+      grads = std::move(again.grads);
+      copy_of_ = std::move(again.copy_of);
+    }
     PENSTOCK_RETURN_IF_ERROR(Place(std::move(grads), 0, {}));
     return Pairs(options);
   }
@@ -210,8 +217,20 @@ class Backward {
     return grad_names_.Contains(name) || made_.contains(name);
   }
 
+  // Of a variable that is computed again.
+  void DeclareCopy(const std::string& original, const std::string& name) {
+    Var var = *program_.main().FindVar(original);
+    var.name = name;
+    var.wire_bytes.clear();
+    var.facts = {};
+    var.persistable = false;
+    var.need_check_feed = false;
+    program_.MutableBlock(0).SetVar(std::move(var));
+  }
+
   void Declare(const std::string& name, int block) {
     if (name == kEmptyVarName || program_.FindVar(block, name) != nullptr) return;
+    if (const auto copy = copy_of_.find(name); copy != copy_of_.end()) return DeclareCopy(copy->second, name);
     program_.MutableBlock(block).SetVar(TensorVar(name, DType::kFp32, Shape()));
     made_.insert(name);
     fresh_.insert(name);
@@ -295,6 +314,7 @@ class Backward {
   NameSet targets_;
   GradNames grad_names_;
   NameSet made_;                                // gradient variables declared by this call, in any block
+  std::map<std::string, std::string> copy_of_;  // by variable: the one whose value it holds again
   NameSet fresh_;                               // of those, the ones whose type is not known yet
   std::map<std::string, std::string> grad_of_;  // by forward variable
 };

@@ -12,7 +12,7 @@
 //
 // kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
 // op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown
-// (E-backward-param).
+// (E-backward-param), or a checkpoint (E-backward-checkpoint).
 // Through an op that runs a block (GradOfBlock in op/op_def.h) the gradient is a new block.
 //
 // kInvalidArgument also: such an op names a block that is not there, or that starts itself (E-block-index,
@@ -39,6 +39,8 @@ struct BackwardOptions {
   std::vector<std::string> parameters = {};  // empty: all trainable parameters of block 0
   NameSet no_grad = {};                      // beside the variables marked stop_gradient
   int earlier = 0;                           // calls of this and of AppendGradients for the program before
+  // Between these variables values are computed again instead of kept (recompute.h); empty: all are kept.
+  std::vector<std::string> checkpoints = {};
 };
 
 using ParamGrad = std::pair<std::string, std::string>;

@@ -27,11 +27,12 @@ namespace py = pybind11;
 
 // Of one more call for the program.
 BackwardOptions Options(ProgramBox& main, std::string loss, std::vector<std::string> parameters,
-                        const std::vector<std::string>& no_grad) {
+                        const std::vector<std::string>& no_grad, std::vector<std::string> checkpoints = {}) {
   return {.loss = std::move(loss),
           .parameters = std::move(parameters),
           .no_grad = NameSet(no_grad.begin(), no_grad.end()),
-          .earlier = main.backwards++};
+          .earlier = main.backwards++,
+          .checkpoints = std::move(checkpoints)};
 }
 
 // Hyperparameters take the kinds that the op declares.
@@ -134,10 +135,12 @@ void BindBackward(py::module_& m) {
       .def_readonly("params_grads", &BackwardResult::params_grads)
       .def_readonly("forward_of", &BackwardResult::forward_of);
   m.def("append_backward", [](ProgramBox& main, int block, UniqueNames& names, std::string loss,
-                              std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+                              std::vector<std::string> parameters, const std::vector<std::string>& no_grad,
+                              std::vector<std::string> checkpoints) {
     SeenFromBlock seen(main.program, block);
     BackwardResult made = Take(AppendBackward(
-        AllOps(), seen.program(), names, Options(main, std::move(loss), std::move(parameters), no_grad)));
+        AllOps(), seen.program(), names,
+        Options(main, std::move(loss), std::move(parameters), no_grad, std::move(checkpoints))));
     seen.PutBack();
     return made;
   });
@@ -154,15 +157,16 @@ void BindBackward(py::module_& m) {
     seen.PutBack();
     return made;
   });
-  m.def(
-      "optimizer_backward", [](ProgramBox& main, int block, UniqueNames& names, std::string loss,
-                               std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
-        SeenFromBlock seen(main.program, block);
-        BackwardResult made = Take(OptimizerBackward(
-            AllOps(), seen.program(), names, Options(main, std::move(loss), std::move(parameters), no_grad)));
-        seen.PutBack();
-        return made;
-      });
+  m.def("optimizer_backward", [](ProgramBox& main, int block, UniqueNames& names, std::string loss,
+                                 std::vector<std::string> parameters, const std::vector<std::string>& no_grad,
+                                 std::vector<std::string> checkpoints) {
+    SeenFromBlock seen(main.program, block);
+    BackwardResult made = Take(OptimizerBackward(
+        AllOps(), seen.program(), names,
+        Options(main, std::move(loss), std::move(parameters), no_grad, std::move(checkpoints))));
+    seen.PutBack();
+    return made;
+  });
 }
 
 }  // namespace

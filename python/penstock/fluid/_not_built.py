@@ -127,7 +127,4 @@ NAMES = _names({
     'fluid.metrics': '''
         DetectionMAP
     ''',
-    'fluid.optimizer': '''
-        RecomputeOptimizer
-    ''',
 })

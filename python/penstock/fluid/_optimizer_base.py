@@ -54,13 +54,18 @@ class Optimizer:
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """The first half of minimize: [(parameter, gradient)]."""
+        return self._backward(loss, parameter_list, no_grad_set, callbacks)
+
+    def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
+        """backward, by values computed again between checkpoints (names)."""
         require_loss('backward', loss)
         require_callbacks('backward', callbacks)
         block = loss.block.program.current_block()
         self._dtype = loss.dtype
         begin = len(block.ops)
         made = _penstock.optimizer_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                            names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
+                                            names_of(parameter_list or self._parameter_list), names_of(no_grad_set),
+                                            list(checkpoints))
         if callbacks is None:
             clip.clip_errors(block, begin)
         else:

@@ -1,7 +1,79 @@
-"""Optimizers that change how another one trains."""
+"""Optimizers that change how another one trains: RecomputeOptimizer and LookaheadOptimizer."""
 
+from penstock._errors import state_error
 from penstock.fluid import framework, layers
+from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid.backward import names_of, require_loss
 from penstock.fluid.framework import OpRole, program_guard
+
+
+class RecomputeOptimizer(Optimizer):
+    """Computes values of the forward pass again for the gradients, instead of keeping them: less memory, more time.
+
+    Values that only ops between two checkpoints use are not kept; see append_backward. The numbers are the same.
+
+    Args:
+        optimizer (Optimizer): makes the updates.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
+        loss = fluid.layers.mean(fluid.layers.fc(h, 1))
+        optimizer = fluid.optimizer.RecomputeOptimizer(fluid.optimizer.SGD(0.1))
+        optimizer._set_checkpoints([h])
+        optimizer.minimize(loss)
+    """
+
+    def __init__(self, optimizer):
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError('RecomputeOptimizer takes an Optimizer, not %r' % (optimizer,))
+        self._optimizer = optimizer
+        self._checkpoints = None
+        self._learning_rate = optimizer._learning_rate
+        self._learning_rate_map = optimizer._learning_rate_map
+
+    def _set_checkpoints(self, checkpoints):
+        """The Variables, or their names, that are kept."""
+        self._checkpoints = names_of(checkpoints)
+
+    def load(self, stat_dict):
+        """Raises NotImplementedError, as in Fluid: the state belongs to the optimizer inside."""
+        raise NotImplementedError('RecomputeOptimizer: load the state of the optimizer inside by fluid.load')
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """Adds the gradients, between checkpoints from values computed again; returns [(parameter, gradient)].
+
+        Args:
+            loss, startup_program, parameter_list, no_grad_set, callbacks: as of Optimizer.backward.
+
+        Raises:
+            penstock.StateError: before _set_checkpoints.
+            penstock.ProgramError: if a checkpoint is no variable of the program (E-backward-checkpoint).
+        """
+        if self._checkpoints is None:
+            raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: there are no checkpoints',
+                              'call _set_checkpoints first')
+        return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
+
+    def apply_gradients(self, params_grads):
+        """The optimizer's updates for these gradients."""
+        return self._optimizer.apply_gradients(params_grads)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        """The optimizer's updates for these gradients, in the program of the loss."""
+        return self._optimizer.apply_optimize(loss, startup_program, params_grads)
+
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates; returns (optimizer ops, [(parameter, gradient)]).
+
+        Args:
+            loss, startup_program, parameter_list, no_grad_set: as of Optimizer.minimize.
+
+        Raises:
+            penstock.StateError: before _set_checkpoints.
+        """
+        require_loss('minimize', loss)
+        pairs = self.backward(loss, startup_program, parameter_list, no_grad_set)
+        return self.apply_optimize(loss, startup_program, pairs), pairs
 
 
 class LookaheadOptimizer:

@@ -59,34 +59,38 @@ def call_back(block, begin, callbacks, forward_of):
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
     """Adds the gradient ops of a loss to the block that ops are being added to.
 
+    With checkpoints the values between them are not kept for the gradients, but computed again: the ops up to a
+    checkpoint, since the one before it, run again as far as gradients need what they made. Kept all the same is what
+    others read, and what ops with random numbers made. The gradients are the same, bit for bit.
+
     Args:
         loss (Variable): what is differentiated, one element.
         parameter_list (list): Variables or names of the parameters; None: all that can be trained.
         no_grad_set (set): Variables or names through which no gradient goes, beside those with stop_gradient.
         callbacks (list): functions that are called with `block` and `context` behind each gradient op, and may append
             ops. `context` holds the name of the variable that each gradient belongs to, and '__current_op_desc__'.
-        checkpoints (list): not built.
+        checkpoints (list): Variables, or their names, that are kept; None: all values are.
 
     Returns:
         list: (parameter, gradient), two Variables each.
 
     Raises:
-        penstock.ProgramError: if an op on the way has no gradient, or `loss` is not one element.
+        penstock.ProgramError: if an op on the way has no gradient, `loss` is not one element, or a checkpoint is no
+            variable of the program (E-backward-checkpoint).
         TypeError: if `loss` is no Variable, or a callback no function.
-        NotImplementedError: if `checkpoints` are given.
 
     Example:
-        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
-        pairs = fluid.backward.append_backward(loss)
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
+        loss = fluid.layers.mean(fluid.layers.fc(h, 1))
+        pairs = fluid.backward.append_backward(loss, checkpoints=[h])
+        assert [parameter.name for parameter, _ in pairs] == ['fc_0.w_0', 'fc_0.b_0', 'fc_1.w_0', 'fc_1.b_0']
     """
     require_loss('append_backward', loss)
     require_callbacks('append_backward', callbacks)
-    if checkpoints:
-        raise NotImplementedError('append_backward: recomputation (checkpoints) is not built')
     block = loss.block.program.current_block()
     begin = len(block.ops)
     made = _penstock.append_backward(block.program.desc, block.idx, unique_name.generator, loss.name,
-                                     names_of(parameter_list), names_of(no_grad_set))
+                                     names_of(parameter_list), names_of(no_grad_set), names_of(checkpoints))
     if callbacks:
         call_back(block, begin, callbacks, made.forward_of)
     return pairs_of(block, made.params_grads)

@@ -5,7 +5,7 @@ from penstock.fluid._dgc import DGCMomentumOptimizer
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid._pipeline import PipelineOptimizer
-from penstock.fluid._wrapping_optimizers import LookaheadOptimizer
+from penstock.fluid._wrapping_optimizers import LookaheadOptimizer, RecomputeOptimizer
 from penstock.fluid.core import require_numbers
 from penstock.fluid.framework import Variable
 
@@ -14,7 +14,7 @@ __all__ = [
     'AdamaxOptimizer', 'DGCMomentumOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer',
     'ExponentialMovingAverage', 'Ftrl', 'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum',
     'LarsMomentumOptimizer', 'LookaheadOptimizer', 'ModelAverage', 'Momentum', 'MomentumOptimizer', 'Optimizer',
-    'PipelineOptimizer', 'RMSProp', 'RMSPropOptimizer', 'SGD', 'SGDOptimizer',
+    'PipelineOptimizer', 'RMSProp', 'RMSPropOptimizer', 'RecomputeOptimizer', 'SGD', 'SGDOptimizer',
 ]
 
 

@@ -1,0 +1,67 @@
+#include "executor/schedule/memory_need.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/toy_ops.h"
+
+namespace penstock::exec {
+namespace {
+
+using test::ToyOps;
+using test::ToyProgram;
+
+// out = ((x + x) + x) + x over rows of two floats; w -= g.
+ToyProgram Chain() {
+  ToyProgram p;
+  p.Data("x", {-1, 2});
+  p.Data("g", {16});
+  p.Persistable("w", {16});
+  std::string last = "x";
+  for (const std::string name : {"a", "b", "c"}) {
+    p.Temporary(name, {-1, 2});
+    p.Add("toy_add", {{"X", last}, {"Y", "x"}}, {{"Out", name}});
+    last = name;
+  }
+  p.Add("toy_step", {{"Param", "w"}, {"Grad", "g"}}, {{"ParamOut", "w"}});
+  return p;
+}
+
+TEST(MemoryNeed, IsThatOfThePlanForTheBatch) {
+  const auto need = MemoryNeedOf(ToyOps(), Chain().program, 32);
+  ASSERT_TRUE(need.ok()) << need.status().ToString();
+  EXPECT_EQ(need->persistable, 16 * sizeof(float));
+  EXPECT_EQ(need->fed, (32 * 2 + 16) * sizeof(float));
+  // Three temporaries of 256 bytes, of which two are alive at once.
+  EXPECT_EQ(need->temporaries, 3u * 256);
+  EXPECT_EQ(need->arena, 2u * 256);
+  EXPECT_EQ(need->workspace, 64u);  // of toy_step
+  EXPECT_EQ(need->Planned(), 64u + 320 + 512 + 64);
+  EXPECT_EQ(need->Unshared(), 64u + 320 + 768 + 64);
+  EXPECT_EQ(need->late_ops, 0);
+}
+
+TEST(MemoryNeed, CountsOpsWhoseSizesDependOnValues) {
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("y", {-1});
+  p.Temporary("z", {-1});
+  p.Add("toy_positive", {{"X", "x"}}, {{"Out", "y"}});
+  p.Add("toy_add", {{"X", "y"}, {"Y", "y"}}, {{"Out", "z"}});
+  const auto need = MemoryNeedOf(ToyOps(), p.program, 8);
+  ASSERT_TRUE(need.ok()) << need.status().ToString();
+  EXPECT_EQ(need->late_ops, 1);
+}
+
+TEST(MemoryNeed, OneUnknownExtentIsTheBatch) {
+  EXPECT_EQ(MemoryNeedOf(ToyOps(), Chain().program, 0).status().id(), "E-memory-batch");
+  ToyProgram p;
+  p.Data("x", {-1, -1});
+  p.Temporary("y", {-1, -1});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "y"}});
+  const Status status = MemoryNeedOf(ToyOps(), p.program, 4).status();
+  EXPECT_EQ(status.id(), "E-memory-batch");
+  EXPECT_NE(status.ToString().find("x : f32[?, ?] has 2 unknown extents"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::exec

@@ -202,3 +202,11 @@ def test_a_variable_is_got_by_name(fluid):
     assert fluid.framework._get_var('x') is x
     with pytest.raises(ValueError, match='y'):
         fluid.framework._get_var('y', fluid.Program())
+
+
+def test_initial_values_on_the_cpu(fluid):
+    with fluid.initializer.init_on_cpu():
+        var = fluid.layers.create_global_var([1], 2.5, 'float32', persistable=True)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    assert exe.run(fetch_list=[var])[0].tolist() == [2.5]

@@ -78,7 +78,7 @@ def first_missing(name):
             return None
         try:
             value = getattr(value, part)
-        except (AttributeError, NotImplementedError):
+        except (AttributeError, ImportError, NotImplementedError):
             try:
                 value = importlib.import_module(".".join(parts[:end]))
             except (ImportError, NotImplementedError):

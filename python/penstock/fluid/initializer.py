@@ -1,5 +1,6 @@
 """Initializers: each adds, to a start-up program, the op that gives a variable its first value."""
 
+import contextlib
 import math
 
 import numpy
@@ -334,3 +335,16 @@ TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
 Bilinear = BilinearInitializer
+
+
+@contextlib.contextmanager
+def init_on_cpu():
+    """Inside, older scripts make initializers whose values stay in the memory of the host, as all do here.
+
+    Fluid 1.8 has it no more; device_guard('cpu') took its place.
+
+    Example:
+        with fluid.initializer.init_on_cpu():
+            step = fluid.layers.create_global_var([1], 0.0, 'float32', persistable=True)
+    """
+    yield

@@ -54,8 +54,8 @@ def scoped_function(func):
 
     Example:
         from penstock.fluid import default_scope_funcs as scopes
-        scopes.scoped_function(lambda: scopes.var('x'))
-        assert scopes.find_var('x') is None
+        scopes.scoped_function(lambda: scopes.var('inside'))
+        assert scopes.find_var('inside') is None
     """
     enter_local_scope()
     try:

@@ -5,6 +5,7 @@
 
 #include "executor/observe/wait.h"
 #include "executor/protocol/contract.h"
+#include "framework/roles/collective_views.h"
 #include "framework/roles/trainer_role.h"
 #include "framework/tensor/variable.h"
 #include "framework/text/policies.h"
@@ -24,12 +25,16 @@ Payload CopyOf(std::span<const T> values) {
 Status RequireFluids(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   const auto refused = [](const char* policy) {
-    return Unimplemented("E-contract-policy", policy, " does not run on Fluid's wire; transpile ",
-                         "without it, or use the native wire");
+    return Unimplemented("E-contract-policy", policy, " does not run on Fluid's wire (wire=fluid); ",
+                         "transpile without it, or use the native wire");
   };
   if (policies.staleness) return refused(kStalenessPolicy);
   if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
   if (!policies.compression.empty()) return refused(kCompressionPolicy);
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CollectiveView(*entry.op).kind() != roles::CollectiveKind::kNone)
+      return refused("exchange dense=allreduce, dense parameters over rings of trainers,");
+  }
   if (!roles::ReadTrainer(program).by_communicator) return OkStatus();
   return Unimplemented("E-contract-mode", "a communicator does not run on Fluid's wire yet; transpile ",
                        "without runtime_split_send_recv, or use the native wire");

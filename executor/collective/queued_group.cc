@@ -89,6 +89,12 @@ Completion QueuedGroup::Recv(Elements in, int from, const CollectiveOptions& opt
   return Start({.kind = OperationKind::kMessage, .type = in.type, .from = from, .out = in}, options);
 }
 
+std::optional<CollectiveGroup::Running> QueuedGroup::running() const {
+  const std::lock_guard lock(mutex_);
+  if (now_ == nullptr) return std::nullopt;
+  return Running{.number = now_->number, .blocks_caller = blocked_ > 0, .text = Describe(SignatureOf(*now_))};
+}
+
 void QueuedGroup::Abort(const Status& why) {
   PENSTOCK_CHECK(!why.ok(), "a group is aborted with an error");
   {
@@ -109,16 +115,24 @@ Completion QueuedGroup::Start(Operation op, const CollectiveOptions& options) {
     std::unique_lock lock(mutex_);
     if (!error_.ok()) return Completion::Of(error_);
     if (op.kind != OperationKind::kMessage) op.number = ++number_;
+    if (options.blocking) ++blocked_;
     if (options.blocking && !running_ && queue_.empty()) {
       running_ = true;
       lock.unlock();
-      return Completion::Of(RunOne(op));
+      Status ended = RunOne(op);
+      lock.lock();
+      --blocked_;
+      return Completion::Of(std::move(ended));
     }
     queue_.push_back({std::move(op), Promise()});
     completion = queue_.back().promise.completion();
   }
   changed_.notify_one();
-  if (options.blocking) static_cast<void>(completion.Wait());
+  if (options.blocking) {
+    static_cast<void>(completion.Wait());
+    const std::lock_guard lock(mutex_);
+    --blocked_;
+  }
   return completion;
 }
 
@@ -128,11 +142,13 @@ Status QueuedGroup::RunOne(const Operation& op) {
   {
     const std::lock_guard lock(mutex_);
     status = error_;
+    now_ = &op;
   }
   if (status.ok()) status = backend_->Run(op);
   {
     const std::lock_guard lock(mutex_);
     running_ = false;
+    now_ = nullptr;
     if (!status.ok()) {
       if (error_.ok()) error_ = WithOperation(std::move(status), op);
       status = error_;  // an abort comes before what it led to

@@ -37,6 +37,7 @@ class QueuedGroup : public CollectiveGroup {
                       const CollectiveOptions& options) override;
   Completion Send(ConstElements out, int to, const CollectiveOptions& options) override;
   Completion Recv(Elements in, int from, const CollectiveOptions& options) override;
+  std::optional<Running> running() const override;
   void Abort(const Status& why) override;
 
  private:
@@ -50,11 +51,13 @@ class QueuedGroup : public CollectiveGroup {
   void ServeQueue();
 
   const std::unique_ptr<Backend> backend_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Queued> queue_;
-  std::uint64_t number_ = 0;  // of the collective that was started last
-  bool running_ = false;      // an operation, on whichever thread
+  std::uint64_t number_ = 0;        // of the collective that was started last
+  bool running_ = false;            // an operation, on whichever thread
+  const Operation* now_ = nullptr;  // the one that the backend runs
+  int blocked_ = 0;                 // callers that wait in Start
   bool ending_ = false;
   Status error_;
   std::thread thread_;  // last: it uses all the rest

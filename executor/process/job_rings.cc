@@ -4,6 +4,7 @@
 
 #include "executor/collective/rendezvous/contract.h"
 #include "executor/collective/threads.h"
+#include "executor/observe/report_times.h"
 #include "executor/process/ring_backend.h"
 #include "framework/base/hash.h"
 
@@ -43,6 +44,15 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
     const Waiting here(*this);
     cancelled_ = false;
     PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(facts, [this] { return cancelled_.load(); }));
+    rendezvous::Store& store = *job.store;
+    board_ = std::make_unique<rendezvous::WaitBoard>(rendezvous::WaitBoardOptions{
+        .rank = facts.rank,
+        .ranks = static_cast<int>(addresses.size()),
+        .after = observe::ReportAfterFromEnvironment(),
+        .set = [&store](const std::string& key,
+                        std::string value) { return store.Set(key, std::move(value)); },
+        .get = [&store](const std::string& key) { return store.Get(key); }});
+    PENSTOCK_RETURN_IF_ERROR(board_->Open());
   }
   const std::lock_guard lock(mutex_);
   job_ = std::move(job);
@@ -55,10 +65,42 @@ Status JobRings::MakeRing(int ring, int group_ranks) {
   PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (groups_.contains(ring)) return RequireGroups(ring, group_ranks);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, GroupOfAll(ring, group_ranks));
-  const std::lock_guard lock(mutex_);
-  groups_.emplace(ring, std::move(group));
-  group_ranks_.emplace(ring, group_ranks);
+  {
+    const std::lock_guard lock(mutex_);
+    groups_.emplace(ring, std::move(group));
+    group_ranks_.emplace(ring, group_ranks);
+  }
+  if (board_ != nullptr && group_ranks_.size() > 1 && watch_ == nullptr) WatchWaits();
   return OkStatus();
+}
+
+void JobRings::WatchWaits() {
+  constexpr int kLooks = 10;  // within the time of the first report
+  watch_ = std::make_unique<RingWatch>(observe::ReportAfterFromEnvironment() / kLooks,
+                                       [this] { return LookAtWaits(); });
+}
+
+std::vector<rendezvous::WaitedOperation> JobRings::Waits() {
+  const std::lock_guard lock(mutex_);
+  bool blocked = waits();
+  std::vector<rendezvous::WaitedOperation> out;
+  for (const auto& [ring, group] : groups_) {
+    if (!group_ranks_.contains(ring)) continue;  // of this process alone
+    const std::optional<CollectiveGroup::Running> running = group->running();
+    if (!running) continue;
+    blocked |= running->blocks_caller;
+    out.push_back({.ring = ring, .number = running->number, .text = running->text});
+  }
+  if (!blocked) out.clear();
+  return out;
+}
+
+bool JobRings::LookAtWaits() {
+  const std::optional<Status> vain = board_->Look(Waits());
+  if (!vain) return true;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ring, group] : groups_) group->Abort(*vain);
+  return false;
 }
 
 Status JobRings::MakeOwnRing(int ring) {
@@ -145,6 +187,8 @@ void JobRings::Leave(const Status& why) {
 }
 
 void JobRings::Disconnect() {
+  cancelled_ = true;  // ends a Look that waits for the store
+  watch_.reset();
   std::map<int, std::unique_ptr<CollectiveGroup>> groups;
   JobStore job;
   {

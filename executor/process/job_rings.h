@@ -21,7 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "executor/collective/rendezvous/wait_board.h"
 #include "executor/process/job_store.h"
+#include "executor/process/ring_watch.h"
 #include "framework/runtime/collective_rings.h"
 
 namespace penstock::process {
@@ -53,6 +55,11 @@ class JobRings : public CollectiveRings {
   // E-collective-ring-made.
   Status RequireGroups(int ring, int group_ranks) const;
   Result<std::unique_ptr<CollectiveGroup>> GroupOfAll(int ring, int group_ranks);
+  // Where there are several rings, ranks can wait for each other in different ones: this ends them then.
+  void WatchWaits();
+  bool LookAtWaits();
+  // What this process waits in; nothing while a thread of it may still start what others wait for.
+  std::vector<rendezvous::WaitedOperation> Waits();
 
   std::mutex meeting_;  // held while ranks meet; taken before `mutex_`
   // Of what follows, which only a meeting writes.
@@ -64,6 +71,8 @@ class JobRings : public CollectiveRings {
   std::set<std::uint64_t> begun_;   // programs by content
   std::atomic<bool> cancelled_{false};
   bool left_ = false;
+  std::unique_ptr<rendezvous::WaitBoard> board_;
+  std::unique_ptr<RingWatch> watch_;  // the first to go
 };
 
 }  // namespace penstock::process

@@ -38,7 +38,7 @@
 // travels with the agreement: no more messages, and P-1 times what a rank gives. A message is one of 200
 // bytes and one of its data.
 //
-// Thread-safe: Abort and Completion. The other calls come from one thread at a time.
+// Thread-safe: Abort, running and Completion. The other calls come from one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -154,6 +154,14 @@ class CollectiveGroup {
                               const CollectiveOptions& options = {}) = 0;
   virtual Completion Send(ConstElements out, int to, const CollectiveOptions& options = {}) = 0;
   virtual Completion Recv(Elements in, int from, const CollectiveOptions& options = {}) = 0;
+
+  // The operation that runs now, for reports: of a message the number is 0. From any thread.
+  struct Running {
+    std::uint64_t number = 0;
+    bool blocks_caller = false;  // a thread waits in a call of this group
+    std::string text;            // "all_reduce 17 (sum of 1024 f32, 4096 bytes; w@GRAD, train.py:12)"
+  };
+  virtual std::optional<Running> running() const = 0;
 
   // Ends the group: all operations of this rank, also the one that waits now, end within a second with `why`
   // (not ok), and later ones do; other ranks get E-collective-peer-left with its text. A group that has

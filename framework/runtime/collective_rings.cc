@@ -20,6 +20,11 @@ CollectiveRings::Waiting::~Waiting() {
   --rings_.waiting_;
 }
 
+bool CollectiveRings::waits() {
+  const std::lock_guard lock(mutex_);
+  return waiting_ > 0;
+}
+
 void CollectiveRings::Keep(int ring, Completion started) {
   const std::lock_guard lock(mutex_);
   kept_[ring].push_back({std::move(started), nullptr});

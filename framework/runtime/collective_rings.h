@@ -89,6 +89,8 @@ class CollectiveRings {
   // Ends all groups, and waits for other ranks while groups are made. From any thread.
   virtual void AbortAll(const Status& why) = 0;
   virtual void AbortRing(int ring, const Status& why) = 0;
+  // Whether a thread of the process waits for other ranks in a call of this class. From any thread.
+  bool waits();
 
   // In scope while the process waits for other ranks.
   class Waiting {

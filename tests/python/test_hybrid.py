@@ -113,6 +113,17 @@ def test_pservers_for_which_nothing_is_chosen_only_meet_the_trainers(job):
     assert re.findall(r' by (\w+):', (job.folder / 'plan0').read_text()) == ['allreduce'] * 5
 
 
+def test_fluids_wire_is_refused_by_each_trainer_with_the_settings_and_what_to_do(job):
+    addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(2))
+    job.environment.update(HYBRID='1', ADDRESSES=addresses, TRAINERS='2', PENSTOCK_WIRE='fluid')
+    for index in range(2):
+        job.start('trainer', index)
+    for code, _, errors in job.wait().values():
+        assert code == 1 and re.search(
+            r"exchange dense=allreduce, dense parameters over rings of trainers, does not run on Fluid's wire "
+            r'\(wire=fluid\); transpile without it, or use the native wire   \[E-contract-policy\]', errors), errors
+
+
 def dense_program():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup), fluid.unique_name.guard():

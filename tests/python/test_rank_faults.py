@@ -140,6 +140,46 @@ def test_ranks_with_different_programs_are_told_what_differs(tmp_path):
             assert code == 1 and 'E-rendezvous-contract' in err and 'fc_0.w_0 f32[13, 2]' in err, err
 
 
+APART = """
+    import os
+    import penstock.fluid as fluid
+    rank, trainers = int(os.environ['PADDLE_TRAINER_ID']), os.environ['PADDLE_TRAINER_ENDPOINTS']
+
+    def reduced(ring):
+        main, startup = fluid.Program(), fluid.Program()
+        with fluid.program_guard(main, startup), fluid.unique_name.guard():
+            x = fluid.layers.fill_constant([3], 'float32', 1.0)
+            main.global_block().append_op(type='c_allreduce_sum', inputs={'X': x}, outputs={'Out': x},
+                                          attrs={'ring_id': ring, 'use_calc_stream': True})
+            y = fluid.data('y', [None, 2])
+            fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(y, 1)))
+        return main, startup
+
+    config = fluid.DistributeTranspilerConfig()
+    config.mode, config.collective_mode, config.nccl_comm_num = 'collective', 'grad_allreduce', 2
+    main, startup = reduced(0)
+    fluid.DistributeTranspiler(config).transpile(rank, main, startup_program=startup, trainers=trainers,
+                                                 current_endpoint=trainers.split(',')[rank])
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(startup)
+    exe.run(reduced(rank % 2)[0].clone(for_test=True))
+"""
+
+
+@pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
+def test_ranks_that_wait_for_each_other_in_different_rings_are_ended_and_named(tmp_path, backend):
+    environment = {'PENSTOCK_REPORT_AFTER': '1', 'PENSTOCK_COLLECTIVE_BACKEND': backend}
+    with Ranks(tmp_path, APART, 3, environment=environment) as job:
+        ends = job.ends(WAIT_S)
+    if any('this build has no Gloo' in err for _, _, err in ends):
+        pytest.skip('this build has no Gloo')
+    for code, _, err in ends:
+        assert code == 1 and 'all ranks wait for each other, and no operation has them all' in err, err
+        assert re.search(r'rank 0 and 1 more: barrier .*c_allreduce_sum.* on ring 0; rank 1: barrier .* on ring 1',
+                         err), err
+        assert re.search(LINE, err), err
+
+
 def test_the_launcher_names_the_rank_that_was_the_cause(tmp_path):
     (tmp_path / 'train.py').write_text('\n'.join(line[4:] for line in TRAIN.splitlines()))
     command = [sys.executable, '-m', 'penstock.distributed.launch', '--worker_num', '3', 'train.py', '1000000000',

@@ -73,11 +73,23 @@ Status PlanBroadcasts(const Program& startup, const std::set<std::string>& dense
   return OkStatus();
 }
 
+// Its ranks exchange parts of gradients, which c_allreduce_sum does not.
+Status RefuseDeepCompression(const Program& main) {
+  for (const OpEntry& entry : main.main().ops()) {
+    if (entry.op->type() != "dgc") continue;
+    return InvalidArgument("E-plan-exchange", "plan: exchange dense=allreduce does not go with ",
+                           "DGCMomentumOptimizer (op dgc of ", entry.op->InputName("Grad"),
+                           "); use MomentumOptimizer, or choose mode nccl2");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<Planned> PlanBothExchanges(const PlanRequest& request) {
   const TranspileConfig& config = request.config;
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
+  PENSTOCK_RETURN_IF_ERROR(RefuseDeepCompression(request.main));
   Planned out;
   PENSTOCK_ASSIGN_OR_RETURN(out.analysis, Analyse(request.ops, request.main, config.dialect, config.clip));
   FindStartValues(request.main, request.startup, out.analysis);

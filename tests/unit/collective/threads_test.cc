@@ -52,6 +52,35 @@ TEST(ThreadGroups, RunBesideEachOther) {
   other.join();
 }
 
+// Waits until `group` runs an operation in which a caller waits, or none does.
+CollectiveGroup::Running RunningOf(const CollectiveGroup& group, bool blocks_caller) {
+  std::optional<CollectiveGroup::Running> now;
+  while (!now || now->blocks_caller != blocks_caller) {
+    now = group.running();
+    std::this_thread::yield();
+  }
+  return *now;
+}
+
+TEST(ThreadGroups, SayWhatTheyRunAndWhetherACallerWaits) {
+  Groups groups = MakeGroups(2);
+  CollectiveGroup &first = *groups[0], &second = *groups[1];
+  EXPECT_FALSE(first.running());
+  const Completion begun = first.Barrier({.label = "beside, train.py:7"});
+  const CollectiveGroup::Running beside = RunningOf(first, false);
+  EXPECT_EQ(beside.number, 1u);
+  EXPECT_NE(beside.text.find("barrier 1"), std::string::npos) << beside.text;
+  EXPECT_NE(beside.text.find("beside, train.py:7"), std::string::npos) << beside.text;
+  EXPECT_TRUE(second.Barrier({.blocking = true}).Wait().ok());
+  EXPECT_TRUE(begun.Wait().ok());
+
+  std::thread waits([&] { EXPECT_TRUE(first.Barrier({.blocking = true}).Wait().ok()); });
+  EXPECT_EQ(RunningOf(first, true).number, 2u);
+  EXPECT_TRUE(second.Barrier({.blocking = true}).Wait().ok());
+  waits.join();
+  EXPECT_FALSE(first.running());
+}
+
 TEST(ThreadGroups, CallBackWithTheResult) {
   Groups groups = MakeGroups(2);
   OnEachRank(groups, [](CollectiveGroup& group) {

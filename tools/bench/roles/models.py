@@ -4,6 +4,8 @@
     many    `size` parameters of at most 8 x 8, weights and biases of layers one after the other; batch 8
     lenet   LeNet; batch 64; it has no size
     ctr     a sparse table of `size` rows x 16, 26 words of each of 512 examples, two layers
+    ctr_dnn the same table and words beside 13 numbers, three layers of 400: the shape of a production model, whose
+            dense part has 2 MB
     vgg     13 small layers, which take `compute_s` seconds forward and backward, and three that have 89 % of the
             parameters, `size` MB together, as in VGG16. Layers wait that long instead of computing, as for a device
             that computes: processor time is left to what carries the gradients. Batch 1. Ours alone
@@ -16,6 +18,7 @@ import time
 import numpy as np
 
 DENSE_LAYERS, SLOTS, WIDTH, EXAMPLES = 4, 26, 16, 512
+NUMBERS, DEEP_LAYERS, DEEP_WIDTH = 13, 3, 400
 
 
 def dense(fluid, size, random):
@@ -47,14 +50,31 @@ def lenet(fluid, size, random):
                    'y': random.randint(0, 10, (64, 1)).astype('int64')} for _ in range(4)]
 
 
-def ctr(fluid, size, random):
-    words, y = fluid.data('words', [None, 1], dtype='int64'), fluid.data('y', [None, 1], dtype='int64')
+def rows_of_words(fluid, size):
+    words = fluid.data('words', [None, 1], dtype='int64')
     attr = fluid.ParamAttr(name='table', initializer=fluid.initializer.Constant(0.01))
     rows = fluid.layers.embedding(words, [size, WIDTH], is_sparse=True, param_attr=attr)
-    hidden = fluid.layers.fc(fluid.layers.reshape(rows, [-1, SLOTS * WIDTH]), 128, act='relu')
-    loss = classified(fluid, fluid.layers.fc(hidden, 2, act='softmax'), y)
-    return loss, [{'words': random.randint(0, size, (EXAMPLES * SLOTS, 1)).astype('int64'),
-                   'y': random.randint(0, 2, (EXAMPLES, 1)).astype('int64')} for _ in range(8)]
+    return fluid.layers.reshape(rows, [-1, SLOTS * WIDTH])
+
+
+def batches(size, random):
+    return [{'words': random.randint(0, size, (EXAMPLES * SLOTS, 1)).astype('int64'),
+             'y': random.randint(0, 2, (EXAMPLES, 1)).astype('int64')} for _ in range(8)]
+
+
+def ctr(fluid, size, random):
+    hidden = fluid.layers.fc(rows_of_words(fluid, size), 128, act='relu')
+    y = fluid.data('y', [None, 1], dtype='int64')
+    return classified(fluid, fluid.layers.fc(hidden, 2, act='softmax'), y), batches(size, random)
+
+
+def ctr_dnn(fluid, size, random):
+    x, y = fluid.data('x', [None, NUMBERS]), fluid.data('y', [None, 1], dtype='int64')
+    hidden = fluid.layers.concat([rows_of_words(fluid, size), x], axis=1)
+    for _ in range(DEEP_LAYERS):
+        hidden = fluid.layers.fc(hidden, DEEP_WIDTH, act='relu')
+    feeds = [dict(batch, x=random.rand(EXAMPLES, NUMBERS).astype('float32')) for batch in batches(size, random)]
+    return classified(fluid, fluid.layers.fc(hidden, 2, act='softmax'), y), feeds
 
 
 # VGG16's parameters: of the 13 convolutions, then of each of the three layers behind them, as parts of all.
@@ -94,7 +114,7 @@ def classified(fluid, probabilities, labels):
 
 
 def build(fluid, name, size, seed, compute_s=None):
-    make = {'dense': dense, 'many': many, 'lenet': lenet, 'ctr': ctr, 'vgg': vgg}[name]
+    make = {'dense': dense, 'many': many, 'lenet': lenet, 'ctr': ctr, 'ctr_dnn': ctr_dnn, 'vgg': vgg}[name]
     random = np.random.RandomState(seed)
     loss, feeds = make(fluid, size, random) if compute_s is None else make(fluid, size, random, compute_s)
     fluid.optimizer.SGD(0.01).minimize(loss)
@@ -105,6 +125,6 @@ def bytes_of_step(program, name):
     """What a trainer pushes and pulls in a step: the parameters, and of a sparse table the rows that are looked up, as
     float32, both ways."""
     whole = {p.name: int(np.prod(p.shape)) for p in program.all_parameters()}
-    if name == 'ctr':
+    if name in ('ctr', 'ctr_dnn'):
         whole['table'] = EXAMPLES * SLOTS * WIDTH
     return 2 * 4 * sum(whole.values())

@@ -1,0 +1,35 @@
+// Calls a function every so often on a thread of its own, until it is asked to stop or the function has no
+// more to do.
+//
+//   RingWatch watch(1s, [this] { return LookAtWaits(); });
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "framework/runtime/clock.h"
+
+namespace penstock::process {
+
+class RingWatch {
+ public:
+  // `look` returns whether to call it again.
+  RingWatch(Nanoseconds every, std::function<bool()> look);
+  ~RingWatch();  // waits for a call under way
+  RingWatch(const RingWatch&) = delete;
+  RingWatch& operator=(const RingWatch&) = delete;
+
+ private:
+  void Run();
+
+  const Nanoseconds every_;
+  const std::function<bool()> look_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ending_ = false;
+  std::thread thread_;  // last: it uses all the rest
+};
+
+}  // namespace penstock::process

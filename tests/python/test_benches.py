@@ -119,6 +119,15 @@ def test_training_is_measured_and_says_so_without_a_peer(tmp_path, case, mode):
         assert all(system[key] > 0 for key in ('step_ms', 'cpu_s_gb', 'cpu_ms', 'server_cpu_ms')), system
 
 
+def test_both_exchanges_are_measured_beside_each_alone(tmp_path):
+    text = said(sys.executable, BENCH / 'ps', 'ctr_dnn', '--size', '1000', '--mode', 'sync', 'hybrid', 'collective',
+                '--servers', 1, '--warm', 1, '--steps', 2, '--rounds', 1, '--json', tmp_path / 'out.json')
+    assert re.search(r'^  hybrid: [\d.]+ x sync, [\d.]+ x collective$', text, re.M), text
+    results = json.loads((tmp_path / 'out.json').read_text())
+    assert [(one['mode'], one['servers']) for one in results] == [('sync', 1), ('hybrid', 1), ('collective', 0)]
+    assert all(system['step_ms'] > 0 for one in results for system in one['systems']), results
+
+
 def test_pushing_and_pulling_is_measured(tmp_path):
     binary('push_pull/bench_push_pull')
     text = said(sys.executable, BENCH / 'ps', 'push_pull', '--size', '1', '--steps', 2, '--warm', 1, '--rounds', 1,

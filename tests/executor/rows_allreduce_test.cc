@@ -59,6 +59,7 @@ class CountingGroup : public CollectiveGroup {
   Completion Recv(Elements in, int from, const CollectiveOptions& options) override {
     return of_.Recv(in, from, options);
   }
+  std::optional<Running> running() const override { return of_.running(); }
   void Abort(const Status& why) override { of_.Abort(why); }
 
  private:

@@ -12,10 +12,11 @@
 namespace penstock {
 
 inline constexpr char kSeedDoc[] = R"(
-Element i depends on seed and i only, and on the variable's name if that is persistable: not on the shape, the
-slice, other variables or the number of threads. An Out of selected rows lists none of them; of a table that
-is dealt out, each row has these values from its first use on. Seed 0 takes a new seed from the process at
-every run. The numbers are not those that Fluid draws from the same seed.)";
+Element i depends on seed and i only, and, if Out is persistable, on the op's place among the ops of the block
+that draw random numbers: not on the shape, the slice, names or the number of threads. An Out of selected rows
+lists none of them; of a table that is dealt out, each row has these values from its first use on. Seed 0
+takes a new seed from the process at every run. The numbers are not those that Fluid draws from the same
+seed.)";
 
 // In [0, 1), with 24 bits, so that a float holds it exactly and never becomes 1.
 inline double Unit(std::uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; }

@@ -58,13 +58,6 @@ NAMES = _names({
         ComplexVariable
     ''',
     'fluid.layers': '''
-        BasicDecoder
-        BeamSearchDecoder
-        DecodeHelper
-        Decoder
-        GreedyEmbeddingHelper
-        SampleEmbeddingHelper
-        TrainingHelper
         adaptive_pool2d
         adaptive_pool3d
         affine_channel
@@ -82,7 +75,6 @@ NAMES = _names({
         density_prior_box
         detection_output
         distribute_fpn_proposals
-        dynamic_decode
         generate_mask_labels
         generate_proposal_labels
         generate_proposals

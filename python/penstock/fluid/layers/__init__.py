@@ -3,17 +3,20 @@
 import inspect
 
 from penstock.fluid._not_built import getattr_of
-from penstock.fluid.layers import (activation, arithmetic, beams, collective, control_flow, conv, detection, device,
-                                   distributions, draws, filling, io, layer_function_generator,
-                                   learning_rate_scheduler, loss, many_classes, math_functions, math_op_patch,
-                                   matrices, metric_op, nn, norm, ops, pairings, parts, ranking, recommend,
-                                   recurrent, rnn, rnn_cells, selection, sequence, sequence_labels, sequence_lod,
-                                   shaping, tensor, user_function, utils)
+from penstock.fluid.layers import (activation, arithmetic, beam_search_decoder, beams, collective, control_flow, conv,
+                                   decode_helpers, decoders, detection, device, distributions, draws, filling, io,
+                                   layer_function_generator, learning_rate_scheduler, loss, many_classes,
+                                   math_functions, math_op_patch, matrices, metric_op, nn, norm, ops, pairings, parts,
+                                   ranking, recommend, recurrent, rnn, rnn_cells, selection, sequence, sequence_labels,
+                                   sequence_lod, shaping, tensor, user_function, utils)
 from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
+from penstock.fluid.layers.beam_search_decoder import *
 from penstock.fluid.layers.beams import *
 from penstock.fluid.layers.control_flow import *
 from penstock.fluid.layers.conv import *
+from penstock.fluid.layers.decode_helpers import *
+from penstock.fluid.layers.decoders import *
 from penstock.fluid.layers.distributions import *
 from penstock.fluid.layers.draws import *
 from penstock.fluid.layers.filling import *
@@ -40,7 +43,8 @@ from penstock.fluid.layers.shaping import *
 from penstock.fluid.layers.tensor import *
 from penstock.fluid.layers.user_function import *
 
-__all__ = (activation.__all__ + arithmetic.__all__ + beams.__all__ + control_flow.__all__ + conv.__all__ +
+__all__ = (activation.__all__ + arithmetic.__all__ + beam_search_decoder.__all__ + beams.__all__ +
+           control_flow.__all__ + conv.__all__ + decode_helpers.__all__ + decoders.__all__ +
            distributions.__all__ + draws.__all__ + filling.__all__ + io.__all__ +
            learning_rate_scheduler.__all__ + loss.__all__ + many_classes.__all__ +
            math_functions.__all__ + matrices.__all__ + metric_op.__all__ + nn.__all__ + norm.__all__ +

@@ -5,11 +5,14 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.layers import activation as activation
 from penstock.fluid.layers import arithmetic as arithmetic
 from penstock.fluid.layers import arrays as arrays
+from penstock.fluid.layers import beam_search_decoder as beam_search_decoder
 from penstock.fluid.layers import beams as beams
 from penstock.fluid.layers import blocks as blocks
 from penstock.fluid.layers import collective as collective
 from penstock.fluid.layers import control_flow as control_flow
 from penstock.fluid.layers import conv as conv
+from penstock.fluid.layers import decode_helpers as decode_helpers
+from penstock.fluid.layers import decoders as decoders
 from penstock.fluid.layers import detection as detection
 from penstock.fluid.layers import device as device
 from penstock.fluid.layers import distributions as distributions
@@ -91,6 +94,7 @@ from penstock.fluid.layers.arrays import array_write as array_write
 from penstock.fluid.layers.arrays import create_array as create_array
 from penstock.fluid.layers.arrays import reorder_lod_tensor_by_rank as reorder_lod_tensor_by_rank
 from penstock.fluid.layers.arrays import tensor_array_to_tensor as tensor_array_to_tensor
+from penstock.fluid.layers.beam_search_decoder import BeamSearchDecoder as BeamSearchDecoder
 from penstock.fluid.layers.beams import beam_search_decode as beam_search_decode
 from penstock.fluid.layers.beams import gather_tree as gather_tree
 from penstock.fluid.layers.control_flow import Print as Print
@@ -109,6 +113,13 @@ from penstock.fluid.layers.control_flow import switch_case as switch_case
 from penstock.fluid.layers.conv import conv2d as conv2d
 from penstock.fluid.layers.conv import conv2d_transpose as conv2d_transpose
 from penstock.fluid.layers.conv import pool2d as pool2d
+from penstock.fluid.layers.decode_helpers import DecodeHelper as DecodeHelper
+from penstock.fluid.layers.decode_helpers import GreedyEmbeddingHelper as GreedyEmbeddingHelper
+from penstock.fluid.layers.decode_helpers import SampleEmbeddingHelper as SampleEmbeddingHelper
+from penstock.fluid.layers.decode_helpers import TrainingHelper as TrainingHelper
+from penstock.fluid.layers.decoders import BasicDecoder as BasicDecoder
+from penstock.fluid.layers.decoders import Decoder as Decoder
+from penstock.fluid.layers.decoders import dynamic_decode as dynamic_decode
 from penstock.fluid.layers.distributions import Categorical as Categorical
 from penstock.fluid.layers.distributions import MultivariateNormalDiag as MultivariateNormalDiag
 from penstock.fluid.layers.distributions import Normal as Normal

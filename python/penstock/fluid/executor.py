@@ -214,20 +214,20 @@ class Executor:
         sizes of their batches. What is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
         does what `on_uneven` of DistributeTranspilerConfig says:
 
-        'join'   takes part with its last batch, or with one example of zeros if it has had none, which does not count.
-                 Optimizers that touch rows of a sparse gradient touch that batch's; with local_sgd its parameters
-                 stay until the next average.
-        'pad'    goes on with its feeds from the beginning, which count again.
-        'error'  raises on all trainers, and so do they.
+        * 'join': it takes part with its last batch, or with one example of zeros if it has had none, which does not
+          count. Optimizers that touch rows of a sparse gradient touch that batch's; with local_sgd its parameters stay
+          until the next average.
+        * 'pad': it goes on with its feeds from the beginning, which count again.
+        * 'error': it raises on all trainers, and so do they.
 
         Args:
-            program (Program|CompiledProgram): transpiled with an on_uneven, or compiled with BuildStrategy.on_uneven.
-                Of a Program the start-up program has run.
-            feeds (callable): called to get an iterator of dicts, as run() takes them.
+            program (Program | CompiledProgram): transpiled with an on_uneven, or compiled with
+                BuildStrategy.on_uneven. The startup program of a Program has run.
+            feeds (callable): returns an iterator of dicts, as run() takes them.
             scope (Scope): where `program` runs; None: the global one.
 
         Returns:
-            iterator: of dicts for run(), one a step.
+            Iterator[dict]: feeds for run(), one a step.
 
         Raises:
             ValueError: no on_uneven was chosen, or there are no feeds to pad with.

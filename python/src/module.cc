@@ -17,5 +17,6 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindProfiler(m);
   penstock::python::BindRankArrays(m);
   penstock::python::BindReaders(m);
+  penstock::python::BindRegistry(m);
   penstock::python::BindTranspiler(m);
 }

@@ -149,7 +149,7 @@ class Stub:
         if inspect.isclass(value):
             return '    %s: type[Any]' % member
         if isinstance(value, enum.Enum):
-            return '    %s = %d' % (member, value.value)
+            return '    %s = %r' % (member, value.value)
         return '    %s: Any' % member
 
     def _function(self, name, function, indent, documentation=None, skip_self=True):

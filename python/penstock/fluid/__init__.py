@@ -14,12 +14,13 @@
 from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
                             data_feed_desc, data_feeder, dataset, default_scope_funcs, dygraph, evaluator, executor,
                             framework, incubate, initializer, input, install_check, io, layer_helper, layers,
-                            lod_tensor, log_helper, metrics, nets, optimizer, parallel_executor, param_attr,
+                            lod_tensor, log_helper, metrics, nets, op, optimizer, parallel_executor, param_attr,
                             profiler, reader, regularizer, transpiler, unique_name, wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
-from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
+from penstock.fluid.core import (CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, LoDTensorArray, Scope,
+                                 is_compiled_with_cuda)
 from penstock.fluid.data import data
 from penstock.fluid.data_feed_desc import DataFeedDesc
 from penstock.fluid.data_feeder import DataFeeder
@@ -42,8 +43,9 @@ from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspile
 __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeedDesc', 'DataFeeder',
     'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor',
-    'InMemoryDataset', 'LoDTensor', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program',
-    'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations', 'average', 'backward',
+    'InMemoryDataset', 'LoDTensor', 'LoDTensorArray', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr',
+    'Parameter', 'Program', 'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations',
+    'average', 'backward',
     'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc', 'data_feeder',
     'dataset', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
@@ -51,7 +53,7 @@ __all__ = [
     'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
     'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
     'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
-    'nets', 'one_hot', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
+    'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
     'transpiler', 'unique_name', 'wrapped_decorator',
 ]

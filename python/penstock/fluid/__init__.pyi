@@ -30,6 +30,7 @@ from penstock.fluid import lod_tensor as lod_tensor
 from penstock.fluid import log_helper as log_helper
 from penstock.fluid import metrics as metrics
 from penstock.fluid import nets as nets
+from penstock.fluid import op as op
 from penstock.fluid import operator as operator
 from penstock.fluid import optimizer as optimizer
 from penstock.fluid import parallel_executor as parallel_executor
@@ -87,6 +88,9 @@ from penstock.fluid.variable import Parameter as Parameter
 from penstock.fluid.variable import Variable as Variable
 
 class LoDTensor:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+class LoDTensorArray:
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
     def __getattr__(self, name: str) -> Any: ...
 class Scope:

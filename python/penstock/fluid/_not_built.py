@@ -49,7 +49,7 @@ def _names(lists):
 # One name a line where many are added at a time.
 NAMES = _names({
     'fluid': '''
-        ComplexVariable LoDTensorArray 
+        ComplexVariable
     ''',
     'fluid.evaluator': '''
         DetectionMAP

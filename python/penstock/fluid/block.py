@@ -2,6 +2,7 @@
 
 from penstock._call_site import call_site
 from penstock.fluid import unique_name
+from penstock.fluid._descs import BlockDesc
 from penstock.fluid.core import VarType, to_dtype, to_extents
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
@@ -64,6 +65,14 @@ class Block:
         self._desc = program.desc
         self._op_handles = {}
         self._var_handles = {}
+
+    @property
+    def desc(self):
+        """The block as Fluid's BlockDesc, a view: desc.op(i), desc.op_size(), desc.var(name) and so on."""
+        return BlockDesc(self._desc, self.idx)
+
+    def _sync_with_cpp(self):
+        """There is one program, so nothing to do."""
 
     @property
     def parent_idx(self):

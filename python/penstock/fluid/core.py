@@ -10,8 +10,11 @@ from penstock._penstock import EOFException, LoDTensor, ProgramDesc, ProgramErro
 from penstock.fluid import _devices
 
 __all__ = [
-    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor', 'ProgramDesc', 'Scope',
-    'SelectedRows', 'VarDesc', 'get_cuda_device_count', 'is_compiled_with_cuda', 'op_proto_and_checker_maker',
+    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
+    'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
+    'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'globals', 'grad_var_suffix', 'has_grad_op_maker',
+    'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName', 'kGradVarSuffix', 'op_proto_and_checker_maker',
+    'op_support_gpu',
 ]
 
 EnforceNotMet = ProgramError    # as Fluid calls it
@@ -271,3 +274,14 @@ def is_compiled_with_cuda():
         place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
     """
     return False
+
+
+# These are made of what stands above.
+from penstock._penstock import LoDTensorArray  # noqa: E402
+from penstock.fluid._descs import AttrType, BlockDesc, OpDesc  # noqa: E402
+from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place,  # noqa: E402, F401
+                                      _get_all_register_op_kernels, empty_var_name, get_all_op_protos,
+                                      get_grad_op_desc, globals, grad_var_suffix, has_grad_op_maker,
+                                      has_infer_inplace, op_support_gpu)
+
+kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX

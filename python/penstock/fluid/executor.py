@@ -83,6 +83,14 @@ def as_numpy(tensor):
     return tensor._view()
 
 
+def _fetch_var(name, scope=None, return_numpy=True):
+    """The value of the variable `name` in a scope, as an array or as a LoDTensor."""
+    var = (_scope if scope is None else scope).find_var(name)
+    if var is None:
+        raise ValueError('the scope has no variable %s' % name)
+    return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
+
+
 class FetchHandler:
     """Gets values of variables while train_from_dataset() runs.
 

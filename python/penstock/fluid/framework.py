@@ -11,6 +11,7 @@ from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
 from penstock.fluid._flags import get_flags, set_flags
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid._op_protos import OpProtoHolder
 from penstock.fluid._places import cpu_places, cuda_pinned_places, cuda_places
 from penstock.fluid.block import Block
 from penstock.fluid.core import is_compiled_with_cuda
@@ -18,7 +19,8 @@ from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
 
 __all__ = [
-    'Block', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'cuda_pinned_places', 'cuda_places',
+    'Block', 'OpProtoHolder', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'cuda_pinned_places',
+    'cuda_places',
     'default_main_program', 'default_startup_program', 'device_guard', 'get_flags', 'grad_var_name', 'in_dygraph_mode',
     'is_compiled_with_cuda', 'load_op_library', 'name_scope', 'program_guard', 'require_version', 'set_flags',
 ]
@@ -95,7 +97,8 @@ def require_version(min_version, max_version=None):
 class Program:
     """A program: blocks of variables and ops. A new one has one empty block.
 
-    `desc` is the C++ value that it stands for; assigning to that changes what every handle of the program means.
+    `desc` is the C++ value that it stands for, and Fluid's ProgramDesc (desc.block(i), desc.num_blocks()); assigning
+    to that changes what every handle of the program means.
 
     Example:
         main, startup = fluid.Program(), fluid.Program()
@@ -130,6 +133,9 @@ class Program:
             block._var_handles = {
                 name: handle for name, handle in block._var_handles.items() if self.desc.has_var(block.idx, name)
             } if block.idx < self.desc.num_blocks() else {}
+
+    def _sync_with_cpp(self):
+        """There is one program, so nothing to do."""
 
     # Blocks.
     @property

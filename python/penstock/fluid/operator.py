@@ -1,8 +1,6 @@
 """Operator: a handle on an op of a block (framework.py says what a handle is)."""
 
-# In the order of the wire form's numbers.
-ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 'BOOLEANS', 'BLOCK', 'LONG', 'BLOCKS',
-              'LONGS')
+from penstock.fluid._descs import ATTR_KINDS, OpDesc, value_of_attr
 
 
 class Operator:
@@ -24,6 +22,11 @@ class Operator:
         self.block = block
         self._id = op_id
         self._desc = block.program.desc
+
+    @property
+    def desc(self):
+        """The op as Fluid's OpDesc, a view: desc.type(), desc.input('X'), desc.set_input('X', names) and so on."""
+        return OpDesc(self._desc, self.block.idx, self._id)
 
     @property
     def type(self):
@@ -119,7 +122,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            Its value.
+            Its value; of one that names a block or blocks, such as sub_block, their BlockDescs.
 
         Raises:
             ValueError: there is no such attribute.
@@ -127,7 +130,7 @@ class Operator:
         attrs = self.all_attrs()
         if name not in attrs:
             raise ValueError('op %s has no attribute %s; it has %s' % (self.type, name, ', '.join(sorted(attrs))))
-        return attrs[name]
+        return value_of_attr(self._desc, self.attr_type(name), attrs[name])
 
     def attr_type(self, name):
         """Returns the kind of an attribute.
@@ -140,6 +143,18 @@ class Operator:
         """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
         return None if kind is None else ATTR_KINDS[kind]
+
+    def _block_attr_id(self, name):
+        return self.attr(name).id
+
+    def _block_attr(self, name):
+        return self.block.program.block(self._block_attr_id(name))
+
+    def _blocks_attr_ids(self, name):
+        return [block.id for block in self.attr(name)]
+
+    def _blocks_attr(self, name):
+        return [self.block.program.block(index) for index in self._blocks_attr_ids(name)]
 
     def _set_attr(self, name, value):
         self._desc.set_op_attr(self.block.idx, self._id, name, value)

@@ -6,6 +6,7 @@ What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, si
 import numpy
 
 from penstock.fluid import core
+from penstock.fluid._var_desc import VarDesc
 from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
 
 GRAD_SUFFIX = '@GRAD'
@@ -46,6 +47,11 @@ class Variable:
         self.name = name
         self._desc = block.program.desc
         self.error_clip = None
+
+    @property
+    def desc(self):
+        """The variable as Fluid's VarDesc, a view: desc.name(), desc.shape(), desc.set_shape(shape) and so on."""
+        return VarDesc(self._desc, self.block.idx, self.name)
 
     @property
     def shape(self):

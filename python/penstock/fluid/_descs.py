@@ -1,0 +1,291 @@
+"""BlockDesc, OpDesc and (in _var_desc.py) VarDesc: Fluid's lower interface to a program, as views of what C++ holds.
+
+A view is (program, block, id or name), like the handles of framework.py, and reads and changes the same program.
+"""
+
+import enum
+
+from penstock import _penstock
+from penstock._penstock import ProgramDesc
+from penstock.fluid._var_desc import VarDesc, View, text, texts
+
+# In the order of the wire form's numbers.
+ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 'BOOLEANS', 'BLOCK', 'LONG', 'BLOCKS',
+              'LONGS')
+
+
+class AttrType(str, enum.Enum):
+    """Kinds of attributes; each equals its name in the wire form."""
+    INT = 'INT'
+    INTS = 'INTS'
+    LONG = 'LONG'
+    LONGS = 'LONGS'
+    FLOAT = 'FLOAT'
+    FLOATS = 'FLOATS'
+    STRING = 'STRING'
+    STRINGS = 'STRINGS'
+    BOOL = 'BOOLEAN'
+    BOOLS = 'BOOLEANS'
+    BLOCK = 'BLOCK'
+    BLOCKS = 'BLOCKS'
+
+
+class BlockDesc(View):
+    """A block by its index; it stands for the index where one is asked for."""
+
+    __slots__ = ()
+
+    @property
+    def id(self):
+        """Its index in the program."""
+        return self._at[0]
+
+    def __index__(self):
+        return self.id
+
+    def __eq__(self, other):
+        return self.id == other if isinstance(other, int) else super().__eq__(other)
+
+    __hash__ = View.__hash__
+
+    @property
+    def parent(self):
+        """Index of the block around; -1 for block 0."""
+        return self._program.parent(self.id)
+
+    def get_forward_block_idx(self):
+        """Index of the block whose gradient it is, or -1."""
+        return self._program.forward_block(self.id)
+
+    def op_size(self):
+        """Number of its ops."""
+        return self._program.op_count(self.id)
+
+    def op(self, index):
+        """The op at a position."""
+        ops = self._program.ops(self.id)
+        if not 0 <= index < len(ops):
+            raise IndexError('op %d of block %d, which has %d' % (index, self.id, len(ops)))
+        return OpDesc(self._program, self.id, ops[index])
+
+    def append_op(self):
+        """A new op at the end, without a type yet."""
+        return self._insert_op(-1)
+
+    def _prepend_op(self):
+        return self._insert_op(0)
+
+    def _insert_op(self, position):
+        return OpDesc(self._program, self.id, _penstock.insert_empty_op(self._program, self.id, position))
+
+    def _remove_op(self, begin, end):
+        for op_id in self._program.ops(self.id)[begin:end]:
+            self._program.remove_op(self.id, op_id)
+
+    def var(self, name):
+        """The variable of that name; it is declared if the block has none."""
+        name = text(name)
+        if not self._program.has_var(self.id, name):
+            self._program.create_var(self.id, name)
+        return VarDesc(self._program, self.id, name)
+
+    def has_var(self, name):
+        """Whether this block declares a variable."""
+        return self._program.has_var(self.id, text(name))
+
+    def has_var_recursive(self, name):
+        """Whether this block or one around it declares a variable."""
+        return self._program.block_of_var(self.id, text(name)) >= 0
+
+    def find_var(self, name):
+        """The variable of that name in this block, or None."""
+        return VarDesc(self._program, self.id, text(name)) if self.has_var(name) else None
+
+    def find_var_recursive(self, name):
+        """The variable of that name as seen from this block, or None."""
+        owner = self._program.block_of_var(self.id, text(name))
+        return None if owner < 0 else VarDesc(self._program, owner, text(name))
+
+    def all_vars(self):
+        """The variables that it declares."""
+        return [VarDesc(self._program, self.id, name) for name in self._program.vars(self.id)]
+
+    def _rename_var(self, name, new_name):
+        if not self._program.rename_var(self.id, text(name), text(new_name)):
+            raise ValueError('var %s is not in this block' % text(name))
+
+    def _remove_var(self, name):
+        self._program.remove_var(self.id, text(name))
+
+
+class OpDesc(View):
+    """An op: the type, what it reads and writes, and its attributes."""
+
+    __slots__ = ()
+
+    def __init__(self, program=None, *at):
+        if program is None:    # an op of its own, which another one may copy
+            program = ProgramDesc()
+            at = (0, _penstock.insert_empty_op(program, 0, -1))
+        super().__init__(program, *at)
+
+    def block(self):
+        """The block that it stands in."""
+        return BlockDesc(self._program, self._at[0])
+
+    def copy_from(self, other):
+        """Becomes what another op is."""
+        _penstock.copy_op(self._program, *self._at, other._program, *other._at)
+
+    def type(self):
+        """Its type, such as 'mul'."""
+        return self._program.op_type(*self._at)
+
+    def set_type(self, kind):
+        """Changes its type."""
+        _penstock.set_op_type(self._program, *self._at, kind)
+
+    def inputs(self):
+        """Names in each input slot."""
+        return self._program.op_inputs(*self._at)
+
+    def outputs(self):
+        """Names in each output slot."""
+        return self._program.op_outputs(*self._at)
+
+    def input(self, slot):
+        """Names in an input slot."""
+        return self.inputs().get(slot, [])
+
+    def output(self, slot):
+        """Names in an output slot."""
+        return self.outputs().get(slot, [])
+
+    def input_names(self):
+        """Its input slots."""
+        return list(self.inputs())
+
+    def output_names(self):
+        """Its output slots."""
+        return list(self.outputs())
+
+    def input_arg_names(self):
+        """Names of all that it reads."""
+        return [name for names in self.inputs().values() for name in names]
+
+    def output_arg_names(self):
+        """Names of all that it writes."""
+        return [name for names in self.outputs().values() for name in names]
+
+    def set_input(self, slot, names):
+        """Sets the names in an input slot."""
+        self._program.set_op_input(*self._at, slot, texts(names))
+
+    def set_output(self, slot, names):
+        """Sets the names in an output slot."""
+        self._program.set_op_output(*self._at, slot, texts(names))
+
+    def _rename_input(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), True, False)
+
+    def _rename_output(self, old_name, new_name):
+        self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
+
+    def attr_names(self):
+        """Names of its attributes."""
+        return list(self._program.op_attrs(*self._at))
+
+    def has_attr(self, name):
+        """Whether it has an attribute."""
+        return self._program.op_attr_kind(*self._at, name) is not None
+
+    def attr_type(self, name):
+        """The kind of an attribute."""
+        kind = self._program.op_attr_kind(*self._at, name)
+        if kind is None:
+            raise ValueError('op %s has no attribute %s' % (self.type(), name))
+        return AttrType(ATTR_KINDS[kind])
+
+    def attr(self, name):
+        """The value of an attribute; of one that names blocks, these."""
+        kind = self.attr_type(name)
+        value = self._program.op_attrs(*self._at)[name]
+        return value_of_attr(self._program, kind, value)
+
+    def _set_attr(self, name, value):
+        if isinstance(value, BlockDesc):
+            self.set_block_attr(name, value)
+        else:
+            self._program.set_op_attr(*self._at, name, value)
+
+    set_attr = _set_attr
+
+    def remove_attr(self, name):
+        """Removes an attribute."""
+        self._program.remove_op_attr(*self._at, name)
+
+    def set_block_attr(self, name, block):
+        """Sets an attribute that names a block."""
+        _penstock.set_op_blocks(self._program, *self._at, name, [block.id], False)
+
+    def set_blocks_attr(self, name, blocks):
+        """Sets an attribute that names several blocks."""
+        _penstock.set_op_blocks(self._program, *self._at, name, [block.id for block in blocks], True)
+
+    def _block_attr_id(self, name):
+        return self.attr(name).id
+
+    def _blocks_attr_ids(self, name):
+        return [block.id for block in self.attr(name)]
+
+    def check_attrs(self):
+        """Adds the attributes of its type that it lacks, with their defaults."""
+        _penstock.check_op_attrs(self._program, *self._at)
+
+    def infer_shape(self, block):
+        """Finds shapes and types of what it writes, as if it stood in `block`, and declares it there."""
+        _penstock.infer_op(block._program, block.id, self._program, *self._at)
+
+    def infer_var_type(self, block):
+        """Finds kinds and types of what it writes, as if it stood in `block`, and declares it there."""
+        _penstock.infer_op(block._program, block.id, self._program, *self._at)
+
+    def __str__(self):
+        return self._program.op_to_string(*self._at)
+
+
+def value_of_attr(program, kind, value):
+    """What attr() gives for the value that C++ gives: blocks for their indices."""
+    if kind == AttrType.BLOCK:
+        return BlockDesc(program, value)
+    if kind == AttrType.BLOCKS:
+        return [BlockDesc(program, index) for index in value]
+    return value
+
+
+def grad_op_descs(op, no_grad_names, grad_blocks):
+    """The gradient ops of an op, in a program of their own, and the variable that each gradient belongs to."""
+    program, forward_of = _penstock.grad_ops_of(op._program, *op._at, sorted(texts(no_grad_names)),
+                                                grad_blocks[0].id if grad_blocks else -1)
+    return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
+
+
+def _block(program, index):
+    """The block of that index."""
+    if not 0 <= index < program.num_blocks():
+        raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))
+    return BlockDesc(program, index)
+
+
+_append_block = ProgramDesc.append_block
+
+
+def _append(program, parent):
+    """A new block inside of another: its index; its view where the other is one."""
+    index = _append_block(program, parent)
+    return BlockDesc(program, index) if isinstance(parent, BlockDesc) else index
+
+
+ProgramDesc.block = _block
+ProgramDesc.append_block = _append
+ProgramDesc._version = lambda program: program.version

@@ -1,0 +1,217 @@
+"""What fluid.core says of ops: their declarations, gradients and kernels; and places and flags as op tests use them."""
+
+from collections.abc import MutableMapping
+
+from penstock import _penstock
+from penstock.fluid import _flags, _tensor_parts  # noqa: F401  the latter gives LoDTensor its methods
+from penstock.fluid._descs import grad_op_descs
+from penstock.fluid._op_protos import all_types, proto_of
+from penstock.fluid._var_desc import VAR_TYPES
+
+EMPTY_VAR_NAME, GRAD_VAR_SUFFIX = '@EMPTY@', '@GRAD'
+
+
+def get_all_op_protos():
+    """Returns the declarations of all ops.
+
+    Returns:
+        list: of each op one object with type, inputs, outputs, attrs and comment, sorted by type.
+
+    Example:
+        assert 'relu' in [proto.type for proto in fluid.core.get_all_op_protos()]
+    """
+    return [proto_of(kind) for kind in all_types()]
+
+
+def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
+    """Makes the gradient ops of an op, outside of its program.
+
+    Args:
+        op_desc (OpDesc): the op.
+        no_grad_set (set[str]): names of gradients that nobody needs, such as 'x@GRAD'.
+        grad_sub_block (list): the block that is the gradient of the block that the op runs; empty if it runs none.
+
+    Returns:
+        tuple: the list of OpDescs, and {name of a gradient: name of the variable that it belongs to}.
+
+    Raises:
+        penstock.ProgramError: the op has no gradient.
+
+    Example:
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        op = fluid.default_main_program().global_block().ops[0]
+        grads, belongs_to = fluid.core.get_grad_op_desc(op.desc, set(), [])
+        assert grads[0].type() == 'relu_grad' and belongs_to['x@GRAD'] == 'x'
+    """
+    return grad_op_descs(op_desc, no_grad_set, grad_sub_block)
+
+
+def has_grad_op_maker(type):
+    """Tells whether an op has a gradient.
+
+    Args:
+        type (str): its type.
+
+    Returns:
+        bool: whether it has one.
+
+    Example:
+        assert fluid.core.has_grad_op_maker('relu')
+    """
+    return _penstock.op_has_gradient(type)
+
+
+def has_infer_inplace(type):
+    """Tells whether an op says which output may take over which input's memory.
+
+    Args:
+        type (str): its type.
+
+    Returns:
+        bool: False: the memory plan decides this for a whole program.
+
+    Example:
+        assert not fluid.core.has_infer_inplace('relu')
+    """
+    return False
+
+
+def op_support_gpu(type):
+    """Tells whether an op runs on GPUs through this API.
+
+    Args:
+        type (str): its type.
+
+    Returns:
+        bool: False, as is_compiled_with_cuda().
+
+    Example:
+        assert not fluid.core.op_support_gpu('relu')
+    """
+    return False
+
+
+def _get_all_register_op_kernels():
+    """{type of an op: its kernels as text}, without ops that have none."""
+    kernels = {kind: ['data_type[%s]:place[CPUPlace]' % VAR_TYPES[number].name for number in
+                      _penstock.op_kernel_types(kind)] for kind in all_types()}
+    return {kind: texts for kind, texts in kernels.items() if texts}
+
+
+def empty_var_name():
+    """Returns the name that stands for no variable.
+
+    Returns:
+        str: '@EMPTY@'.
+
+    Example:
+        assert fluid.core.empty_var_name() == '@EMPTY@'
+    """
+    return EMPTY_VAR_NAME
+
+
+def grad_var_suffix():
+    """Returns what the name of a gradient ends with.
+
+    Returns:
+        str: '@GRAD'.
+
+    Example:
+        assert fluid.core.grad_var_suffix() == '@GRAD'
+    """
+    return GRAD_VAR_SUFFIX
+
+
+class _Flags(MutableMapping):
+    """Flags by name, which begins with FLAGS_. Those that nobody has set are Fluid's defaults."""
+
+    _defaults = {'FLAGS_use_mkldnn': False, 'FLAGS_use_system_allocator': False, 'FLAGS_cudnn_deterministic': False,
+                 'FLAGS_eager_delete_tensor_gb': 0.0, 'FLAGS_benchmark': False}
+
+    def __getitem__(self, name):
+        known = self._known()
+        if name not in known:
+            raise KeyError(name)
+        return known[name]
+
+    def _known(self):
+        return {**self._defaults, **_flags._remembered, **_flags.get_flags('FLAGS_check_nan_inf')}
+
+    def __setitem__(self, name, value):
+        if self._known().get(name) != value:
+            _flags.set_flags({name: value})
+
+    def __delitem__(self, name):
+        raise TypeError('a flag cannot be removed')
+
+    def __iter__(self):
+        return iter(self._known())
+
+    def __len__(self):
+        return len(self._known())
+
+
+def globals():
+    """Returns the flags by name.
+
+    Returns:
+        MutableMapping: setting an item is set_flags().
+
+    Example:
+        assert fluid.core.globals()['FLAGS_use_mkldnn'] is False
+    """
+    return _Flags()
+
+
+class Place:
+    """Any place: one that is set later.
+
+    Example:
+        place = fluid.core.Place()
+        place.set_place(fluid.CPUPlace())
+        assert place.is_cpu_place()
+    """
+
+    def __init__(self):
+        self._place = None
+
+    def set_place(self, place):
+        """Makes it a place.
+
+        Args:
+            place (CPUPlace): the place.
+
+        Raises:
+            TypeError: it is no place.
+        """
+        from penstock.fluid import core
+        if not isinstance(place, core._Place):
+            raise TypeError('set_place: a place is wanted, such as CPUPlace(), not %r' % (place,))
+        self._place = place
+
+    def is_cpu_place(self):
+        """Tells whether it is the CPU.
+
+        Returns:
+            bool: whether it is.
+        """
+        return type(self._place).__name__ == 'CPUPlace'
+
+    def is_gpu_place(self):
+        """Tells whether it is a GPU.
+
+        Returns:
+            bool: whether it is.
+        """
+        return type(self._place).__name__ == 'CUDAPlace'
+
+    def is_cuda_pinned_place(self):
+        """Tells whether it is pinned memory.
+
+        Returns:
+            bool: whether it is.
+        """
+        return type(self._place).__name__ == 'CUDAPinnedPlace'
+
+    def __repr__(self):
+        return 'Place(%r)' % (self._place,)

@@ -1,0 +1,222 @@
+"""Operator: runs single ops in a scope, as Fluid's op tests do."""
+
+import numpy
+
+from penstock.fluid._op_protos import all_types, proto_of
+from penstock.fluid.core import VarType
+
+__all__ = ['Operator', 'OperatorFactory', 'get_all_op_protos']
+
+
+def get_all_op_protos():
+    """Returns the declarations of all ops.
+
+    Returns:
+        list: of each op one object with type, inputs, outputs, attrs and comment, sorted by type.
+
+    Example:
+        assert 'relu' in [proto.type for proto in fluid.op.get_all_op_protos()]
+    """
+    return [proto_of(kind) for kind in all_types()]
+
+
+class _OneOp:
+    """An op by itself. It runs on the variables of a scope, in a program of one op that is made for their types."""
+
+    def __init__(self, kind, inputs, outputs, attrs):
+        self._kind = kind
+        self._slots = {'inputs': inputs, 'outputs': outputs}
+        self._attrs = attrs
+        self._made_for = self._program = None
+
+    def type(self):
+        """Its type."""
+        return self._kind
+
+    def inputs(self):
+        """Names in each input slot."""
+        return self._slots['inputs']
+
+    def outputs(self):
+        """Names in each output slot."""
+        return self._slots['outputs']
+
+    def input_vars(self):
+        """Names of all that it reads."""
+        return [name for names in self.inputs().values() for name in names]
+
+    def output_vars(self):
+        """Names of all that it writes."""
+        return [name for names in self.outputs().values() for name in names]
+
+    def run(self, scope, place=None):
+        """Runs it: reads its inputs from the scope and writes its outputs there."""
+        from penstock.fluid.executor import Executor
+        executor = Executor(place)
+        facts = {name: self._facts(scope, name) for name in self.input_vars()}
+        facts.update((name, self._facts(scope, name)) for name in self.output_vars() if name not in facts)
+        inputs = [(name, facts[name]) for name in self.input_vars()]
+        if inputs != self._made_for:
+            self._program = self._program_for(facts)
+            self._made_for = inputs
+        executor.run(self._program, scope=scope)
+
+    def _facts(self, scope, name):
+        """(kind, element type, shape, levels of sequences); element type None where the scope holds no value."""
+        var = scope.find_var(name)
+        holds = '' if var is None else var._holds()
+        if holds not in ('tensor', 'rows'):
+            return (VarType.LOD_TENSOR_ARRAY if holds == 'array' else VarType.LOD_TENSOR, None, None, 0)
+        if holds == 'tensor':
+            tensor, kind = var.get_tensor(), VarType.LOD_TENSOR
+        else:
+            tensor, kind = var.get_selected_rows().get_tensor(), VarType.SELECTED_ROWS
+        if not tensor._is_initialized():
+            return (kind, None, None, 0)
+        shape = list(tensor.shape())
+        if kind == VarType.SELECTED_ROWS:
+            shape[0] = var.get_selected_rows().height()
+        return (kind, tensor._dtype(), shape, len(tensor.lod()))
+
+    def _program_for(self, facts):
+        from penstock.fluid.framework import Program
+        program = Program()
+        block = program.global_block()
+        for name, (kind, dtype, shape, levels) in facts.items():
+            block.create_var(name=name, type=kind, dtype=dtype, shape=shape, lod_level=levels, persistable=True)
+        block.append_op(self._kind, dict(self.inputs()), dict(self.outputs()), dict(self._attrs))
+        return program
+
+    def __str__(self):
+        return 'Op(%s), inputs:%s, outputs:%s' % (self._kind, self.inputs(), self.outputs())
+
+
+def _names_in(kind, slot, given):
+    names = [given] if isinstance(given, (str, bytes)) else list(given)
+    if len(names) > 1 and not slot.duplicable:
+        raise ValueError('slot %s of op %s takes one variable, not %d' % (slot.name, kind, len(names)))
+    return [name.decode() if isinstance(name, bytes) else name for name in names]
+
+
+class OperatorFactory:
+    """Makes single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the one that all use.
+
+    Example:
+        scope, place = fluid.Scope(), fluid.CPUPlace()
+        scope.var('x').get_tensor().set(np.array([-1, 2], 'float32'), place)
+        scope.var('y').get_tensor()
+        fluid.op.Operator('relu', X='x', Out='y').run(scope, place)
+        assert np.array(scope.find_var('y').get_tensor()).tolist() == [0.0, 2.0]
+    """
+
+    def __call__(self, *args, **kwargs):
+        """Makes an op.
+
+        Args:
+            args (str): the type; or give it as `type`.
+            kwargs (str | list[str]): variables by slot, and attributes by name.
+
+        Returns:
+            The op. Its run(scope, place) reads the variables from the scope, and writes them there.
+
+        Raises:
+            ValueError: there is no such op, or a slot has too many variables.
+        """
+        if len(args) + ('type' in kwargs) != 1:
+            raise ValueError('Operator takes the type, and then slots and attributes by name')
+        kind = kwargs.pop('type') if not args else args[0]
+        proto = self._proto(kind)
+        inputs = {slot.name: _names_in(kind, slot, kwargs.get(slot.name, ())) for slot in proto.inputs}
+        outputs = {slot.name: _names_in(kind, slot, kwargs.get(slot.name, ())) for slot in proto.outputs}
+        attrs = {}
+        for attr in proto.attrs:
+            value = kwargs.get(attr.name)
+            if value is not None and not attr.generated:
+                attrs[attr.name] = value.tolist() if isinstance(value, numpy.ndarray) else value
+        return _OneOp(kind, inputs, outputs, attrs)
+
+    def _proto(self, kind):
+        if kind not in all_types():
+            raise ValueError('The operator: %s is not registered.' % (kind,))
+        return proto_of(kind)
+
+    def types(self):
+        """Returns the types of all ops.
+
+        Returns:
+            list[str]: sorted.
+        """
+        return list(all_types())
+
+    def get_op_inputs(self, type):
+        """Returns the input slots of an op.
+
+        Args:
+            type (str): its type.
+
+        Returns:
+            list: pairs of the name and whether it takes several variables.
+
+        Raises:
+            ValueError: there is no such op.
+        """
+        return [(slot.name, slot.duplicable) for slot in self._proto(type).inputs]
+
+    def get_op_outputs(self, type):
+        """Returns the output slots of an op.
+
+        Args:
+            type (str): its type.
+
+        Returns:
+            list: pairs of the name and whether it takes several variables.
+
+        Raises:
+            ValueError: there is no such op.
+        """
+        return [(slot.name, slot.duplicable) for slot in self._proto(type).outputs]
+
+    def get_op_input_names(self, type):
+        """Returns the names of the input slots of an op.
+
+        Args:
+            type (str): its type.
+
+        Returns:
+            list[str]: in the order of its declaration.
+
+        Raises:
+            ValueError: there is no such op.
+        """
+        return [name for name, _ in self.get_op_inputs(type)]
+
+    def get_op_output_names(self, type):
+        """Returns the names of the output slots of an op.
+
+        Args:
+            type (str): its type.
+
+        Returns:
+            list[str]: in the order of its declaration.
+
+        Raises:
+            ValueError: there is no such op.
+        """
+        return [name for name, _ in self.get_op_outputs(type)]
+
+    def get_op_attr_names(self, type):
+        """Returns the names of the attributes of an op.
+
+        Args:
+            type (str): its type.
+
+        Returns:
+            list[str]: those of its declaration, then those that the framework gives every op.
+
+        Raises:
+            ValueError: there is no such op.
+        """
+        return [attr.name for attr in self._proto(type).attrs]
+
+
+Operator = OperatorFactory()

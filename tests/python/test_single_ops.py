@@ -156,7 +156,7 @@ def test_arrays_of_tensors(fluid):
     assert isinstance(array, fluid.LoDTensorArray)
     assert [np.array(tensor).tolist() for tensor in scope.find_var('a').get_lod_tensor_array()] == [[1.0], [2.0]]
     with pytest.raises(penstock.StateError, match='E-array-kind'):
-        scope.var('t').get_tensor()
+        scope.var('t').get_tensor().set(np.array([1.0], 'float32'), place)
         scope.find_var('t').get_lod_tensor_array().append(one)
 
 

@@ -1,5 +1,6 @@
 """VarDesc: Fluid's lower interface to a variable; and what all descs are, views that compare by what they show."""
 
+from penstock import _penstock
 from penstock.fluid import core
 from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
 

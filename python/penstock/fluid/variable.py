@@ -6,8 +6,8 @@ What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, si
 import numpy
 
 from penstock.fluid import core
-from penstock.fluid._var_desc import VarDesc
 from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
+from penstock.fluid import _var_desc  # after core, which it needs
 
 GRAD_SUFFIX = '@GRAD'
 
@@ -51,7 +51,7 @@ class Variable:
     @property
     def desc(self):
         """The variable as Fluid's VarDesc, a view: desc.name(), desc.shape(), desc.set_shape(shape) and so on."""
-        return VarDesc(self._desc, self.block.idx, self.name)
+        return _var_desc.VarDesc(self._desc, self.block.idx, self.name)
 
     @property
     def shape(self):

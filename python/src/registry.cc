@@ -92,9 +92,10 @@ void CheckAttrs(ProgramBox& box, int block, Id id) {
 
 // Infers what the op writes as if it stood in another block, and declares it there.
 void InferOp(ProgramBox& into, int into_block, const ProgramBox& box, int block, Id id) {
-  const Op op = box.ReadOp(block, static_cast<OpId>(id));
   into.ReadBlock(into_block);
-  Check(InferAndDeclare(AllOps(), into.program, into_block, op));
+  // A copy: the declarations may replace the block that the op stands in.
+  const auto op = std::make_unique<Op>(box.ReadOp(block, static_cast<OpId>(id)));
+  Check(InferAndDeclare(AllOps(), into.program, into_block, *op));
 }
 
 void SetVarLodLevel(ProgramBox& box, int block, const std::string& name, int level) {
@@ -115,6 +116,7 @@ void BindSingleOps(py::module_& m) {
   m.def("set_op_blocks", [](ProgramBox& box, int block, Id id, const std::string& name,
                             const std::vector<std::int32_t>& blocks, bool several) {
     std::vector<BlockRef> refs;
+    refs.reserve(blocks.size());
     for (const std::int32_t index : blocks) refs.push_back(BlockRef{box.ReadBlock(index).index()});
     ReplaceOp(box, block, id, [&](Op& op) {
       if (several) {

@@ -7,7 +7,7 @@
 namespace penstock::rendezvous {
 namespace {
 
-constexpr std::size_t kNamedMax = 4;  // operations in an error
+constexpr std::size_t kOperationsNamedMax = 4;  // operations in an error
 
 bool SameOperation(const WaitedOperation& a, const WaitedOperation& b) {
   return a.ring == b.ring && a.number == b.number;
@@ -135,7 +135,7 @@ Status WaitBoard::InVain(const std::vector<Word>& words) const {
     });
     if (known != named.end()) {
       ++known->others;
-    } else if (named.size() < kNamedMax) {
+    } else if (named.size() < kOperationsNamedMax) {
       named.push_back({.rank = rank});
     }
   }

@@ -6,8 +6,8 @@ namespace penstock::test {
 namespace {
 
 Tensor Shares(const Shape& shape) { return Scattered(DType::kFp32, shape, 0.2, 0.9); }
-Tensor Rows(const Shape& shape) { return Ramp(DType::kInt64, shape, 1, 1); }
-Tensor One(double value) { return Ramp(DType::kFp32, {1}, value, 0); }
+Tensor RowNumbers(const Shape& shape) { return Ramp(DType::kInt64, shape, 1, 1); }
+Tensor SingleNumber(double value) { return Ramp(DType::kFp32, {1}, value, 0); }
 
 void AddMade(std::vector<PlainCase>& cases) {
   cases.push_back({WithSlots("fill_any_like", {"X"}, {"Out"}).Set("value", 2.0f), {{"X", Shares({2, 3})}}});
@@ -19,9 +19,10 @@ void AddMade(std::vector<PlainCase>& cases) {
   cases.push_back(
       {WithSlots("diag_embed", {"Input"}, {"Out"}).Set("offset", -1).Set("dim1", 0).Set("dim2", 2),
        {{"Input", Shares({2, 3})}}});
-  cases.push_back({WithSlots("linspace", {"Start", "Stop", "Num"}, {"Out"}),
-                   {{"Start", One(1)}, {"Stop", One(3)}, {"Num", TensorOf<std::int32_t>({1}, {5})}}});
-  cases.push_back({WithSlots("one_hot_v2", {"X"}, {"Out"}).Set("depth", 9), {{"X", Rows({3, 2})}}});
+  cases.push_back(
+      {WithSlots("linspace", {"Start", "Stop", "Num"}, {"Out"}),
+       {{"Start", SingleNumber(1)}, {"Stop", SingleNumber(3)}, {"Num", TensorOf<std::int32_t>({1}, {5})}}});
+  cases.push_back({WithSlots("one_hot_v2", {"X"}, {"Out"}).Set("depth", 9), {{"X", RowNumbers({3, 2})}}});
   cases.push_back({WithSlots("size", {"Input"}, {"Out"}), {{"Input", Shares({2, 3})}}});
 }
 
@@ -34,8 +35,8 @@ void AddFound(std::vector<PlainCase>& cases) {
       {WithSlots("unique_with_counts", {"X"}, {"Out", "Index", "Count"}).Set("dtype", 3), {{"X", repeated}}});
   cases.push_back(
       {WithSlots("shard_index", {"X"}, {"Out"}).Set("index_num", 20).Set("nshards", 3).Set("shard_id", 1),
-       {{"X", Rows({6, 2})}}});
-  cases.push_back({WithSlots("hash", {"X"}, {"Out"}).Set("num_hash", 2), {{"X", Rows({3, 5})}}});
+       {{"X", RowNumbers({6, 2})}}});
+  cases.push_back({WithSlots("hash", {"X"}, {"Out"}).Set("num_hash", 2), {{"X", RowNumbers({3, 5})}}});
   const Tensor truths = TensorOf<bool>({2, 2}, {true, false, true, true});
   for (const char* type : {"reduce_all", "reduce_any"}) {
     cases.push_back(
@@ -85,7 +86,7 @@ void AddRecommend(std::vector<PlainCase>& cases) {
                        .AddInput("InWrongs", {"w"})
                        .AddInput("InMeanIou", {"m"})
                        .Set("num_classes", 8),
-                   {{"Predictions", Rows({4})},
+                   {{"Predictions", RowNumbers({4})},
                     {"Labels", Ramp(DType::kInt64, {4}, 4, -1)},
                     {"w", Ramp(DType::kInt32, {8}, 0, 1)},
                     {"m", Shares({1})}}});

@@ -38,7 +38,7 @@ block 1 in 0 {
 }
 block 1 in 0 {
 )"},
-    {"TheChosenOneIsAVariable", "E-shape-select_input", R"(
+    {"TheChosenOneIsAVariable", "E-op-no-value", R"(
   n : i32[1] = fill_constant() {shape=[1l], value=1.0, dtype=2}
   y : f32[2, 3] = select_input(X=[x, "@EMPTY@"], Mask=n)
 )"},

@@ -138,7 +138,7 @@ CTR = '''
         sizes = [dataset.get_memory_data_size(), dataset.get_memory_data_size(fleet)]
         dataset.global_shuffle(fleet)
         sizes += [dataset.get_shuffle_data_size(), dataset.get_shuffle_data_size(fleet)]
-    for epoch in range(3):
+    for epoch in range(8):
         exe.train_from_dataset(program=fleet.main_program, dataset=dataset, fetch_list=[auc_var],
                                fetch_info=['Epoch %d auc' % epoch], print_period=2, debug=True)
     if fleet.is_first_worker():

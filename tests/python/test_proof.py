@@ -135,7 +135,7 @@ def test_a_request_for_rows_alone_does_not_say_whose_it_is():
     """In a process of its own: a process is one trainer, and that of the tests may have completed."""
     told = subprocess.run([sys.executable, '-c', LOOKS_UP], capture_output=True, text=True, timeout=180)
     assert told.stdout.startswith('E-contract-trainer '), told.stderr
-    assert 'no recv or barrier of the program says a trainer_id' in told.stdout
+    assert 'no recv, barrier or lookup of the program says a trainer_id' in told.stdout
 
 
 @pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])

@@ -3,8 +3,8 @@
 import functools
 
 from penstock import _penstock
+from penstock.fluid._basics import op_proto_and_checker_maker
 from penstock.fluid._descs import ATTR_KINDS, AttrType
-from penstock.fluid.core import op_proto_and_checker_maker
 
 
 class SlotProto:

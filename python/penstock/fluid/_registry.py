@@ -4,6 +4,7 @@ from collections.abc import MutableMapping
 
 from penstock import _penstock
 from penstock.fluid import _flags, _tensor_parts  # noqa: F401  the latter gives LoDTensor its methods
+from penstock.fluid._basics import _Place
 from penstock.fluid._descs import grad_op_descs
 from penstock.fluid._op_protos import all_types, proto_of
 from penstock.fluid._var_desc import VAR_TYPES
@@ -184,8 +185,7 @@ class Place:
         Raises:
             TypeError: it is no place.
         """
-        from penstock.fluid import core
-        if not isinstance(place, core._Place):
+        if not isinstance(place, _Place):
             raise TypeError('set_place: a place is wanted, such as CPUPlace(), not %r' % (place,))
         self._place = place
 

@@ -1,8 +1,8 @@
 """VarDesc: Fluid's lower interface to a variable; and what all descs are, views that compare by what they show."""
 
 from penstock import _penstock
-from penstock.fluid import core
-from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
+from penstock.fluid import _basics
+from penstock.fluid._basics import VAR_TYPES, VarType, to_dtype, to_extents
 
 
 def text(name):
@@ -33,7 +33,7 @@ class View:
         return '<%s %s>' % (type(self).__name__, ', '.join(map(str, self._at)))
 
 
-class VarDesc(View, core.VarDesc):
+class VarDesc(View, _basics.VarDesc):
     """The declaration of a variable."""
 
     __slots__ = ()

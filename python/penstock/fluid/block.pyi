@@ -2,9 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import to_dtype as to_dtype
-from penstock.fluid.core import to_extents as to_extents
+from enum import IntEnum as IntEnum
 from penstock.fluid.framework import Program as Program
 from penstock.fluid.operator import Operator as Operator
 from penstock.fluid.variable import Parameter as Parameter
@@ -46,4 +44,28 @@ class BlockDesc:
     @property
     def parent(self) -> Any: ...
     def var(self, name: Any) -> Any: ...
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def call_site() -> Any: ...
+def to_dtype(dtype: Any) -> Any: ...
+def to_extents(shape: Any) -> Any: ...

@@ -2,7 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import dtype_name as dtype_name
 from penstock.fluid.framework import Program as Program
 from penstock.fluid.variable import Variable as Variable
 
@@ -11,4 +10,5 @@ class DataFeeder:
     def decorate_reader(self, reader: Callable[..., Any], multi_devices: bool, num_places: int | None = ..., drop_last: bool = ...) -> Callable[..., Any]: ...
     def feed(self, iterable: Iterable[Any]) -> Any: ...
     def feed_parallel(self, iterable: Iterable[Any], num_places: int | None = ...) -> Iterator[Any]: ...
+def dtype_name(dtype: Any) -> str: ...
 __all__: list[str]

@@ -4,6 +4,8 @@ import numpy
 
 from penstock.fluid._op_protos import all_types, proto_of
 from penstock.fluid.core import VarType
+from penstock.fluid.executor import Executor
+from penstock.fluid.framework import Program
 
 __all__ = ['Operator', 'OperatorFactory', 'get_all_op_protos']
 
@@ -51,7 +53,6 @@ class _OneOp:
 
     def run(self, scope, place=None):
         """Runs it: reads its inputs from the scope and writes its outputs there."""
-        from penstock.fluid.executor import Executor
         executor = Executor(place)
         facts = {name: self._facts(scope, name) for name in self.input_vars()}
         facts.update((name, self._facts(scope, name)) for name in self.output_vars() if name not in facts)
@@ -79,7 +80,6 @@ class _OneOp:
         return (kind, tensor._dtype(), shape, len(tensor.lod()))
 
     def _program_for(self, facts):
-        from penstock.fluid.framework import Program
         program = Program()
         block = program.global_block()
         for name, (kind, dtype, shape, levels) in facts.items():

@@ -2,7 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import require_numbers as require_numbers
 from penstock.fluid.framework import Program as Program
 from penstock.fluid.variable import Variable as Variable
 
@@ -114,4 +113,5 @@ class SGDOptimizer(Optimizer):
     def __init__(self, learning_rate: float | Variable, parameter_list: list[Any] | None = ..., regularization: Any = ..., grad_clip: Any = ..., name: str | None = ...) -> None: ...
     type: Any
 def getattr_of(module: Any) -> Any: ...
+def require_numbers(kind: Any, **values: Any) -> Any: ...
 __all__: list[str]

@@ -2,7 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import require_numbers as require_numbers
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.initializer import Initializer as Initializer
 from penstock.fluid.initializer import XavierInitializer as Xavier
@@ -13,4 +12,5 @@ class ParamAttr:
 class WeightNormParamAttr(ParamAttr):
     def __init__(self, dim: int | None = ..., name: str | None = ..., initializer: Any = ..., learning_rate: float = ..., regularizer: Any = ..., trainable: bool = ..., do_model_average: bool = ...) -> None: ...
     params_with_weight_norm: Any
+def require_numbers(kind: Any, **values: Any) -> Any: ...
 __all__: list[str]

@@ -2,8 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import require_numbers as require_numbers
-
 class L1Decay(WeightDecayRegularizer):
     kind: Any
 class L1DecayRegularizer(WeightDecayRegularizer):
@@ -17,4 +15,5 @@ class WeightDecayRegularizer:
     @property
     def coefficient(self) -> Any: ...
     kind: Any
+def require_numbers(kind: Any, **values: Any) -> Any: ...
 __all__: list[str]

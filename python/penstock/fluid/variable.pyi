@@ -2,10 +2,8 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from enum import IntEnum as IntEnum
 from penstock.fluid.block import Block as Block
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import to_dtype as to_dtype
-from penstock.fluid.core import to_extents as to_extents
 
 GRAD_SUFFIX: str
 class Parameter(Variable):
@@ -34,6 +32,28 @@ class Parameter(Variable):
     @trainable.setter
     def trainable(self, value: Any) -> None: ...
 VAR_TYPES: Any
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 class Variable:
     def __getitem__(var, item: Any) -> Any: ...
     def __init__(self, block: Block, name: str) -> None: ...
@@ -76,3 +96,5 @@ class Variable:
     @property
     def type(self) -> Any: ...
 def grad_var_name(var_name: str) -> str: ...
+def to_dtype(dtype: Any) -> Any: ...
+def to_extents(shape: Any) -> Any: ...

@@ -75,7 +75,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   ExpectBadInput(
       "walk",
       "there is no command \"walk\"; known: convert, show, diff, transpile, memory_optimize, release_memory, "
-      "plan, check, top   [E-command]");
+      "plan, check, plot, top   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
   ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");
@@ -101,14 +101,14 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
 
 TEST_F(Cli, HelpListsTheCommands) {
   const std::string help = OutputOf("--help");
-  for (const char* command : {"convert", "show", "transpile", "plan", "check"})
+  for (const char* command : {"convert", "show", "transpile", "plan", "check", "plot", "top"})
     EXPECT_NE(help.find(command), std::string::npos);
   EXPECT_EQ(Run(""), 2);
 }
 
 TEST_F(Cli, HelpOfOneCommandIsAboutThatOne) {
   EXPECT_EQ(OutputOf("show --help"),
-            "penstock show F\n  prints program F for reading, without what goes without saying\n"
+            "penstock show F\n  prints program F for reading, with defaults omitted\n"
             "  --full  leave nothing out (default: false)\n");
 }
 

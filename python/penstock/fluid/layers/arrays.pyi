@@ -2,11 +2,32 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import to_dtype as to_dtype
+from enum import IntEnum as IntEnum
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.variable import Variable as Variable
 
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def array_length(array: Variable) -> Variable: ...
 def array_read(array: Variable, i: Variable) -> Variable: ...
 def array_to_lod_tensor(x: Variable, table: Variable) -> Variable: ...
@@ -21,4 +42,5 @@ def require_array(layer: Any, array: Any) -> Any: ...
 def shrink_memory(x: Variable, i: Variable, table: Variable) -> Variable: ...
 def split_lod_tensor(input: Variable, mask: Variable, level: int = ...) -> Any: ...
 def tensor_array_to_tensor(input: Variable, axis: int = ..., name: str | None = ..., use_stack: bool = ...) -> Any: ...
+def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

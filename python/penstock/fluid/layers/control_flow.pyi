@@ -2,8 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import to_dtype as to_dtype
+from enum import IntEnum as IntEnum
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import require_variables as require_variables
 from penstock.fluid.layers.arrays import array_length as array_length
@@ -35,6 +34,28 @@ class Switch:
     def __init__(self, name: str | None = ...) -> None: ...
     def case(self, condition: Variable) -> Any: ...
     def default(self) -> Any: ...
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def case(pred_fn_pairs: list[Any], default: Callable[..., Any] | None = ..., name: str | None = ...) -> Any: ...
 def cond(pred: Variable, true_fn: Callable[..., Any] | None = ..., false_fn: Callable[..., Any] | None = ..., name: str | None = ...) -> Any: ...
 def equal(x: Variable, y: Variable, cond: Variable | None = ...) -> Variable: ...
@@ -47,4 +68,5 @@ def less_equal(x: Variable, y: Variable, cond: Variable | None = ...) -> Variabl
 def less_than(x: Variable, y: Variable, force_cpu: bool | None = ..., cond: Variable | None = ...) -> Variable: ...
 def not_equal(x: Variable, y: Variable, cond: Variable | None = ...) -> Variable: ...
 def switch_case(branch_index: Variable, branch_fns: Any, default: Callable[..., Any] | None = ..., name: str | None = ...) -> Any: ...
+def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

@@ -2,7 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
+from enum import IntEnum as IntEnum
 from penstock.fluid.framework import default_main_program as default_main_program
 from penstock.fluid.layers.arithmetic import elementwise_add as elementwise_add
 from penstock.fluid.layers.arithmetic import elementwise_mul as elementwise_mul
@@ -28,5 +28,27 @@ class Decoder:
     def finalize(self, outputs: Variable, final_states: Variable, sequence_lengths: Variable) -> tuple[Any, ...]: ...
     def initialize(self, inits: Any) -> tuple[Any, ...]: ...
     def step(self, time: Variable, inputs: Variable, states: Variable, **kwargs: Any) -> tuple[Any, ...]: ...
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def dynamic_decode(decoder: Any, inits: Any = ..., max_step_num: int | None = ..., output_time_major: bool = ..., impute_finished: bool = ..., is_test: bool = ..., return_length: bool = ..., **kwargs: Any) -> tuple[Any, ...]: ...
 __all__: list[str]

@@ -2,15 +2,15 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import CPUPlace as CPUPlace
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import to_dtype as to_dtype
+from enum import IntEnum as IntEnum
 from penstock.fluid.data_feeder import DataFeeder as DataFeeder
 from penstock.fluid.executor import global_scope as global_scope
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import require_name as require_name
 from penstock.fluid.variable import Variable as Variable
 
+class CPUPlace:
+    def __getattr__(self, name: str) -> Any: ...
 class Pump:
     def __init__(self, capacity: Any) -> None: ...
     def next(self) -> Any: ...
@@ -35,6 +35,28 @@ class ReaderNames(tuple[Any, ...]):
     double_buffer: Any
     queue: Any
     reader: Any
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def append_read_op(reader: Any, out: Any, attrs: Any) -> Any: ...
 def create_py_reader_by_data(capacity: int, feed_list: list[Variable], name: str | None = ..., use_double_buffer: bool = ...) -> Variable: ...
 def data(name: str, shape: list[int | None], append_batch_size: bool = ..., dtype: Any = ..., lod_level: int = ..., type: Any = ..., stop_gradient: bool = ...) -> Variable: ...
@@ -44,4 +66,5 @@ def getattr_of(module: Any) -> Any: ...
 def load(out: Variable, file_path: str, load_as_fp16: bool | None = ...) -> Any: ...
 def py_reader(capacity: int, shapes: list[list[int]], dtypes: list[Any], lod_levels: list[int] | None = ..., name: str | None = ..., use_double_buffer: bool = ...) -> Variable: ...
 def read_file(reader: Variable) -> Variable | list[Variable]: ...
+def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

@@ -2,7 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
+from enum import IntEnum as IntEnum
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import require_rank as require_rank
 from penstock.fluid.layers.nn import fc as fc
@@ -11,6 +11,28 @@ from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.variable import Variable as Variable
 
 ACTIVATION_NUMBERS: Any
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def beam_search(pre_ids: Any, pre_scores: Any, ids: Any, scores: Any, beam_size: Any, end_id: Any, level: Any = ..., is_accumulated: Any = ..., name: Any = ..., return_parent_idx: Any = ...) -> Any: ...
 def dynamic_gru(input: Variable, size: int, param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | bool | None = ..., is_reverse: bool = ..., gate_activation: str = ..., candidate_activation: str = ..., h_0: Variable | None = ..., origin_mode: bool = ...) -> Variable: ...
 def dynamic_lstm(input: Variable, size: int, h_0: Variable | None = ..., c_0: Variable | None = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | None = ..., use_peepholes: bool = ..., is_reverse: bool = ..., gate_activation: str = ..., cell_activation: str = ..., candidate_activation: str = ..., dtype: Any = ..., name: str | None = ...) -> Any: ...

@@ -2,7 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import to_dtype as to_dtype
 from penstock.fluid.layer_helper import require_variables as require_variables
 from penstock.fluid.layers.arithmetic import elementwise_mul as elementwise_mul
 from penstock.fluid.layers.rnn_units import BasicGRUUnit as BasicGRUUnit
@@ -34,5 +33,6 @@ class RNNCell:
     @property
     def state_shape(self) -> Any: ...
 def rnn(cell: Any, inputs: Variable, initial_states: Variable | None = ..., sequence_length: Variable | None = ..., time_major: bool = ..., is_reverse: bool = ..., **kwargs: Any) -> tuple[Any, ...]: ...
+def to_dtype(dtype: Any) -> Any: ...
 def transposed(x: Any) -> Any: ...
 __all__: list[str]

@@ -2,9 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarType as VarType
-from penstock.fluid.core import dtype_name as dtype_name
-from penstock.fluid.core import to_dtype as to_dtype
+from enum import IntEnum as IntEnum
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import describe as describe
@@ -13,6 +11,28 @@ from penstock.fluid.variable import Parameter as Parameter
 from penstock.fluid.variable import Variable as Variable
 
 VALUES_MAX: int
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def argmax(x: Variable, axis: int = ...) -> Variable: ...
 def argmin(x: Variable, axis: int = ...) -> Variable: ...
 def argsort(input: Variable, axis: int = ..., descending: bool = ..., name: str | None = ...) -> Any: ...
@@ -22,6 +42,7 @@ def concat(input: list[Variable] | Variable, axis: int | Variable = ..., name: s
 def create_global_var(shape: list[int], value: float, dtype: Any, persistable: bool = ..., force_cpu: bool = ..., name: str | None = ...) -> Variable: ...
 def create_parameter(shape: list[int], dtype: Any, name: str | None = ..., attr: ParamAttr | None = ..., is_bias: bool = ..., default_initializer: Any = ...) -> Parameter: ...
 def create_tensor(dtype: Any, name: str | None = ..., persistable: bool = ...) -> Variable: ...
+def dtype_name(dtype: Any) -> str: ...
 def fill_constant(shape: list[int | Variable] | Variable, dtype: Any, value: float | int | Variable, force_cpu: bool = ..., out: Variable | None = ...) -> Variable: ...
 def fill_constant_batch_size_like(input: Variable, shape: list[int], dtype: Any, value: float | int, input_dim_idx: int = ..., output_dim_idx: int = ..., force_cpu: bool = ...) -> Variable: ...
 def gaussian_random(shape: list[int | Variable] | Variable, mean: float = ..., std: float = ..., seed: int = ..., dtype: Any = ...) -> Variable: ...
@@ -35,6 +56,7 @@ def ones(shape: list[int | Variable] | Variable, dtype: Any, force_cpu: bool = .
 def range(start: int | float | Variable, end: int | float | Variable, step: int | float | Variable, dtype: Any) -> Variable: ...
 def sum(x: list[Variable] | Variable) -> Variable: ...
 def sums(input: list[Variable] | Variable, out: Variable | None = ...) -> Variable: ...
+def to_dtype(dtype: Any) -> Any: ...
 def uniform_random(shape: list[int | Variable] | Variable, dtype: Any = ..., min: float = ..., max: float = ..., seed: int = ...) -> Variable: ...
 def zeros(shape: list[int | Variable] | Variable, dtype: Any, force_cpu: bool = ...) -> Variable: ...
 __all__: list[str]

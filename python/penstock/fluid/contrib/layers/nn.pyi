@@ -2,7 +2,6 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import to_dtype as to_dtype
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layers.draws import seed_variable as seed_variable
@@ -19,4 +18,5 @@ def sequence_topk_avg_pooling(input: Variable, row: Variable, col: Variable, top
 def shuffle_batch(x: Variable, seed: int | Variable | None = ...) -> Variable: ...
 def tdm_child(x: Variable, node_nums: int, child_nums: int, param_attr: ParamAttr | None = ..., dtype: str = ...) -> tuple[Any, ...]: ...
 def tdm_sampler(x: Variable, neg_samples_num_list: list[int], layer_node_num_list: list[int], leaf_node_num: int, tree_travel_attr: ParamAttr | None = ..., tree_layer_attr: ParamAttr | None = ..., output_positive: bool = ..., output_list: bool = ..., seed: int = ..., tree_dtype: str = ..., dtype: str = ...) -> tuple[Any, ...]: ...
+def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

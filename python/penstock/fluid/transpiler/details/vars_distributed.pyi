@@ -2,9 +2,8 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-from penstock.fluid.core import VarDesc as VarDesc
-from penstock.fluid.core import to_dtype as to_dtype
-
+class VarDesc:
+    VarType: type[Any]
 class VarDistributed:
     def __init__(self, origin_var: Any, slice_var: Any, is_slice: Any = ..., block_id: Any = ..., offset: Any = ..., vtype: Any = ..., endpoint: Any = ...) -> None: ...
     @staticmethod
@@ -24,4 +23,5 @@ class VarsDistributed:
     def get_distributed_vars_by_vtypes(self, vtypes: Any, groupby: Any = ...) -> Any: ...
     def overview(self) -> Any: ...
 def overview_of(params: Any) -> Any: ...
+def to_dtype(dtype: Any) -> Any: ...
 __all__: list[str]

@@ -1,0 +1,265 @@
+"""What fluid.core is made of, below descs and the registry: element types, kinds of variables, places."""
+
+import enum
+import numbers
+import operator
+
+import numpy
+
+from penstock.fluid import _devices
+
+
+class VarType(enum.IntEnum):
+    """The numbers of the wire form: types of elements, then kinds of variables."""
+    __str__ = enum.Enum.__str__    # VarType.FP32 in every Python
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    READER = 15
+    RAW = 17
+    TUPLE = 18
+    SIZE_T = 19
+    UINT8 = 20
+    INT8 = 21
+
+
+class VarDesc:
+    """Where Fluid's scripts find VarType."""
+
+    VarType = VarType
+
+
+# By number, because looking an enum member up by value costs more than making a small op.
+VAR_TYPES = {int(member): member for member in VarType}
+
+_DTYPES = {
+    'bool': VarType.BOOL,
+    'int16': VarType.INT16,
+    'int32': VarType.INT32,
+    'int64': VarType.INT64,
+    'float16': VarType.FP16,
+    'float32': VarType.FP32,
+    'float64': VarType.FP64,
+    'uint8': VarType.UINT8,
+    'int8': VarType.INT8,
+}
+_NAMES = {member: name for name, member in _DTYPES.items()}
+
+
+def to_dtype(dtype):
+    """Returns the VarType of an element type.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): such as 'float32'.
+
+    Returns:
+        VarType: its number.
+
+    Raises:
+        ValueError: there is no such type.
+
+    Example:
+        assert fluid.core.to_dtype('float32') == fluid.core.VarDesc.VarType.FP32
+    """
+    if type(dtype) is VarType:
+        return dtype
+    if isinstance(dtype, int):
+        found = VAR_TYPES.get(dtype)
+    else:
+        found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
+        if found is None and dtype is not None:    # which numpy takes for float64
+            found = _DTYPES.get(numpy.dtype(dtype).name)
+    if found is None:
+        raise ValueError('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
+    return found
+
+
+def dtype_name(dtype):
+    """Returns the name of an element type.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): the type.
+
+    Returns:
+        str: such as 'float32'.
+
+    Example:
+        assert fluid.core.dtype_name(fluid.core.VarDesc.VarType.INT64) == 'int64'
+    """
+    return _NAMES[to_dtype(dtype)]
+
+
+def dtype_size(dtype):
+    """Returns the size of an element.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType | int): the type.
+
+    Returns:
+        int: bytes.
+
+    Example:
+        assert fluid.core.dtype_size('int64') == 8
+    """
+    return numpy.dtype(dtype_name(dtype)).itemsize
+
+
+def to_extents(shape):
+    """A list of ints of a shape."""
+    try:
+        return [operator.index(extent) for extent in shape]
+    except TypeError:
+        raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
+
+
+def require_numbers(kind, **values):
+    """Refuses hyperparameters that are no numbers, by their names."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real):
+            raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
+
+
+class _Place:
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self):
+        return hash((type(self), tuple(sorted(self.__dict__.items()))))
+
+    def __repr__(self):
+        return type(self).__name__ + ('(%d)' % self.device if hasattr(self, 'device') else '')
+
+
+class CPUPlace(_Place):
+    """The CPU.
+
+    Example:
+        exe = fluid.Executor(fluid.CPUPlace())
+    """
+
+    pass
+
+
+class CUDAPlace(_Place):
+
+    """A GPU.
+
+    Args:
+        id (int): its number.
+
+    Example:
+        place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
+    """
+
+    def __init__(self, id):
+        self.device = id
+
+
+class CUDAPinnedPlace(_Place):
+    """Pinned memory of the host.
+
+    Example:
+        place = fluid.CUDAPinnedPlace()
+    """
+
+    pass
+
+
+def device_of(place, what):
+    """The place that programs run on where `place` is asked for; `what` names who asks, for the error.
+
+    Raises:
+        TypeError: if it is no place.
+        NotImplementedError: if it is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
+    """
+    if not isinstance(place, _Place):
+        raise TypeError('%s: a place is wanted, such as CPUPlace(), not %r' % (what, place))
+    if not isinstance(place, CPUPlace):
+        _devices.use_cpu_for('%s on %r' % (what, place))
+    return CPUPlace()
+
+
+class op_proto_and_checker_maker:
+    """Names of the attributes that the framework gives every op, and the bits of op_role.
+
+    Example:
+        maker = fluid.core.op_proto_and_checker_maker
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        op = fluid.default_main_program().global_block().ops[0]
+        assert op.attr(maker.kOpRoleAttrName()) == maker.OpRole.Forward
+    """
+
+    class OpRole:
+        """Bits of op_role."""
+        Forward = 0
+        Backward = 1
+        Optimize = 2
+        RPC = 4
+        Dist = 8
+        LRSched = 16
+        Loss = 256
+
+    @staticmethod
+    def kOpRoleAttrName():
+        """'op_role'"""
+        return 'op_role'
+
+    @staticmethod
+    def kOpRoleVarAttrName():
+        """'op_role_var': pairs of parameter and gradient."""
+        return 'op_role_var'
+
+    @staticmethod
+    def kOpNameScopeAttrName():
+        """'op_namescope'"""
+        return 'op_namescope'
+
+    @staticmethod
+    def kOpCreationCallstackAttrName():
+        """'op_callstack', which Fluid's programs have."""
+        return 'op_callstack'
+
+    @staticmethod
+    def kOpDeviceAttrName():
+        """'op_device'"""
+        return 'op_device'
+
+
+def get_cuda_device_count():
+    """Counts the GPUs that the driver gives this process.
+
+    Programs do not run on them through this API. With PENSTOCK_CUDA_FALLBACK=1 the answer is 1, the CPU.
+
+    Returns:
+        int: GPUs, of those in CUDA_VISIBLE_DEVICES if that is set; 0 without a driver.
+
+    Example:
+        places = fluid.cuda_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
+        assert fluid.core.get_cuda_device_count() >= 0
+    """
+    return _devices.gpu_count()
+
+
+def is_compiled_with_cuda():
+    """Tells whether programs can run on GPUs through this API.
+
+    Returns:
+        bool: False: CPUPlace is the only place.
+
+    Example:
+        place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()
+    """
+    return False

@@ -4,6 +4,8 @@ from typing import Any, Callable, Iterable, Iterator
 
 from penstock import compat as compat
 from penstock import distributed as distributed
+from penstock import fluid as fluid
+from penstock import hvd as hvd
 from penstock.fluid.framework import Program as Program
 
 class DataError(ValueError):

@@ -1,12 +1,10 @@
 """Running programs: feeds and fetches, errors, Ctrl-C."""
 
-import os
 import signal
 import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import numpy as np
 import penstock

@@ -1,7 +1,6 @@
 """Facts of Fluid 1.8.5 about programs that are built, one each; tests/parity/random compares whole programs."""
 
 import pathlib
-import sys
 
 import penstock
 import pytest

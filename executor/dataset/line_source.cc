@@ -67,17 +67,17 @@ std::string HowItEnded(int status) {
 
 }  // namespace
 
-PipeCommands::PipeCommands() : event_(eventfd(0, EFD_CLOEXEC)) {
-  PENSTOCK_CHECK(event_ >= 0, "no descriptor is left for an event");
-}
+PipeCommands::PipeCommands() : event_(eventfd(0, EFD_CLOEXEC)) {}
 
-PipeCommands::~PipeCommands() { close(event_); }
+PipeCommands::~PipeCommands() {
+  if (event_ >= 0) close(event_);
+}
 
 void PipeCommands::Stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   const std::uint64_t one = 1;
-  static_cast<void>(write(event_, &one, sizeof one));
+  if (event_ >= 0) static_cast<void>(write(event_, &one, sizeof one));
   for (const pid_t process : running_) kill(process, SIGKILL);
 }
 
@@ -108,6 +108,7 @@ int PipeCommands::Wait(pid_t process) {
 Result<std::unique_ptr<LineSource>> LineSource::Open(const std::string& file, const std::string& command,
                                                      PipeCommands& commands) {
   if (commands.stopped()) return Stopped();
+  if (commands.event() < 0) return Unreadable(file, "the process has no file descriptor left");
   std::unique_ptr<LineSource> source(new LineSource(file, command == "cat" ? "" : command, commands));
   const int in = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (in < 0) return Unreadable(file, Reason(errno));

@@ -43,7 +43,7 @@ class PipeCommands {
   Status Start(const std::string& command, int in, int out, pid_t& process);
   // The status of waitpid, once it has ended.
   int Wait(pid_t process);
-  int event() const { return event_; }  // readable once stopped
+  int event() const { return event_; }  // readable once stopped; -1: no descriptor was left, so nothing opens
 
   const int event_;
   std::atomic<bool> stopped_ = false;

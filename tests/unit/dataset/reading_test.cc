@@ -2,6 +2,7 @@
 #include "executor/dataset/reading.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <future>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/dataset/line_source.h"
 #include "tests/support/temp_dir.h"
 
 namespace penstock::dataset {
@@ -137,6 +139,20 @@ TEST_F(ReadingTest, AnEndComesThoughNobodyTakesBatches) {
   ASSERT_TRUE(reading->queues()[0]->Pop().ok());
   reading->Stop();
   EXPECT_EQ(reading->queues()[0]->Pop().status().id(), "E-read-not-started");
+}
+
+TEST_F(ReadingTest, WithoutDescriptorsLeftThereIsAnError) {
+  const std::string file = Write("a", "1 1\n");
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  PipeCommands commands;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const auto source = LineSource::Open(file, "cat", commands);
+  ASSERT_FALSE(source.ok());
+  EXPECT_EQ(source.status().message(),
+            "dataset: " + file + " cannot be read: the process has no file descriptor left");
 }
 
 }  // namespace

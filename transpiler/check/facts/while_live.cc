@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "framework/base/check.h"
 #include "framework/ir/edit.h"
 
 namespace penstock::check {
@@ -54,7 +53,7 @@ std::optional<Program> WhileLive(const Program& program) {
   }
   if (!found) return std::nullopt;
   Result<Program> made = edit.Apply();
-  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  if (!made.ok()) return std::nullopt;  // a file of the user's that only looks like it: checked as it stands
   return *std::move(made);
 }
 

@@ -10,7 +10,7 @@ namespace penstock {
 // Adds each op; the caller calls Finish. For a registry that holds further ops.
 void RegisterAllOps(OpRegistry& ops);
 
-// All of them, built once, never changed: safe for any number of threads. Lives for ever.
+// All of them, built once, never changed: safe for any number of threads. Lives forever.
 const OpRegistry& AllOps();
 
 }  // namespace penstock

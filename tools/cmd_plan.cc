@@ -80,7 +80,7 @@ Result<cost::Job> JobOfSource(JobQuestion& question) {
   cost::JobPrograms programs;
   for (const TrainerRole& role : roles.trainers) {
     programs.trainers.push_back({StrCat("trainer ", role.trainer_id), &role.main});
-    programs.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, "'s start-up"), &role.startup});
+    programs.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, "'s startup"), &role.startup});
   }
   for (const PserverRole& role : roles.pservers) {
     programs.pservers.push_back({StrCat("pserver ", programs.pservers.size()), &role.main});

@@ -9,7 +9,7 @@
 #include "tools/command.h"
 
 DEFINE_string(main, "", "the main program, after minimize");
-DEFINE_string(startup, "", "its start-up program");
+DEFINE_string(startup, "", "its startup program");
 DEFINE_string(facts, "",
               "program.json: what the programs do not say of their parameters (tools/case/README.md)");
 DEFINE_string(

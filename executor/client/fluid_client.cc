@@ -128,7 +128,7 @@ Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, con
         .values = CopyOf(std::span<const std::byte>(rows->value.raw(), rows->value.bytes())),
         .rows = protocol::FluidRows{.height = rows->height, .numbers = CopyOf(std::span(rows->rows))}};
   } else if (const auto* tensor = value.If<Tensor>()) {
-    // A first value is written over by what comes back.
+    // An initial value is written over by what comes back.
     message.tensor = protocol::FluidTensor::Of(piece.first_value ? tensor->Clone() : *tensor);
     message.tensor->lod.clear();  // describes no gradient
   } else {
@@ -218,7 +218,7 @@ Status FluidClient::Pull(PullHandle handle, Variable& out) {
   return piece.lands_at_barrier ? OkStatus() : Wait(Kind::kFetch);
 }
 
-// A table that is dealt out by id has no number of rows, and is asked for as Fluid's older op does: by the
+// A table sharded by id has no number of rows, and is asked for as Fluid's older op does: by the
 // name of the question.
 Status FluidClient::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
@@ -246,7 +246,7 @@ Status FluidClient::CompleteRows() { return Wait(Kind::kRows); }
 Status FluidClient::CompletePulls(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kFetch));
-  PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));  // first values
+  PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));  // initial values
   if (!in_get_) return OkStatus();              // a second barrier would wait for the others' next step
   PENSTOCK_RETURN_IF_ERROR(StartAll(pservers, "GetVariable", protocol::kFetchBarrier));
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kControl));

@@ -154,7 +154,7 @@ Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars
   if (rpc.step() > 0 && loaded != nullptr) {
     return FailedPrecondition("E-load-late", *loaded, " was loaded after step ", rpc.step(),
                               " of this trainer: the parameter servers hold it and would overwrite it")
-        .With("load on every trainer, after its start-up program and before its first step");
+        .With("load on every trainer, after its startup program and before its first step");
   }
   if (rpc.step() > 0 || pieces.empty()) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(rpc.Attach(program));

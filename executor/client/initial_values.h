@@ -32,7 +32,7 @@ struct RemotePart {
   Dim begin = 0, end = 0;
 };
 // By variable of the trainer, in the order of its rows: what the program receives from servers, or asks them
-// rows of. Tables that are dealt out by id are not among them.
+// rows of. Tables sharded by id are not among them.
 std::map<std::string, std::vector<RemotePart>> RemoteParts(const Program& program);
 
 // Variables that the caller has changed since the program before; true: by a load.
@@ -43,8 +43,8 @@ class InitialValues {
   // Whether the program receives something from servers, or ends a step.
   bool Concerns(const Program& program);
   // Before such a program runs in `scope`. A trainer's main program: those of `changed` that it receives
-  // become initial values on the servers, and `changed` is emptied. A start-up program that receives some:
-  // these are about to be overwritten, as any start-up program overwrites what is there, and are taken out.
+  // become initial values on the servers, and `changed` is emptied. A startup program that receives some:
+  // these are about to be overwritten, as any startup program overwrites what is there, and are taken out.
   //
   // kFailedPrecondition E-load-late: something was loaded after the first step. What was set by hand then is
   // the trainer's own copy, which the next step overwrites, as in Fluid.

@@ -58,10 +58,10 @@ class Link final : public ConnectionHandler {
   Link(const LinkEnvironment& environment, std::string address, int trainer, protocol::Contract contract,
        std::string job_facts);
 
-  // A start-up program and the main program each know a part: the contract grows, and the server is told
+  // A startup program and the main program each know a part: the contract grows, and the server is told
   // again.
   Status Adopt(const protocol::Contract& contract, const std::string& job_facts);
-  // What is pushed (a gradient, or a first value), pulled, and asked for by rows.
+  // What is pushed (a gradient, or an initial value), pulled, and asked for by rows.
   std::optional<Slot> FindPush(const std::string& name) const;
   std::optional<Slot> FindPull(const std::string& name) const;
   std::optional<Slot> FindRows(const std::string& name) const;
@@ -164,7 +164,7 @@ class Link final : public ConnectionHandler {
     observe::NameId name = 0;
     bool is_gradient = false;
     bool pushed = false;     // in the open step
-    bool has_start = false;  // its first value was sent
+    bool has_start = false;  // its initial value was sent
     bool has_initial = false;
     // As the welcome says: how it is cut.
     std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;

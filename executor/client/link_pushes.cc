@@ -60,7 +60,7 @@ void Link::EndPush(const Variable& variable, std::uint64_t step) {
     changed_ = true;
 }
 
-// Travels like a first value, as a push of what is received itself, in step 0.
+// Travels like an initial value, as a push of what is received itself, in step 0.
 Status Link::PushInitial(const InitialPiece& given) {
   const std::lock_guard lock(mutex_);
   const int param = contract_.FindParam(given.name);
@@ -95,8 +95,8 @@ Status Link::Push(Slot slot, const Tensor& value, const Tensor& residual) {
                          .residual = Target::Of(residual)});
     return OkStatus();
   }
-  // A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
-  // is written over it. If the start-up program runs again, what the server has stays.
+  // An initial value travels as a push of the parameter itself, in step 0. It is copied: what comes back
+  // is written over it. If the startup program runs again, what the server has stays.
   if (!std::exchange(variable.has_start, true))
     HandOver(PendingPush{.slot = slot, .bytes = BytesOf(value.Clone())});
   return OkStatus();
@@ -108,7 +108,7 @@ Status Link::PushRows(Slot slot, const SelectedRows& value) {
   const protocol::ContractPiece& piece = PieceOf(variable);
   if (!variable.is_gradient) {
     return InvalidArgument("E-send-shape", "send: ", piece.name,
-                           " is a first value, which must be a tensor, not selected rows");
+                           " is an initial value, which must be a tensor, not selected rows");
   }
   PENSTOCK_RETURN_IF_ERROR(RequireRows(piece, value, tables_by_id_));
   PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));

@@ -7,7 +7,7 @@
 
 namespace penstock::client {
 
-// Of a table that is dealt out by id, any number is a row's. Whether the piece is of such a one only its
+// Of a table sharded by id, any number is a row's. Whether the piece is of such a one only its
 // server knows, where there is one.
 bool MayHaveAnyRow(const protocol::Contract& contract);
 

@@ -69,7 +69,7 @@ class Session : private LinkHost {
   void Abort();
   bool AllClosed() const;
 
-  // Every push of steps before `step` has arrived, and every first value.
+  // Every push of steps before `step` has arrived, and every initial value.
   bool EarlierPushesDone(std::uint64_t step) const { return steps_.EarlierPushesDone(step); }
   bool PullsDone() const { return steps_.Done(Work::kPulls); }
   bool RowsDone() const { return steps_.Done(Work::kRows); }

@@ -34,7 +34,7 @@ class StepTracker {
   void BeginPush(std::uint64_t step);
   // Whether this was the last of all steps up to `step`, and that one has ended.
   bool EndPush(std::uint64_t step);
-  // Nothing of the steps before `step` is under way, and no first value.
+  // Nothing of the steps before `step` is under way, and no initial value.
   bool EarlierPushesDone(std::uint64_t step) const;
 
  private:

@@ -11,7 +11,7 @@
 //   w = recv() {recv_varnames=["w.block0", "w.block1"], epmap=[...]}
 //   fetch_barrier() {endpoints=[...]}
 //
-// It is not run: contracts, handles and first values are read from it, as from programs of the other modes.
+// It is not run: contracts, handles and initial values are read from it, as from programs of the other modes.
 #pragma once
 
 #include <string>

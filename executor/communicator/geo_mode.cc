@@ -144,7 +144,7 @@ class GeoMode : public Mode {
         continue;
       return FailedPrecondition("E-communicator-param", whole.name, " : ",
                                 DTypeName(whole.pieces.front().remote.dtype), shape,
-                                " has no value in the trainer's scope; run its start-up program first");
+                                " has no value in the trainer's scope; run its startup program first");
     }
     return OkStatus();
   }

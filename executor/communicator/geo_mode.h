@@ -20,7 +20,7 @@
 
 namespace penstock::communicator {
 
-// `exchange` is that of the settings. The client outlives the mode. A trainer's start-up program has run when
+// `exchange` is that of the settings. The client outlives the mode. A trainer's startup program has run when
 // Begin is called: it says who the trainer is.
 std::unique_ptr<Mode> MakeGeoMode(RpcClient& rpc, const GeoSettings& settings, Program exchange);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr char kFeedOp[] = "feed";
 constexpr char kFetchOp[] = "fetch";
 
-// Geo-SGD's start-up program tells the communicator that it is over, by a variable that nothing writes. There
+// Geo-SGD's startup program tells the communicator that it is over, by a variable that nothing writes. There
 // is nothing to do: the communicator begins right before the first step.
 bool TellsStart(const Op& op) {
   if (roles::CommOf(op) != roles::Comm::kSend) return false;

@@ -26,7 +26,7 @@ enum class EventKind : std::uint8_t {
   kNone,
   // Training moves on.
   kStepEnded,      // by this trainer, or (peer a trainer) told by one
-  kPushSent,       // a message of a gradient or a first value
+  kPushSent,       // a message of a gradient or an initial value
   kPushTaken,      // the server has acknowledged it
   kPullAnswered,   // a parameter is here, of the version `step`
   kGradientTaken,  // server: begins to merge the gradient of the peer

@@ -162,7 +162,7 @@ Result<CollectiveGroup*> JobRings::Ring(int ring) {
   const std::lock_guard lock(mutex_);
   if (const auto at = groups_.find(ring); at != groups_.end()) return at->second.get();
   return FailedPrecondition("E-collective-no-ring", "no op has made ring ", ring,
-                            "; run the start-up program first");
+                            "; run the startup program first");
 }
 
 void JobRings::AbortAll(const Status& why) {

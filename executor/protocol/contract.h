@@ -25,10 +25,10 @@ using ContractPiece = roles::PieceType;
 // A variable travels as its position here: first the params, then the tables, then the grads.
 struct Contract {
   std::vector<ContractPiece> params;  // what the trainer pulls, by name
-  std::vector<ContractPiece> starts;  // those of the params whose first value it sends, by name; trainer 0's
-  std::vector<ContractPiece> grads;   // what it pushes each step, by name; none in a start-up program
-  // Of which it asks for single rows and never pulls the whole, by name; none in a start-up program. A table
-  // that is dealt out by id is asked for under the names of its requests, without a number of rows.
+  std::vector<ContractPiece> starts;  // of trainer 0: params whose initial value it sends, by name
+  std::vector<ContractPiece> grads;   // what it pushes each step, by name; none in a startup program
+  // Of which it asks for single rows and never pulls the whole, by name; none in a startup program. A table
+  // sharded by id is asked for under the names of its requests, without a number of rows.
   std::vector<ContractPiece> tables = {};
 
   std::string ToText() const;  // a line for each, "param ...", "start ...", "table ..." and "grad ..."

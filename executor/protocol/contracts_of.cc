@@ -70,7 +70,7 @@ Status RequireServable(const roles::ServerRole& role) {
   return RequireMeasuresOfUpdates(role);
 }
 
-// `sync`: nothing for a start-up program, which belongs to a job of any mode.
+// `sync`: nothing for a startup program, which belongs to a job of any mode.
 Status RequirePolicies(const JobPolicies& policies, std::optional<bool> sync) {
   if (policies.staleness && sync == true) {
     return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
@@ -140,7 +140,7 @@ class ContractMaker {
   }
 
  private:
-  // What is sent under the name under which it is also fetched is no gradient but a first value.
+  // What is sent under the name under which it is also fetched is no gradient but an initial value.
   static void TakeStarts(Contract& contract) {
     const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
     std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
@@ -231,7 +231,7 @@ class ContractMaker {
     return OkStatus();
   }
 
-  // Rows of a table that is dealt out by id: what is asked for is called like the ids.
+  // Rows of a table sharded by id: what is asked for is called like the ids.
   Status AddPrefetch(const CommOp& one) {
     const roles::PrefetchView prefetch(*one.op);
     PENSTOCK_RETURN_IF_ERROR(prefetch.Validate());

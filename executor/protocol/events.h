@@ -48,7 +48,7 @@ struct Hello {
   std::uint64_t step = 0;  // that the trainer is in
   HelloBody body;
 };
-// A part of a chunk of a gradient or of a first value; of a gradient of rows: of its int64 ids and values.
+// A part of a chunk of a gradient or of an initial value; of a gradient of rows: of its int64 ids and values.
 struct Push {
   ChunkRef at;
   std::uint64_t step = 0;

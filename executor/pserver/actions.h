@@ -75,7 +75,7 @@ struct SaveEvent {
 
 // --- Actions.
 
-// Merge this gradient into its chunk, or put this start value there; then MergeDone. No parts: zeros.
+// Merge this gradient into its chunk, or put this initial value there; then MergeDone. No parts: zeros.
 struct MergeAction {
   int param = 0, chunk = 0, trainer = 0;
   std::uint64_t step = 0;

@@ -50,7 +50,7 @@ std::optional<int> TrainerTerms::ParamOfTable(std::uint32_t variable) const {
 
 std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64_t contract) const {
   if (variable >= contract_.params.size()) {
-    return contract == hash_ ? ParamOfGrad(variable) : std::nullopt;  // start-up programs know no gradients
+    return contract == hash_ ? ParamOfGrad(variable) : std::nullopt;  // startup programs know no gradients
   }
   return contract_.Starts(contract_.params[variable].name) ? std::optional(param_of_[variable])
                                                            : std::nullopt;

@@ -25,7 +25,7 @@ class TrainerTerms {
                protocol::SparseParams sparse = protocol::SparseParams::kAsTables);
 
   const protocol::Contract& contract() const { return contract_; }
-  // Its start-up program knows a part of the contract, its main program all of it.
+  // Its startup program knows a part of the contract, its main program all of it.
   bool Accepts(std::uint64_t hash) const { return hash == hash_ || hash == startup_hash_; }
   std::uint64_t hash() const { return hash_; }
 
@@ -36,13 +36,13 @@ class TrainerTerms {
   std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nothing if it is no table
   // Of a question for rows: the id that stands for none; -1: every id stands for a row.
   std::int64_t PaddingOf(std::uint32_t variable) const { return padding_of_[variable]; }
-  // What a push under the contract of that hash is for: the param of a gradient, or a first value that this
-  // trainer sends. Nothing if it may not push that.
+  // The param that a push under the contract of that hash is for: its gradient, or its initial value if this
+  // trainer sends it. Nothing if the trainer may not push that variable.
   std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
   // The param that the trainer may push a value of before its first step: one that it receives, or asks for
-  // rows of. Nothing if it is none, a first value, or dealt out by id.
+  // rows of. Nothing if it is none, an initial value, or sharded by id.
   std::optional<int> ParamOfInitial(std::uint32_t variable) const;
-  // The variable that the param itself is (of a table that is dealt out by id, none is), and the one that the
+  // The variable that the param itself is (of a table sharded by id, none is), and the one that the
   // trainer pushes for it.
   std::uint32_t VariableOf(int param) const { return variable_of_[static_cast<std::size_t>(param)]; }
   std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }

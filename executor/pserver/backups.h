@@ -21,7 +21,7 @@ namespace penstock::pserver {
 
 class Backups {
  public:
-  // By trainer, the chunk's rows of the variables that the block reads; they begin as the start-up program
+  // By trainer, the chunk's rows of the variables that the block reads; they begin as the startup program
   // made them. `whose`: one int64, by which the block finds the trainer.
   Backups(std::vector<Tensor> rows, Tensor whose);
 

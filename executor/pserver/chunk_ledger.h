@@ -47,7 +47,7 @@ class PartSet {
 
 class ChunkAccount {
  public:
-  // `awaited`: a start value that is not there yet.
+  // `awaited`: an initial value that is not there yet.
   ChunkAccount(int trainers, std::size_t bytes, bool awaited)
       : bytes_(bytes), awaited_(awaited), from_(static_cast<std::size_t>(trainers)) {}
 

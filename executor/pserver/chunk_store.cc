@@ -66,13 +66,13 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;
-  // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
+  // Trainer 0 brings the value; whatever the startup program may have made of it does not count.
   if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
   Variable* variable = scope_.Find(piece.name);
   const Tensor* whole = variable == nullptr ? nullptr : variable->If<Tensor>();
   if (whole == nullptr || !whole->initialized()) {
     return FailedPrecondition("E-server-startup", piece.name,
-                              " has no value on this pserver; run its start-up program first");
+                              " has no value on this pserver; run its startup program first");
   }
   if (whole->shape() != piece.shape || whole->dtype() != piece.dtype) {
     return InvalidArgument("E-server-shape", piece, " is declared, but the value there is ",
@@ -160,7 +160,7 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
         tensor->shape() != chunk.param.shape()) {
       return FailedPrecondition("E-server-startup", name, ", which is what a trainer has read of ",
                                 served.param.name,
-                                ", is no such value on this pserver; run its start-up program first");
+                                ", is no such value on this pserver; run its startup program first");
     }
     rows.push_back(*tensor);
   }
@@ -168,7 +168,7 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
   return OkStatus();
 }
 
-// What the block mentions and the start-up program made as selected rows are the table's columns.
+// What the block mentions and the startup program made as selected rows are the table's columns.
 Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
@@ -370,7 +370,7 @@ Status ChunkStore::CountStep(int trainer) {
   Tensor* steps = counter == nullptr ? nullptr : counter->If<Tensor>();
   if (steps == nullptr || !steps->initialized() || steps->dtype() != DType::kInt64 || steps->count() != 1) {
     return FailedPrecondition("E-server-startup", name, ", which counts the steps of trainer ", trainer,
-                              ", has no value on this pserver; run its start-up program first");
+                              ", has no value on this pserver; run its startup program first");
   }
   ++steps->Data<std::int64_t>()[0];
   return OkStatus();

@@ -1,7 +1,7 @@
 // The memory of a parameter server: for every chunk a scope in which each variable shaped like the piece is
 // the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
-// all chunks evolve alike. Of a start value there is only the chunk itself, which its one merge fills.
-// A table that is dealt out by id is one chunk, whose scope has the columns of its rows (executor/table).
+// all chunks evolve alike. Of an initial value there is only the chunk itself, which its one merge fills.
+// A table sharded by id is one chunk, whose scope has the columns of its rows (executor/table).
 //
 //   store.Merge({.trainer = 0, .parts = g0});  store.Merge({.trainer = 1, .parts = g1});
 //   store.Run({.step = 0}, runner);
@@ -45,7 +45,7 @@ namespace penstock::pserver {
 class ChunkStore {
  public:
   // `scope` holds the parameters and optimizer state, and outlives the store.
-  // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
+  // kFailedPrecondition if a parameter has no value yet: the startup program was not run.
   // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
   // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h). What is
   // published travels in parts of `part_bytes`.
@@ -104,10 +104,10 @@ class ChunkStore {
     Tensor bytes;
   };
   Changed GatherChanged(const RowsEvent& pull);
-  // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table. One that is dealt out by
-  // id has a row for any int64.
+  // kInvalidArgument E-rpc-row: `ids` are not int64, or one is not a row of the table. A table sharded by id
+  // has a row for any int64.
   Status CheckIds(int param, int trainer, const Payload& ids) const;
-  // Of tables that are dealt out by id: the number of the param, -1 if there is none of that name.
+  // Of tables sharded by id: the number of the param, -1 if there is none of that name.
   int FindTable(const std::string& name) const;
   // The table as it is at the first call, copied bit by bit: the call that completes it returns it, the next
   // begins anew. An update in between first copies what is missing.
@@ -153,7 +153,7 @@ class ChunkStore {
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
-    std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
+    std::unique_ptr<table::RowTable> table;  // of one sharded by id
     std::optional<ChangedRows> changed;      // on the queue of the one chunk
   };
 

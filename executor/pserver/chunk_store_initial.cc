@@ -39,7 +39,7 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
   return FailedPrecondition("E-load-differs", "trainers ", *chunk.initial_of, " and ", merge.trainer,
                             " set different values of ", param.piece.name,
                             " before their first step, in rows [", begin, ", ", begin + rows, ")")
-      .With("load the same values on every trainer, after its start-up program and before its first step");
+      .With("load the same values on every trainer, after its startup program and before its first step");
 }
 
 }  // namespace penstock::pserver

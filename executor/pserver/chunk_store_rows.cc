@@ -43,7 +43,7 @@ Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol:
                          ", which has ", piece.shape[0]);
 }
 
-// The first id that is no row of the piece. A table that is dealt out by id has a row for each.
+// The first id that is no row of the piece. A table sharded by id has a row for each.
 std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
                                     const protocol::ContractPiece& piece, bool by_id) {
   if (by_id) return std::nullopt;

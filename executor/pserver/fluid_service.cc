@@ -265,7 +265,7 @@ void FluidService::TakeSave(Call call) {
   if (call.message.varname != protocol::kSaveNotify || tables.size() != 1) {
     const std::string name = call.message.varname;
     return Refuse(std::move(call), InvalidArgument("E-wire-save", name, ": this server holds ", tables.size(),
-                                                   " tables that are dealt out by id, and can save one"));
+                                                   " tables sharded by id, and can save one"));
   }
   if (const Status here = CheckHere(0); !here.ok()) return Refuse(std::move(call), here);
   Greet(0);

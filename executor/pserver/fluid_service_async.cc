@@ -26,7 +26,7 @@ void FluidService::TakeUnphased(Call call) {
     if (name == protocol::kBatchBarrier) return Answer(std::move(call), UnaryReply(Payload()));
     if (const auto gradient = gradients_.find(name); gradient != gradients_.end())
       return TakeGradientNow(std::move(call), gradient->second.param);
-    return TakeSend(std::move(call));  // a first value, or nothing of ours
+    return TakeSend(std::move(call));  // an initial value, or nothing of ours
   }
   if (method == "GetVariable") {
     if (name == protocol::kFetchBarrier) return Answer(std::move(call), UnaryReply());

@@ -44,7 +44,7 @@ namespace penstock::pserver {
 struct PserverOptions {
   std::string job;  // name; trainers of another job are refused
   // Whether who connects has proved that it belongs to the job. If not, anybody could have sent a hello: one
-  // that does not fit is refused, and who goes before it has sent a gradient or a first value was never
+  // that does not fit is refused, and who goes before it has sent a gradient or an initial value was never
   // there.
   bool proven = true;
   // Where trainer 0 may have tables saved (checkpoint_notify).

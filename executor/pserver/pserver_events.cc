@@ -41,8 +41,9 @@ void Pserver::On(const From& from, const protocol::Push& push, Actions& actions)
   const bool initial = !param && push.step == 0;
   if (initial) param = terms.ParamOfInitial(push.at.variable);
   if (!param) {
-    Refuse(from.caller, InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pushed variable ",
-                                        push.at.variable, ", which is neither a gradient nor a first value"));
+    Refuse(from.caller,
+           InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pushed variable ", push.at.variable,
+                           ", which is neither a gradient nor an initial value"));
     return;
   }
   At(from.trainer).worked = true;
@@ -136,8 +137,7 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
   }
   const int param = store_->FindTable(save.body.table);
   if (param < 0) {
-    return refuse(
-        InvalidArgument("E-server-save", "it holds no table ", save.body.table, " that is dealt out by id"));
+    return refuse(InvalidArgument("E-server-save", "it holds no table ", save.body.table, " sharded by id"));
   }
   Result<std::string> file = checkpoints_.Claim(save.body.file);
   if (!file.ok()) return refuse(std::move(file).status());

@@ -60,7 +60,7 @@ void Pserver::TurnAway(const From& from, const Status& why, Actions& actions) {
   if (was_trainer || !options_.proven) return;
   if (why.id() == "E-rpc-fenced" || why.id() == "E-rpc-job") return;
   // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
-  // for ever.
+  // forever.
   if (from.sender.trainer < trainers_.size()) admission_.TurnAway(from.trainer);
   machine_->Fail(why, actions);
 }

@@ -307,11 +307,11 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
   }
 }
 
-// A pull that waits for a start value waits for trainer 0, which must not have gone home.
+// A pull that waits for an initial value waits for trainer 0, which must not have gone home.
 void StateMachine::RequireStarter(ChunkId at, Actions& out) {
   const ChunkAccount& account = ledger_.chunk(at);
   if (!account.awaited() || account.merging() || account.pulls.empty() || !completed(0)) return;
-  Fail(FailedPrecondition("E-start-missing", "trainer 0 completed without sending the start value of ",
+  Fail(FailedPrecondition("E-start-missing", "trainer 0 completed without sending the initial value of ",
                           ledger_.param(at.param).name, ", which trainer ", account.pulls.begin()->second,
                           " waits for"),
        out);

@@ -21,10 +21,10 @@
 // A gradient may be rows: of a table, which is one chunk. It says itself how long it is, and every trainer
 // sends one each step, if with no rows. Single rows of a table are asked for by version, as chunks are.
 //
-// A start value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
+// An initial value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
 // that one. Pulls wait until it is there.
 //
-// Version 0 is what the server's start-up program made, unless trainers push an initial value before their
+// Version 0 is what the server's startup program made, unless trainers push an initial value before their
 // first step. The first that comes is written, the others are compared with it, and nobody gets a chunk while
 // that lasts. The first update of such a chunk waits for the value of every trainer. One that begins without
 // any is an error: it computed its gradients from other values.

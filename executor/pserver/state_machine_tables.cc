@@ -1,5 +1,5 @@
 // What a server does with tables beside updating them: answers for single rows, and keeps those that are
-// dealt out by id in files.
+// sharded by id in files.
 #include <algorithm>
 
 #include "executor/pserver/state_machine.h"

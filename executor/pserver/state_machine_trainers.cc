@@ -8,7 +8,7 @@ namespace penstock::pserver {
 namespace {
 
 constexpr char kLoadTheSame[] =
-    "load the same values on every trainer, after its start-up program and before its first step";
+    "load the same values on every trainer, after its startup program and before its first step";
 
 }  // namespace
 

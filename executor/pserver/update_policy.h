@@ -12,7 +12,7 @@
 //   }
 //
 // No answer may depend on anything but the ledger and the question, so that the same events give the same
-// actions. Start values (params that nothing updates) and values that trainers set before their first step
+// actions. Initial values (params that nothing updates) and values that trainers set before their first step
 // are the same in every mode: the machine asks no policy about them.
 //
 // What may run when is two questions: Next says that a chunk's version is whole, RateRuns which run of the

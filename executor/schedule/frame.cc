@@ -53,7 +53,7 @@ Status NotThere(const CompiledBlock& block, const SlotInfo& slot) {
   }
   if (fed_perhaps)
     return std::move(status).With("note: no op writes it before it is read, and the scope does not hold it");
-  return std::move(status).With("note: the start-up program or a load sets such variables");
+  return std::move(status).With("note: the startup program or a load sets such variables");
 }
 
 }  // namespace

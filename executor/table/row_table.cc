@@ -10,7 +10,7 @@ namespace {
 
 constexpr Dim kCapacityLeast = 16;
 
-// A start-up program of Fluid's makes values for as many rows as a server may get, and lists none: each row
+// A startup program of Fluid's makes values for as many rows as a server may get, and lists none: each row
 // starts from one of those.
 class GivenRows : public RowStart {
  public:
@@ -48,12 +48,12 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
   const auto* rows = source.variable == nullptr ? nullptr : source.variable->If<SelectedRows>();
   if (source.variable != nullptr && source.variable->Is<Tensor>()) {
     return InvalidArgument("E-server-shape", source.name,
-                           " is a whole tensor, and a table that is dealt out by id is made row by row; ",
+                           " is a whole tensor, and a table sharded by id is made row by row; ",
                            "initialize it with a constant or random numbers");
   }
   if (rows == nullptr || !rows->value.initialized()) {
     return FailedPrecondition("E-server-startup", source.name,
-                              " has no rows on this pserver; run its start-up program first");
+                              " has no rows on this pserver; run its startup program first");
   }
   if (rows->value.shape().WithRows(whole[0]) != whole) {
     return InvalidArgument("E-server-shape", source.name, " holds rows of ", rows->value.shape(),

@@ -1,4 +1,4 @@
-// One server's rows of a table that is dealt out by id, with the optimizer's state of each.
+// One server's rows of a table sharded by id, with the optimizer's state of each.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make({2001, 32}, {{"t", t}, {"t_moment", moment}}));
 //   table.Read(ids, padding, bytes);            // kept rows, or what they start from

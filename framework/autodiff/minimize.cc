@@ -31,15 +31,15 @@ class Application {
               [](const ParamGrad& a, const ParamGrad& b) { return a.first < b.first; });
     PENSTOCK_RETURN_IF_ERROR(AddRegularization(out_, naming_.names, naming_.scopes, spec_, params_grads));
     std::erase_if(params_grads, [&](const ParamGrad& pair) { return !Declared(pair.first).facts.trainable; });
-    const bool deals_out = PutDealtOutFirst(params_grads);
+    const bool sharded = PutShardedTablesFirst(params_grads);
 
     const std::size_t begin = out_.program().main().ops().size();
     const std::map<std::string, std::string> devices = DevicesOf(params_grads);
-    if (deals_out) PENSTOCK_RETURN_IF_ERROR(MakeLearningRateInFirstUpdate());
+    if (sharded) PENSTOCK_RETURN_IF_ERROR(MakeLearningRateInFirstUpdate());
     for (const auto& [param, grad] : params_grads) {
       PENSTOCK_ASSIGN_OR_RETURN(result.states[param], MakeStates(Declared(param), devices.at(param)));
     }
-    if (!deals_out) PENSTOCK_RETURN_IF_ERROR(MakeLearningRate());
+    if (!sharded) PENSTOCK_RETURN_IF_ERROR(MakeLearningRate());
     result.learning_rate = learning_rate_;
     for (const ParamGrad& pair : params_grads) {
       out_.SetDevice(devices.at(pair.first));
@@ -76,17 +76,17 @@ class Application {
     return OkStatus();
   }
 
-  // As in Fluid, tables whose rows are dealt out to servers are updated before everything else. Whether there
-  // is one.
-  bool PutDealtOutFirst(std::vector<ParamGrad>& params_grads) {
-    NameSet dealt_out;
+  // Moves the updates of tables sharded by id to the front, as Fluid does. Returns whether there is such a
+  // table.
+  bool PutShardedTablesFirst(std::vector<ParamGrad>& params_grads) {
+    NameSet tables;
     for (const OpEntry& entry : out_.program().main().ops()) {
       if (!entry.op->GetOr<bool>("is_distributed", false)) continue;
-      for (std::string& name : entry.op->InputNames()) dealt_out.insert(std::move(name));
+      for (std::string& name : entry.op->InputNames()) tables.insert(std::move(name));
     }
     const auto others =
         std::stable_partition(params_grads.begin(), params_grads.end(),
-                              [&](const ParamGrad& pair) { return dealt_out.contains(pair.first); });
+                              [&](const ParamGrad& pair) { return tables.contains(pair.first); });
     return others != params_grads.begin();
   }
 
@@ -149,7 +149,7 @@ class Application {
     return OkStatus();
   }
 
-  // As in Fluid, in the name scope of the update of a table that is dealt out, and before all state.
+  // As in Fluid, in the name scope of the update of a table sharded by id, and before all state.
   Status MakeLearningRateInFirstUpdate() {
     const int entered = naming_.scopes.Count(kScope);
     Status status;
@@ -161,7 +161,7 @@ class Application {
     return status;
   }
 
-  // In both programs, with its initial value in the start-up program.
+  // In both programs, with its initial value in the startup program.
   Status MakePersistable(const std::string& name, DType dtype, const Shape& shape, double initial,
                          const std::string& device) {
     Var var = TensorVar(name, dtype, shape);

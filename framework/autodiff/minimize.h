@@ -1,5 +1,5 @@
 // What Fluid's Optimizer.minimize adds to a program: gradients, regularization, the optimizer's ops; and to
-// the start-up program the initial values of the learning rate and of the optimizer's state.
+// the startup program the initial values of the learning rate and of the optimizer's state.
 //
 //   Naming naming{names, scopes};
 //   OptimizerSpec momentum{.op_type = "momentum", .attrs = {{"mu", 0.9f}}, .learning_rate = 0.01f};
@@ -49,7 +49,7 @@ Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& s
 Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
                                          BackwardOptions options);
 
-// Takes the pairs sorted by parameter name, as Fluid; updates of tables that are dealt out (is_distributed)
+// Takes the pairs sorted by parameter name, as Fluid; updates of tables sharded by id (is_distributed)
 // come first.
 Result<MinimizeResult> ApplyGradients(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                       const OptimizerSpec& spec, std::vector<ParamGrad> params_grads);

@@ -1,5 +1,5 @@
 // Which random numbers a lasting variable starts from: those of its draw, its place among the ops of a
-// start-up program that fill variables with random numbers. So networks that are built alike start
+// startup program that fill variables with random numbers. So networks that are built alike start
 // alike, whatever their variables are called. In a program that is made of another one, such as a pserver's,
 // a variable keeps the draw that it has there, or that the whole has which it is a slice of: the program
 // records it (ProgramMeta::policies, "draw of w.block0") where the variable's own place is another.

@@ -267,7 +267,7 @@ class ServerReader {
                            ", or another order");
   }
 
-  // For each table that is dealt out by id: the name of the question, and the block that answers it.
+  // For each table sharded by id: the name of the question, and the block that answers it.
   Status ReadLookups() {
     for (const std::string& entry : serve_.lookup_blocks()) {
       const auto named = ParseNamedBlock(entry);
@@ -298,7 +298,7 @@ class ServerReader {
       const ServedParam& b = role_.params[i];
       if (a.param.name != b.param.name) continue;
       if (a.start || b.start) {
-        return InvalidArgument("E-server-twice", a.param.name, " is a start value that ",
+        return InvalidArgument("E-server-twice", a.param.name, " is an initial value that ",
                                a.start && b.start ? "is listed twice" : "is also updated by a block");
       }
       return InvalidArgument("E-server-twice", a.param.name, " is updated by blocks ", a.block, " and ",

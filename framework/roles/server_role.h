@@ -22,13 +22,13 @@
 
 namespace penstock::roles {
 
-// A way to ask for rows of a table that is dealt out by id.
+// A way to ask for rows of a table sharded by id.
 struct ServedLookup {
   std::string ids;            // the name of the question
   std::int64_t padding = -1;  // the id that stands for no row; -1: none
 };
 
-// One parameter piece on a server, or a variable that it only holds: trainer 0's first value, for all to
+// One parameter piece on a server, or a variable that it only holds: trainer 0's initial value, for all to
 // pull.
 struct ServedParam {
   PieceType param;
@@ -40,7 +40,7 @@ struct ServedParam {
   Compression compression = {};  // of each of them, on its way
   bool elementwise = false;      // every op of the block: it may run on a row range
   bool rows = false;             // the gradients are rows: then it is not cut into chunks
-  // It is a shard of a table that is dealt out by id: `param` is the whole table, of which some rows live
+  // It is a shard of a table sharded by id: `param` is the whole table, of which some rows live
   // here.
   bool by_id = false;
   std::vector<ServedLookup> lookups = {};  // of by_id
@@ -83,7 +83,7 @@ struct ServedExchange {
 struct ServerRole {
   std::string address;
   int trainers = 0;
-  int save_block = -1;              // saves tables that are dealt out by id; -1: there are none
+  int save_block = -1;              // saves tables sharded by id; -1: there are none
   int lr_block = -1;                // runs once a step, before the optimize blocks; -1: none
   std::vector<ServedParam> params;  // by name
   std::string job_facts;            // what its program says of the job; empty: nothing

@@ -57,7 +57,7 @@ struct ServerWiring {
 };
 
 // All that may come in, as far as the server's program alone says it: what listen_and_serv lists, the
-// gradients of tables that are dealt out by id, and in geo mode what is mapped to blocks.
+// gradients of tables sharded by id, and in geo mode what is mapped to blocks.
 ViewSet ArrivingAt(const OpRegistry& ops, const Program& program, const ServeView& serve,
                    std::span<const int> blocks);
 

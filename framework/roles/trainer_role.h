@@ -1,7 +1,7 @@
 // What a trainer's program says to servers, and when: its communication ops in program order, with what each
 // sends, asks for or waits for, and how a whole variable is cut into pieces or made of them.
 //
-//   const TrainerRole role = ReadTrainer(trainer_program);       // or its start-up program
+//   const TrainerRole role = ReadTrainer(trainer_program);       // or its startup program
 //   for (const CommOp& one : role.ops) {
 //     if (one.kind == CommOp::Kind::kSend) ... one.whole in one.pieces, each to its pserver
 //   }
@@ -33,13 +33,13 @@ struct Piece {
 
 struct CommOp {
   enum class Kind {
-    kSend,  // gradients, or first values in a start-up program
+    kSend,  // gradients, or initial values in a startup program
     kStep,  // not a gradient: tells the servers that a step was done
     kTold,  // to the trainer's own communicator alone (geo: which rows were touched)
     kRecv,
     kLookup,    // rows of a table that lies in slices
     kSampler,   // likewise, by an op that computes more than that
-    kPrefetch,  // rows of a table that is dealt out by id
+    kPrefetch,  // rows of a table sharded by id
     kAnswers,   // a merge_ids whose answers nobody asked for
     kSendBarrier,
     kFetchBarrier,
@@ -53,7 +53,7 @@ struct CommOp {
   std::string_view param;        // of the op's (param, grad) pair; empty if it has none
   std::string_view whole;        // what the pieces are cut from or joined to; of a lookup, the table
   Cut cut = Cut::kNot;
-  const Op* cut_op = nullptr;  // the op that splits or joins, or deals ids out; null if there is none
+  const Op* cut_op = nullptr;  // the op that splits, joins or shards; null if there is none
   int cut_position = 0;
   const Op* merge_op = nullptr;  // of a prefetch: what puts the answers together
   std::vector<Piece> pieces;     // of barriers and saves: only the addresses

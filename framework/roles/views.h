@@ -54,7 +54,7 @@ enum class Comm {
   kFetchBarrier,
   kLookup,   // distributed_lookup_table
   kSampler,  // an op that reads rows of a table that servers hold in slices, by itself (nce), or its gradient
-  kPrefetch,  // asks for rows of a table that is dealt out by id
+  kPrefetch,  // asks for rows of a table sharded by id
   kMergeIds,  // puts the answers in order
   kSplit,     // cuts a variable, or rows, or ids, into pieces
   kSave,      // checkpoint_notify

@@ -20,7 +20,7 @@ class Clock {
   virtual Nanoseconds Now() const = 0;  // monotonic, since an arbitrary start
 };
 
-// The machine's monotonic clock; lives for ever.
+// The machine's monotonic clock; lives forever.
 Clock& SystemClock();
 
 // The same time as of the machine's last tick, some milliseconds ago at most: a reading takes a few

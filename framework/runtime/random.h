@@ -21,7 +21,7 @@ class RandomSource {
   std::atomic<std::uint64_t> state_;
 };
 
-// Lives for ever.
+// Lives forever.
 RandomSource& ProcessRandom();
 void SetProcessSeed(std::uint64_t seed);
 

@@ -110,12 +110,12 @@ class RpcClient {
   }
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
-  // checkpoint_notify: each of the servers writes its rows of a table that is dealt out by id, of the version
+  // checkpoint_notify: each of the servers writes its rows of a table sharded by id, of the version
   // that Pull would give, to the file of its position, on its own disk. What a server says against that is
   // the result; the job goes on.
   virtual Status SaveTable(PeersHandle pservers, const std::string& table,
                            const std::vector<std::string>& files) = 0;
-  // Gives the servers the values that training begins from, in place of those that their start-up programs
+  // Gives the servers the values that training begins from, in place of those that their startup programs
   // made, and waits until they have them. Every trainer of the job must give the same values, before its
   // first step (kFailedPrecondition E-load-late): the servers compare, and a difference ends the job
   // (E-load-differs). The program that receives the pieces was attached before.

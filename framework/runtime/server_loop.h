@@ -13,7 +13,7 @@ class ServerLoop {
  public:
   virtual ~ServerLoop() = default;
   // `program` is the pserver's program, `op` its listen_and_serv, `scope` holds the parameters and optimizer
-  // state after the start-up program. Blocks; returns ok when all trainers have completed.
+  // state after the startup program. Blocks; returns ok when all trainers have completed.
   virtual Status Serve(const Program& program, const Op& op, Scope& scope) = 0;
   // Makes Serve, now or later, tell its trainers and return kCancelled within a second. From any thread.
   virtual void Cancel() = 0;

@@ -2,7 +2,7 @@
 // about the job whose first word says which part of it is meant; a part may have several lines.
 //
 //   works in mode sync with backup_trainers 1
-//   has random seed 1, of the start-up program 1
+//   has random seed 1, of the startup program 1
 //   updates b, w with adam, learning rate 0.001
 //   compresses w with two_bit 0.5
 //   starts b with fill_constant

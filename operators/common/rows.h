@@ -18,8 +18,8 @@ Status RequireRows(std::string_view op, std::string_view slot, const SelectedRow
 // The same of rows whose tall tensor is known by them alone.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
-// The same where a row's number is a name and no place: in a table that is dealt out to servers by id, which
-// may have any int64. The kernel must not use it to address memory.
+// The same where a row's number is a key, not a position: in a table sharded by id, whose ids may be any
+// int64. The kernel must not use it to address memory.
 Status RequireRowValues(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
 // The shape of what lists no rows, and so has no width.

@@ -1,9 +1,9 @@
-// Selected rows as the output of an op that fills a variable. What is declared to be distributed is a table
-// that is dealt out to servers: it gets no rows, but what each of them starts from, however many there are.
-// Other selected rows get all values at once and, as Fluid's, list none of them.
+// Selected rows as the output of an op that fills a variable. A variable declared as distributed is a table
+// sharded by id: it gets no rows, but a rule that gives each row its initial value once it is created. Other
+// selected rows get all values at once and, as in Fluid, an empty list of rows.
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
-//   if (rows_.deals_out()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
+//   if (rows_.sharded_by_id()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
 //   else if (rows_.is_rows()) Fill(rows_.Values(k))
 #pragma once
 
@@ -24,7 +24,7 @@ class StartRows {
     if (!is_rows()) return OkStatus();
     const Program* program = k.site().program;
     const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
-    deals_out_ = var != nullptr && var->facts.is_distributed;
+    sharded_by_id_ = var != nullptr && var->facts.is_distributed;
     std::vector<Dim> extents;
     if (const auto* longs = k.op().Get<std::vector<std::int64_t>>("shape")) {
       extents.assign(longs->begin(), longs->end());
@@ -36,7 +36,7 @@ class StartRows {
     return k.Error("attribute shape (", table_, ") must say how wide the rows of ", out.name, " are");
   }
   bool is_rows() const { return out_.kind == VarKind::kSelectedRows; }
-  bool deals_out() const { return deals_out_; }
+  bool sharded_by_id() const { return sharded_by_id_; }
   void Start(KernelRun& k, std::shared_ptr<const RowStart> start) const {
     SelectedRows& out = Empty(k);
     out.value = Tensor(out_.dtype, table_.WithRows(0));
@@ -58,7 +58,7 @@ class StartRows {
 
   Operand out_;
   Shape table_;
-  bool deals_out_ = false;
+  bool sharded_by_id_ = false;
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// split_ids, merge_ids: row numbers dealt out to servers, and their answers put back in order.
+// split_ids, merge_ids: shard row numbers by id, and put the answers back in order.
 #include <algorithm>
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr char kSplitDoc[] = R"(
-Deals ids out to n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
+Shards ids over n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
 An id is any int64; mod takes it as an unsigned number of 64 bits.
 Ids may be selected rows; then Out[i] is selected rows: those of these ids, in their order, as often as they
 stand there, each with its own values. Fluid gives each of equal ids the values of the last one.)";
@@ -196,7 +196,7 @@ class MergeIdsKernel : public Kernel {
 
 void RegisterIds(OpRegistry& ops) {
   ops.Add("split_ids")
-      .Doc("Deals ids out to servers.", kSplitDoc)
+      .Doc("Shards ids over servers.", kSplitDoc)
       .Input("Ids", "row numbers, or selected rows", AnyType(), Repeated() | TensorOrRows())
       .Output("Out", "one variable a server", AnyType(), Repeated() | TensorOrRows())
       .InferShape(InferSplit)

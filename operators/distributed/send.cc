@@ -23,7 +23,7 @@ how many. The trainer's communicator cuts it, and its mode says when what is sen
 
 With send_varnames and without sections, or without X, nothing is sent here: a step of geo-SGD is over, in
 which X[i] are the ids of rows of table send_varnames[i] that were looked up. Where X names itself there, the
-start-up program is over, and the op does nothing.)";
+startup program is over, and the op does nothing.)";
 
 class SendKernel : public Kernel {
  public:

@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr char kNotifyDoc[] = R"(
-Asks each server of epmap to save its rows of table lookup_table, which is dealt out by id, as they are after
+Asks each server of epmap to save its rows of table lookup_table, which is sharded by id, as they are after
 this trainer's last send_barrier: server i, on its own disk, to dir/lookup_table_i. Returns when all have.
 A server saves for trainer 0 alone, and only inside its folder (PENSTOCK_CHECKPOINT_DIR), to which dir is
 relative.)";

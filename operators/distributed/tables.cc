@@ -1,5 +1,5 @@
 // Tables whose rows are spread over parameter servers: what stands in for them on a trainer, and how it asks
-// for rows of those that are dealt out id by id.
+// for rows of those sharded by id.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kPrefetchDoc[] = R"(
-Asks server epmap[i] for rows X[i] of a table that is dealt out by id, under the name of X[i]: which table
+Asks server epmap[i] for rows X[i] of a table sharded by id, under the name of X[i]: which table
 that is, the server's program says. Out[i] is the answer, one row for each id, of the version after this
 trainer's last send_barrier.)";
 

@@ -86,7 +86,7 @@ class SaveKernel : public Kernel {
         AppendSelectedRows(bytes, *rows);
       } else {
         return FailedPrecondition("E-save-empty", "save: ", x.name,
-                                  " has no value yet; run the start-up program first");
+                                  " has no value yet; run the startup program first");
       }
     }
     std::error_code failure;

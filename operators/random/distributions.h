@@ -14,7 +14,7 @@ namespace penstock {
 inline constexpr char kSeedDoc[] = R"(
 Element i depends on seed and i only, and, if Out is persistable, on the op's place among the ops of the block
 that draw random numbers: not on the shape, the slice, names or the number of threads. An Out of selected rows
-lists none of them; of a table that is dealt out, each row has these values from its first use on. Seed 0
+lists none of them; in a table sharded by id, each row has these values from its first use on. Seed 0
 takes a new seed from the process at every run. The numbers are not those that Fluid draws from the same
 seed.)";
 

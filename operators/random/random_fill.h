@@ -90,7 +90,7 @@ struct RandomFill {
 
     Status Run(KernelRun& k) override {
       const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.draw;
-      if (rows_.deals_out()) {
+      if (rows_.sharded_by_id()) {
         rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
         return OkStatus();
       }

@@ -16,7 +16,7 @@ constexpr char kDoc[] = R"(
 Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
 int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element. The
 shape may come from tensors too; then it is known when the op runs. An Out of selected rows lists none of
-them; of a table that is dealt out, each row has that value from its first use on.)";
+them; in a table sharded by id, each row has that value from its first use on.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read. Of selected rows, Out is the
@@ -53,7 +53,7 @@ class FillConstantKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T value = given_ ? *k[given_].template Data<T>() : value_;
-    if (rows_.deals_out()) {
+    if (rows_.sharded_by_id()) {
       rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
       return OkStatus();
     }

@@ -24,7 +24,7 @@ namespace penstock::test {
 
 struct Role {
   Program startup, main;
-  Arrays values;                   // set after the start-up program
+  Arrays values;                   // set after the startup program
   std::vector<Arrays> feeds;       // by step; a trainer's
   std::vector<std::string> flags;  // more of the process's flags
 };

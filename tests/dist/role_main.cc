@@ -1,4 +1,4 @@
-// One role of a job as a process, for tests: runs a start-up program, sets values, then serves or trains.
+// One role of a job as a process, for tests: runs a startup program, sets values, then serves or trains.
 //
 //   penstock_role --startup F --main F [--values DIR] [--job NAME] [--token T]
 //     a pserver:  nothing more (its program has a listen_and_serv)
@@ -38,9 +38,9 @@
 #include "operators/all_ops.h"
 #include "tests/dist/lossy_transport.h"
 
-DEFINE_string(startup, "", "the start-up program");
+DEFINE_string(startup, "", "the startup program");
 DEFINE_string(main, "", "the program");
-DEFINE_string(values, "", "folder of values set after the start-up program");
+DEFINE_string(values, "", "folder of values set after the startup program");
 DEFINE_string(job, "", "the job's name");
 DEFINE_string(token, "", "the job's token");
 DEFINE_string(wire, "", "native or fluid");

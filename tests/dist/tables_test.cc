@@ -1,4 +1,4 @@
-// A table that is dealt out by id, in real processes: the bytes of one thread, whatever the order.
+// A table sharded by id, in real processes: the bytes of one thread, whatever the order.
 #include <gtest/gtest.h>
 
 #include <cmath>

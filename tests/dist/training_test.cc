@@ -39,7 +39,7 @@ std::string NumericFolder(const std::string& model) {
 }
 constexpr char kOnlyInTheCorpus[] = "the corpus is not beside this checkout";
 
-// A job of the corpus with its start values and feeds.
+// A job of the corpus with its initial values and feeds.
 struct FluidJob {
   std::string folder, model;
   int trainers = 0;

@@ -1,4 +1,4 @@
-// Ten steps of Fluid 1.8.5's own programs, from its start values, give its losses, fetches, gradients and
+// Ten steps of Fluid 1.8.5's own programs, from its initial values, give its losses, fetches, gradients and
 // final values: every numeric case there is.
 #include <gtest/gtest.h>
 
@@ -121,7 +121,7 @@ void ExpectShapesKnown(const Arrays& feeds, const exec::ExecutorStats& stats) {
     return;
   }
   EXPECT_EQ(stats.late_step_count, 0) << "every shape of these programs is known before it runs";
-  EXPECT_EQ(stats.specialised_count, 2) << "start-up and main";
+  EXPECT_EQ(stats.specialised_count, 2) << "startup and main";
   EXPECT_EQ(stats.fast_run_count, kSteps - 1);
 }
 

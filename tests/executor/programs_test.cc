@@ -56,7 +56,7 @@ TEST_P(Trains, WithEveryShapeKnownBeforeTheRun) {
   // The last batch of an epoch is smaller.
   auto got = executor.Run(main, scope, Batches(main, json["feeds"], 3), fetches);
   ASSERT_TRUE(got.ok()) << got.status().ToString();
-  EXPECT_EQ(executor.stats().specialised_count, 3) << "start-up, and main for each batch size";
+  EXPECT_EQ(executor.stats().specialised_count, 3) << "startup, and main for each batch size";
   EXPECT_EQ(executor.stats().late_step_count, 0);
 }
 

@@ -24,7 +24,7 @@ constexpr double kJobRtol = 1e-4, kJobAtol = 1e-5;
 
 struct Job {
   std::string folder;
-  std::string numeric;  // the model's folder with start values and names
+  std::string numeric;  // the model's folder with initial values and names
 };
 
 RolePrograms Role(const Job& job, const std::string& role, int index) {
@@ -32,7 +32,7 @@ RolePrograms Role(const Job& job, const std::string& role, int index) {
           .main = test::ProgramOf(StrCat(job.folder, "/", role, "_", index, ".pb"))};
 }
 
-// Start values of the servers are rows of the model's, as they were in Fluid's run.
+// Initial values of the servers are rows of the model's, as they were in Fluid's run.
 void SetSlices(const Job& job, ReferenceJob& reference) {
   const Arrays init = test::ArraysOf(job.numeric + "/init.npz");
   for (int p = 0; p < kPservers; ++p) {

@@ -1,4 +1,4 @@
-// The first value of an element depends on the seed, the parameter's name and its index alone: however many
+// The initial value of an element depends on the seed, the parameter's name and its index alone: however many
 // pservers hold the parameter, they start from the tensor that one machine starts from.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace penstock::test {
 namespace {
 
-// A parameter for each way to start one: what layers' initializers leave in a start-up program.
+// A parameter for each way to start one: what layers' initializers leave in a startup program.
 const std::string kParams = R"(program
 block 0 {
   persist lr : f32[1]
@@ -83,7 +83,7 @@ void ExpectRows(const Tensor& whole, const plan::Slice& slice, const Tensor& pie
   EXPECT_EQ(std::memcmp(rows.raw(), piece.raw(), rows.bytes()), 0) << what;
 }
 
-// Every parameter that one machine starts with, from the start-up programs of `pservers`. Returns how many
+// Every parameter that one machine starts with, from the startup programs of `pservers`. Returns how many
 // slices there were of how many parameters.
 std::pair<int, int> ExpectTheSameStart(const Program& main, const Program& startup, int pservers) {
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, JobOf(pservers));

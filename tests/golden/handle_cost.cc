@@ -62,7 +62,7 @@ Result<Roles> RolesOfSource(const GoldenCase& one) {
   Roles roles;
   for (const TrainerRole& role : set.trainers) {
     roles.trainers.push_back({StrCat("trainer ", role.trainer_id), role.main});
-    roles.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, " start-up"), role.startup});
+    roles.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, " startup"), role.startup});
   }
   for (const PserverRole& role : set.pservers)
     roles.pservers.push_back({StrCat("pserver ", roles.pservers.size()), role.main});

@@ -162,7 +162,7 @@ TEST(RemoteLookup, RefusesIdsOutsideTheTableAndSlicesThatDoNotMatch) {
   EXPECT_EQ(RunOp(AllOps(), LookupOp(), LookupInputs(1)).status().id(), "E-comm-no-client");
 }
 
-// Asks for rows of a table that is dealt out by id.
+// Asks for rows of a table sharded by id.
 Op PrefetchOp() {
   return Op("prefetch")
       .AddInput("X", {"i", "j"})

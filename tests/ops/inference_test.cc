@@ -57,7 +57,7 @@ void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally)
 }
 
 // Fluid declares the parameters of local SGD as bool (its rewrite copies them without a type), and a
-// transpiler that makes all roles edits the start-up program of the trainer in place. The case of one op on
+// transpiler that makes all roles edits the startup program of the trainer in place. The case of one op on
 // integers declares its result f32; of extract_rows, which it had not registered, there is a bare op.
 bool IsWrongInFluid(const std::string& path) {
   return path.find("@coll_localsgd") != std::string::npos || path.find("@shared_") != std::string::npos ||

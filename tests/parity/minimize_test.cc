@@ -1,5 +1,5 @@
 // Minimize on the forward part of programs made by Fluid 1.8.5, against the rest of the same programs, op for
-// op and variable for variable, and against the initial values in their start-up programs.
+// op and variable for variable, and against the initial values in their startup programs.
 //
 // The forward part is what stands before the first op with the backward bit, with the loss's role reset. What
 // a program file does not say is read from elsewhere: parameters from program.json; a variable without a
@@ -235,7 +235,7 @@ void Compare(const Case& files) {
   for (const OpEntry& entry : original.startup.main().ops()) {
     if (!before.contains(entry.op->OutputName("Out"))) initial.push_back(entry.op);
   }
-  ExpectSameOps(OpsOf(startup), initial, "start-up program");
+  ExpectSameOps(OpsOf(startup), initial, "startup program");
 }
 
 Case ProgramCase(const std::string& id) {
@@ -262,9 +262,9 @@ TEST(MinimizeParityTest, NumericCasesAreMinimizedAsByFluid) {
   EXPECT_EQ(compared, 10);
 }
 
-// What Minimize adds: all but gradient clipping, which the Python front end makes of layers. Where a table is
-// dealt out, Fluid's start-up program has the learning rate in another name scope. tests/python compares the
-// main programs of both.
+// What Minimize adds: all but gradient clipping, which the Python front end makes of layers. With a table
+// sharded by id, Fluid's startup program has the learning rate in another name scope; tests/python compares
+// the main programs of both.
 bool MinimizeMakes(const Op& op) {
   return AllOps().Find(op.type()) != nullptr &&
          op.GetOr<std::string>(kNameScopeAttr, "").find("gradient_clip") == std::string::npos &&

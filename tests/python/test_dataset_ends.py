@@ -41,7 +41,7 @@ def test_ctrl_c_ends_a_pass_whose_commands_never_end(tmp_path, kind, threads):
     process = subprocess.Popen([sys.executable, '-c', SCRIPT, kind, str(threads)], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        for _ in range(threads):    # every command that is started has written, and waits for ever
+        for _ in range(threads):    # every command that is started has written, and waits forever
             assert process.stderr.readline() == 'waiting\n'
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=WAIT_S)

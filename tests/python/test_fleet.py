@@ -39,7 +39,7 @@ def role(kind, index):
 
 
 def by_transpiler(fluid, name, kind):
-    """(main, start-up) program of server or trainer 1, as DistributeTranspiler makes them."""
+    """(main, startup) program of server or trainer 1, as DistributeTranspiler makes them."""
     config = fluid.DistributeTranspilerConfig()
     config.sync_mode, config.runtime_split_send_recv = False, True
     config.half_async, config.completely_not_async = name in ('sync', 'half_async'), name == 'sync'

@@ -1,4 +1,4 @@
-"""Fluid's numeric cases through the Python API: its programs, its start values and feeds, its losses and final
+"""Fluid's numeric cases through the Python API: its programs, its initial values and feeds, its losses and final
 values."""
 
 import json

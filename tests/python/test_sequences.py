@@ -199,7 +199,7 @@ def test_a_net_over_sequences_learns(fluid, net):
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5]), losses
 
 
-# With the same start values the gradients are those of central differences, also through the cell alone.
+# With the same initial values the gradients are those of central differences, also through the cell alone.
 def test_the_gradient_of_the_cell_is_not_lost(fluid):
     x = fluid.data('x', [None, 8], 'float32', 1)
     x.stop_gradient = False

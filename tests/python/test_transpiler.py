@@ -34,7 +34,7 @@ def test_the_handles_mean_the_trainers_programs(fluid):
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     before = main.clone()
     t = transpiled(fluid)
-    assert 'recv' in types(startup), 'scripts run the start-up handle after transpile()'
+    assert 'recv' in types(startup), 'scripts run the startup handle after transpile()'
     assert types(main) == types(before), 'the main handle changes with get_trainer_program()'
     trainer = t.get_trainer_program()
     assert trainer is main

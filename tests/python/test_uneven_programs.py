@@ -192,4 +192,4 @@ def test_programs_say_what_trainers_do(choice):
     """In a process of its own: that of the tests may have joined ranks."""
     told = subprocess.run([sys.executable, '-c', SAYS, choice], cwd=pathlib.Path(__file__).parent, capture_output=True,
                           text=True, timeout=180)
-    assert 'run the start-up program first' in told.stdout, told.stderr
+    assert 'run the startup program first' in told.stdout, told.stderr

@@ -111,7 +111,7 @@ void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) 
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << what;
 }
 
-// What the start-up program has made: parameters, state, and the rows of tables that there are.
+// What the startup program has made: parameters, state, and the rows of tables that there are.
 void ExpectSameServer(const std::string& pserver, const Program& startup, Scope& scope, Scope& reference) {
   for (const OpEntry& entry : startup.main().ops()) {
     for (const std::string& name : entry.op->OutputNames()) {
@@ -180,7 +180,7 @@ TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   EXPECT_GE(ran, CorpusFolder().empty() ? 18 : 75);
 }
 
-// Of the block of the learning rate: a counter of steps for each trainer, from what start-up gives it on.
+// Of the block of the learning rate: a counter of steps for each trainer, from what startup gives it on.
 void ExpectStepsCounted(const std::string& what, const RolePrograms& pserver, Scope& scope, int steps) {
   const roles::ServeView serve(*roles::FindServe(pserver.main.main()));
   if (serve.lr_block() < 0) return;

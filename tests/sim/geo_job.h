@@ -33,7 +33,7 @@ struct GeoSetup {
 class GeoJob {
  public:
   struct Trainer {
-    ToyValues start;               // what its start-up program received
+    ToyValues start;               // what its startup program received
     std::vector<ToyValues> after;  // each step
     Status status;
   };

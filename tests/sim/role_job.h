@@ -47,7 +47,7 @@ class RoleJob {
   void set_chunk_bytes(std::size_t bytes) { chunk_bytes_ = bytes; }
   void set_checkpoint_folder(std::string folder) { checkpoint_folder_ = std::move(folder); }
 
-  // Runs the servers' start-up programs. Values may be set in their scopes afterwards.
+  // Runs the servers' startup programs. Values may be set in their scopes afterwards.
   Status StartServers();
   // StartServers, if that has not been called, and the job to its end. The first error of a trainer, or of a
   // server.

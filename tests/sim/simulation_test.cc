@@ -151,11 +151,11 @@ TEST(Simulation, AStartValueThatTrainer0NeverSendsIsAnErrorAndNoHang) {
   sim.net().After(std::chrono::seconds(2), [&] { (void)sim.trainer(0).session().Complete(); });
   ASSERT_TRUE(sim.Run());
   EXPECT_EQ(sim.trainer(1).session().status().id(), "E-start-missing");
-  EXPECT_EQ(
-      sim.trainer(1).session().status().message().rfind("trainer 0 completed without sending the start value "
-                                                        "of frozen, which trainer ",
-                                                        0),
-      0u)
+  EXPECT_EQ(sim.trainer(1).session().status().message().rfind(
+                "trainer 0 completed without sending the initial value "
+                "of frozen, which trainer ",
+                0),
+            0u)
       << sim.trainer(1).session().status().ToString();
 }
 

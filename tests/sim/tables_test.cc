@@ -1,4 +1,4 @@
-// Tables that are dealt out by id, on the simulated network: whatever it does, a job ends in the bytes of one
+// Tables sharded by id, on the simulated network: whatever it does, a job ends in the bytes of one
 // thread, with the user's optimizer and regularizer.
 //
 // One seed again:  PENSTOCK_SIM_SEED=17

@@ -11,7 +11,7 @@
 namespace penstock::test {
 namespace {
 
-// The state of a parameter's optimizer: slot, name, shape, first value.
+// The state of a parameter's optimizer: slot, name, shape, initial value.
 struct State {
   std::string slot, name;
   Shape shape;

@@ -50,7 +50,7 @@ struct ToyJob {
   std::string GradName(const ToyParam& param, int trainer) const;
   // What a trainer looks up in a step: ToyIds, but in asynchronous jobs never nothing.
   std::vector<std::int64_t> IdsOf(const ToyParam& table, int trainer, std::uint64_t step) const;
-  // Gives every variable of a pserver its first value.
+  // Gives every variable of a pserver its initial value.
   void Start(int server, Scope& scope) const;
 
  private:
@@ -67,7 +67,7 @@ struct ToyJob {
   JobPolicies PoliciesOf(const std::vector<int>& senders, int server) const;  // server -1: to any
 };
 
-// What trainer 0 sends of a parameter that is a start value.
+// What trainer 0 sends of a parameter that is an initial value.
 std::vector<float> ToyStart(const ToyParam& param);
 
 using ToyValues = std::map<std::string, std::vector<float>>;  // by parameter

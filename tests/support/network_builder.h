@@ -48,7 +48,7 @@ class NetworkBuilder {
     return var.name;
   }
 
-  // Declared in both programs; the start-up program fills it.
+  // Declared in both programs; the startup program fills it.
   std::string Persistable(std::string name, const Shape& shape, float value, VarFacts facts = {}) {
     Declare(name, shape, std::move(facts));
     Must(startup_.Append(Op("fill_constant")

@@ -1,4 +1,4 @@
-// Trainings of ten steps that Fluid 1.8.5 ran on one machine: its programs, start values, feeds and results.
+// Ten-step trainings that Fluid 1.8.5 ran on one machine: its programs, initial values, feeds and results.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct NumericCase {
   std::string loss;                // the variable
   std::vector<std::string> feeds;  // names
   Program startup, main;
-  Arrays start;   // values of parameters, set after the start-up program
+  Arrays start;   // values of parameters, set after the startup program
   Arrays values;  // of all feeds
   Arrays golden;  // what Fluid computed: see the corpus's README
 };

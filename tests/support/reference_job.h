@@ -10,7 +10,7 @@
 // last trainer's barrier the servers run their blocks, in the order of listen_and_serv's optimize_blocks, on
 // what was handed over. Then every trainer goes on and fetches. No program is cut or rewritten.
 //
-// Of a table that is dealt out by id every server has all rows, as a tensor: those of the others are never
+// Of a table sharded by id every server has all rows, as a tensor: those of the others are never
 // looked up or changed.
 #pragma once
 
@@ -36,7 +36,7 @@ class ReferenceJob {
                int threads = 1);
   ~ReferenceJob();
 
-  // Runs every start-up program, the servers' first. Values of the servers may be set in their scopes in
+  // Runs every startup program, the servers' first. Values of the servers may be set in their scopes in
   // between: Start is StartServers, then StartTrainers.
   Status Start();
   Status StartServers();

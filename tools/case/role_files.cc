@@ -72,14 +72,14 @@ Result<std::vector<check::RoleProgram>> Read(const std::map<int, fs::path>& file
   return programs;
 }
 
-// Start-up programs are matched by position, so a set has all of them or none.
+// Startup programs are matched by position, so a set has all of them or none.
 Status RequireMatching(const std::string& folder, Found& found, const std::string& role) {
   if (found["trainer_startup"].empty() && found["pserver_startup"].empty()) return OkStatus();
   const auto& startups = found[role + "_startup"];
   for (const auto& [number, path] : found[role]) {
     if (startups.contains(number)) continue;
     return InvalidArgument("E-roles-startup", folder, ": ", path.filename().string(),
-                           " has no start-up program beside it");
+                           " has no startup program beside it");
   }
   return OkStatus();
 }

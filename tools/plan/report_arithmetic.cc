@@ -175,7 +175,7 @@ std::string ReportAdvice(const JobReport& report) {
                            " ms, the best, of ", advice.best, "\n");
   if (!advice.as_given) {
     out += StrCat("  the ", given,
-                  " given pservers hold other pieces than this table's, which is cut and dealt out by ",
+                  " given pservers hold other pieces than this table's, which is cut and placed by ",
                   "default\n");
   }
   return out;

@@ -25,8 +25,8 @@ struct RoleProgram {
   Program program;
 };
 
-// Trainers and pservers in the order of their numbers. A start-up program may be missing (an empty vector);
-// if there are some, start-up program i belongs to program i.
+// Trainers and pservers in the order of their numbers. A startup program may be missing (an empty vector);
+// if there are some, startup program i belongs to program i.
 struct RoleFiles {
   std::vector<RoleProgram> trainers;
   std::vector<RoleProgram> trainer_startups;

@@ -1,4 +1,4 @@
-// How many pservers a job is worth: the same job on 1, 2, 3 ... of them, cut and dealt out anew by MakePlan,
+// How many pservers a job is worth: the same job on 1, 2, 3 ... of them, cut and placed anew by MakePlan,
 // each judged by expect.h's model.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(PserverAdvice advice, ChoosePservers(job, {}, network, config));

@@ -134,12 +134,12 @@ class Estimator {
     }
     out_.parameters = ImbalanceOf(held);
     out_.traffic = ImbalanceOf(passing);
-    std::vector<std::int64_t> pieces, dealt(out_.pservers.size(), 0);
+    std::vector<std::int64_t> pieces, loads(out_.pservers.size(), 0);
     for (const JobPiece& piece : job_.pieces) pieces.push_back(piece.value_bytes);
     std::sort(pieces.rbegin(), pieces.rend());
-    if (dealt.empty()) return;
-    for (const std::int64_t bytes : pieces) *std::min_element(dealt.begin(), dealt.end()) += bytes;
-    out_.by_size = ImbalanceOf(dealt);
+    if (loads.empty()) return;
+    for (const std::int64_t bytes : pieces) *std::min_element(loads.begin(), loads.end()) += bytes;
+    out_.by_size = ImbalanceOf(loads);
     const double now = out_.parameters.factor;
     out_.by_size_helps = now > kImbalanceHint && out_.by_size.factor < 0.9 * now;
   }

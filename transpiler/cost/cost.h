@@ -99,7 +99,7 @@ struct CostReport {
   std::vector<TableCost> tables;
   Imbalance parameters;  // of the bytes held
   Imbalance traffic;     // of the bytes that pass
-  // If the same pieces were dealt out by size, longest first, each to the pserver with the least.
+  // If the same pieces were placed by size, longest first, each to the pserver with the least.
   Imbalance by_size;
   bool by_size_helps = false;  // parameters is over kImbalanceHint, and by_size a tenth below it at least
   std::int64_t largest_piece_bytes = 0;

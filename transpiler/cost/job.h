@@ -77,9 +77,9 @@ struct JobMessage {
   std::int64_t TravellingBytes() const {
     return compression.none() ? bytes : compression.Bytes(bytes / static_cast<std::int64_t>(sizeof(float)));
   }
-  // About a table: its position in Job::tables, and bytes_per_row more for each row that is touched of those
-  // that the pserver holds. These are [row_begin, row_end) of JobTable::rows, or as many where rows are dealt
-  // out by their number.
+  // Of a table: its position in Job::tables; each touched row that the pserver holds adds bytes_per_row. The
+  // pserver holds rows [row_begin, row_end) of JobTable::rows, or, where the table is sharded by id, that
+  // number of rows.
   int table = -1;
   std::int64_t bytes_per_row = 0;
   std::int64_t row_begin = 0, row_end = 0;

@@ -80,7 +80,7 @@ Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job,
   const Joined joined = startup == nullptr ? Joined::kNo : ReadCommunicator(*startup->program, job);
   if (joined == Joined::kNo) {
     return InvalidArgument("E-job-alone", main.file, ": there is no pserver, and ",
-                           startup == nullptr ? "no start-up program" : startup->file + " is none",
+                           startup == nullptr ? "no startup program" : startup->file + " is none",
                            " that joins the ranks of a collective job");
   }
   if (job.trainers < 1 || job.trainers > 1'000'000) {

@@ -27,7 +27,7 @@ std::vector<int> PlainParents(const Program& program, const std::vector<bool>& p
 
 }  // namespace
 
-// Blocks come behind those around them, so sizes add up backwards and places are dealt out forwards.
+// Blocks come behind those around them, so sizes add up backwards and places are assigned forwards.
 Nesting::Nesting(const std::vector<int>& around)
     : enter_(around.size()), leave_(around.size()), within_(around.size()) {
   std::vector<int> sizes(around.size(), 1);

@@ -44,7 +44,7 @@ Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);
 Result<Program> AverageAdaptively(const Program& in, const PassContext& context);
 
-// The trainer's start-up program; InitStepCounters is for a pserver's too.
+// The trainer's startup program; InitStepCounters is for a pserver's too.
 Result<Program> InitStepCounters(const Program& in, const PassContext& context);
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
 Result<Program> DropServerState(const Program& in, const PassContext& context);
@@ -79,7 +79,7 @@ Result<Program> HoldStartValues(const Program& in, const PassContext& context);
 Result<Program> ServeTables(const Program& in, const PassContext& context);
 Result<Program> MergeTableGradients(const Program& in, const PassContext& context);
 
-// A pserver's start-up program; begins with its finished main program.
+// A pserver's startup program; begins with its finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);
 Result<Program> InitBackups(const Program& in, const PassContext& context);
 

@@ -22,7 +22,7 @@ Status RequireNoCollectives(const Program& main) {
   return OkStatus();
 }
 
-// Persistable tensors that ops of the program read, in the order of their first reader; with a start-up
+// Persistable tensors that ops of the program read, in the order of their first reader; with a startup
 // program those that it declares.
 std::vector<const Var*> StateOf(const Program& main, const std::optional<Program>& startup) {
   std::vector<const Var*> out;

@@ -104,7 +104,7 @@ class JobWriter {
     for (const auto& [name, value] : policies) out_ += StrCat(", ", name, " ", value);
     out_ += StrCat("\nhas random seed ", main_.meta().random_seed);
     if (startup_.meta().random_seed != main_.meta().random_seed)
-      out_ += StrCat(", of the start-up program ", startup_.meta().random_seed);
+      out_ += StrCat(", of the startup program ", startup_.meta().random_seed);
     out_ += "\n";
     WriteUpdates();
     WriteCompression();
@@ -263,7 +263,7 @@ class JobWriter {
     return args(writers.front()->inputs()) == 0 && args(writers.front()->outputs()) == 1;
   }
 
-  // Of the ops of the start-up program that make a variable, and what they read.
+  // Of the ops of the startup program that make a variable, and what they read.
   std::uint64_t InitialValue(const std::string& name) {
     const auto own = writers_.find(name);
     if (own != writers_.end() && IsAlone(own->second)) return alone_.OfAttrs(0, *own->second.front());
@@ -325,11 +325,11 @@ class JobWriter {
   const plan::PlacementPlan& plan_;
   const PrintOptions shown_;
   OpDigest digest_;
-  OpDigest alone_;  // of ops of the start-up program that name one variable
+  OpDigest alone_;  // of ops of the startup program that name one variable
   std::deque<std::pair<const Op*, std::string>> told_;
   std::map<std::string, Update> updates_;  // by parameter
   std::set<std::string> params_;
-  ViewMap<std::vector<const Op*>> writers_;  // in the start-up program
+  ViewMap<std::vector<const Op*>> writers_;  // in the startup program
   ViewSet scheduled_;
   std::string out_;
 };

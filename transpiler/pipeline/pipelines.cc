@@ -125,7 +125,7 @@ constexpr Pass kAsyncPserver[] = {
 };
 constexpr Pass kAsyncPserverStartup[] = {
     {"init_pserver_slices", passes::InitPserverSlices},
-    {"init_step_counters", passes::InitStepCounters},  // over the start value of the schedule's own counter
+    {"init_step_counters", passes::InitStepCounters},  // over the initial value of the schedule's own counter
 };
 
 // The same through the trainer's communicator.

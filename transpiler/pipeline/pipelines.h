@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Pipelines {
   std::span<const Pass> trainer;                     // from the user's main program
-  std::span<const Pass> trainer_startup;             // from the user's start-up program
+  std::span<const Pass> trainer_startup;             // from the user's startup program
   std::span<const Pass> pserver;                     // from an empty program
   std::span<const Pass> pserver_startup;             // from the pserver's finished main program
   plan::Planner plan = plan::PlanUpdatesOnPservers;  // what the passes apply

@@ -14,7 +14,7 @@ const Var* StartedOn(const Op& op, const passes::ServerNames& names, const Progr
   return server_startup.main().FindVar(held != nullptr ? *held : made);
 }
 
-// The variables of the user's start-up program, and of what was added to it, that pservers start, with the
+// The variables of the user's startup program, and of what was added to it, that pservers start, with the
 // shape of what the last of them starts.
 ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const passes::PassContext& context,
                           ViewMap<Shape> shapes) {

@@ -55,7 +55,7 @@ struct StepCounter {
 // (not in Fluid) a bias. `op` is not set; nothing if it counts nothing.
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect);
 
-// Not trained, and started by the start-up program (start_values.h).
+// Not trained, and started by the startup program (start_values.h).
 struct StartedVar {
   std::string name;
   bool written = false;  // by ops of the main program: a running statistic, not a frozen parameter

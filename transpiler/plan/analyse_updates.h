@@ -14,7 +14,7 @@ namespace penstock::plan {
 // E-plan-undeclared, E-plan-updated-twice.
 Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect);
 
-// The start-up program's parameters in the order in which they were made. Programs without facts do not say
+// The startup program's parameters in the order in which they were made. Programs without facts do not say
 // what a parameter is: then these are the lasting variables that the forward pass reads, the one initialized
 // last first, since Fluid puts each initializer in front of the others. Without those that lie on several
 // machines.

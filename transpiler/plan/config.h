@@ -106,7 +106,7 @@ struct TranspileConfig {
   CompressionRules compression;  // of dense gradients of f32, by the parameter's name and size in elements
 
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
-  // getters change the user's start-up program, so that the trainers' become different ones.
+  // getters change the user's startup program, so that the trainers' become different ones.
   bool shared_transpiler = false;
 };
 

@@ -14,7 +14,7 @@
 namespace penstock::plan {
 namespace {
 
-// All slices, in the order in which they are dealt out.
+// All slices, in the order in which they are placed.
 std::vector<SliceRef> DealOrder(const PlacementPlan& plan) {
   std::vector<SliceRef> order;
   for (const int param : plan.send_order) {

@@ -22,7 +22,7 @@ Status DealSlices(const TranspileConfig& config, PlacementPlan& plan);
 int PserverOfName(std::string_view name, int pservers);
 
 // SizeBalanced: the largest first, each to the pserver that has the fewest bytes so far. Of equal sizes the
-// earlier is dealt first; of equal loads the earlier pserver gets it. Returns one pserver for each size.
+// earlier is placed first; of equal loads the earlier pserver gets it. Returns one pserver for each size.
 std::vector<int> BalanceSizes(std::span<const std::int64_t> bytes, int pservers);
 
 }  // namespace penstock::plan

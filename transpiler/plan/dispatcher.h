@@ -41,7 +41,7 @@ class Dispatcher {
   virtual ~Dispatcher() = default;
   // One of the pservers' addresses for each piece. Errors end the transpile.
   virtual Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) = 0;
-  // Forgets the calls before: what follows is dealt out from the start.
+  // Forgets the calls before: what follows is placed from the start.
   virtual Status Reset() = 0;
 };
 

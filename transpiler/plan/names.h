@@ -18,7 +18,7 @@ std::string MergedGradName(const ParamPlacement& param, int slice);
 // w@GRAD.block1.trainer_0: one trainer's part, as pservers receive it.
 std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer);
 // The same on the trainer's side: with the suffix only where trainers wait for each other. Fluid leaves it
-// out when there is one trainer, too, and its pserver waits for ever.
+// out when there is one trainer, too, and its pserver waits forever.
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
 
 // The name under which it travels in any mode of the default dialect: what the pserver receives.

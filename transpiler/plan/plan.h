@@ -11,7 +11,7 @@
 // called w.block0). A distributed table follows the parameters, in one line: `table t : f32[10000, 16]
 // grad=t@GRAD rows by id`. A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
 // chunks of 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that
-// is asked for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
+// is asked for, and `send_order=[...]` where gradients were not placed in the order of the parameters;
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
 // not 1, `clip="global"` where pservers clip, `staleness=3` and `backup_trainers=1` where they are asked for,
 // and `push_every=100` in geo. A parameter has `compression="two_bit 0.5"` where its gradient is compressed.
@@ -114,8 +114,8 @@ struct PlacementPlan {
   int push_every = 0;                    // geo: steps between two sends of one trainer
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
-  std::vector<int>
-      send_order;  // positions in params: the order in which gradients were dealt out to pservers
+  // Positions in params: the order in which gradients were placed on pservers.
+  std::vector<int> send_order;
   std::vector<TablePlacement> tables;
   std::vector<ExchangeChoice> exchanges;  // of all trained parameters, where the plan chose; else empty
   RankPlan ranks;                         // instead of pservers and params, or beside them (ranks.h)
@@ -123,7 +123,7 @@ struct PlacementPlan {
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
-  // In the order in which they were dealt out.
+  // In the order in which they were placed.
   std::vector<SliceRef> SlicesOn(int pserver) const;
   std::vector<std::string> AddressesOf(const ParamPlacement& param) const;  // one a slice
   // Where a trainer sends the gradient, one a slice: the same, but for `sent_to`.

@@ -48,7 +48,7 @@ Status PlanBroadcasts(const PlanRequest& request, RankPlan& ranks) {
   return OkStatus();
 }
 
-// In turn, beginning with the last, as Fluid deals them out.
+// In turn, beginning with the last, as Fluid places them.
 void DealRings(RankPlan& ranks) {
   int next = 0;
   for (auto use = ranks.reductions.rbegin(); use != ranks.reductions.rend(); ++use) {

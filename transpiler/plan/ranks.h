@@ -40,7 +40,7 @@ struct RankPlan {
   int rings = 1;
   int node_ranks = 0;               // 0: all ranks are alike
   int average_every = 1;            // steps
-  std::vector<RingUse> broadcasts;  // rank 0's start values, in this order
+  std::vector<RingUse> broadcasts;  // rank 0's initial values, in this order
   std::vector<RingUse> reductions;  // gradients or updates that are added up, in the order of the program
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };

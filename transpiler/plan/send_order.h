@@ -1,4 +1,4 @@
-// The order in which gradients are dealt out to pservers.
+// The order in which gradients are placed on pservers.
 #pragma once
 
 #include <cstdint>

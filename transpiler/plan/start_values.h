@@ -9,7 +9,7 @@
 namespace penstock::plan {
 
 // Fills analysis.start_values: parameters, by the facts of the program, that are not trained and that the
-// start-up program gives a value. By name, so that every process has the same order.
+// startup program gives a value. By name, so that every process has the same order.
 void FindStartValues(const Program& main, const Program& startup, Analysis& analysis);
 
 }  // namespace penstock::plan

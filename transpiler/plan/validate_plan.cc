@@ -58,7 +58,7 @@ Status ValidateStartValues(const PlacementPlan& plan, std::set<std::string>& see
       return InvalidArgument("E-plan-name-twice", "plan: ", value.name, " is planned twice");
     }
     if (value.pserver >= 0 && value.pserver < static_cast<int>(plan.pservers.size())) continue;
-    return InvalidArgument("E-plan-pserver", "plan: the start value of ", value.name, " is on pserver ",
+    return InvalidArgument("E-plan-pserver", "plan: the initial value of ", value.name, " is on pserver ",
                            value.pserver, "; there are ", plan.pservers.size());
   }
   return OkStatus();

@@ -1,4 +1,4 @@
-// A mutated program, run as a caller would: start-up program, state, several steps with other feeds.
+// A mutated program, run as a caller would: startup program, state, several steps with other feeds.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 //   21030           digits and letters that choose the job, in the first line (JobOf)
 //   program ...     the main program
 //   -- startup      on a line of its own
-//   program ...     the start-up program
+//   program ...     the startup program
 #include "framework/text/parser.h"
 #include "framework/verify/verifier.h"
 #include "framework/wire/wire.h"

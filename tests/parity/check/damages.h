@@ -22,7 +22,7 @@ struct Damage {
 const std::vector<Damage>& TrainerDamages();
 // What pservers do: merges, updates, learning rates.
 const std::vector<Damage>& PserverDamages();
-// Start values, tables, and sets put together from two.
+// Initial values, tables, and sets put together from two.
 const std::vector<Damage>& SetDamages();
 // Sets that are not synchronous, or have no pservers.
 const std::vector<Damage>& ModeDamages();

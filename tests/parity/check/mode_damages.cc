@@ -37,7 +37,7 @@ const Op* Server(const check::RoleFiles& r) {
 bool IsGeo(const check::RoleFiles& r) {
   return Server(r) != nullptr && Server(r)->GetOr<std::int32_t>("distributed_mode", 0) == 3;
 }
-// The op that gives a variable its start value.
+// The op that gives a variable its initial value.
 std::optional<OpAt> FindStart(const Program& startup, const std::string& name) {
   return FindIf(startup, [&](const Op& op) { return op.OutputName("Out") == name; });
 }

@@ -14,7 +14,7 @@ void SayInAll(check::RoleFiles& r, const char* name, const char* value) {
   for (check::RoleProgram* file : r.All()) file->program.mutable_meta().policies[name] = value;
 }
 
-// Changes what one trainer, or one pserver, says of compression in its main and its start-up program; false
+// Changes what one trainer, or one pserver, says of compression in its main and its startup program; false
 // if it compresses nothing.
 bool Recompress(Program& main, Program& startup, const std::function<void(CompressionRules&)>& change) {
   JobPolicies policies = PoliciesOf(main);

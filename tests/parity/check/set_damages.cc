@@ -1,4 +1,4 @@
-// Start values, tables, and sets put together from two.
+// Initial values, tables, and sets put together from two.
 #include <algorithm>
 
 #include "tests/parity/check/damages.h"

@@ -93,7 +93,7 @@ def losses_of(pythons, trainers, pservers, model, mode, steps):
             trouble = cluster.finish(process, name, until)
             if trouble:
                 raise RuntimeError(trouble + ''.join(cluster.finish(*each, time.monotonic()) for each in servers))
-        # Fluid's own server waits for ever when all trainers have completed.
+        # Fluid's own server waits forever when all trainers have completed.
         if pservers == 'penstock':
             for process, name in servers:
                 trouble = cluster.finish(process, name, until)

@@ -17,7 +17,7 @@ ROWS, WIDTH, WORDS = 3000, 8, 3
 
 
 def initial(fluid, *shape):
-    """Values that both sides make alike, as an initializer of the start-up program; of what is cut, one value."""
+    """Values that both sides make alike, as an initializer of the startup program; of what is cut, one value."""
     if shape[0] * shape[-1] >= 2 * 8192:
         return fluid.ParamAttr(initializer=fluid.initializer.Constant(0.02))
     values = numpy.random.RandomState(sum(shape)).uniform(-0.3, 0.3, shape).astype('float32')

@@ -77,7 +77,7 @@ TEST_F(VerifyFluid, FindsTheDefectsOfFluidsRoleProgramsAndNothingElse) {
   // In the case's name: gradients dropped by clipping, and a learning rate that only the server declares.
   const std::map<std::string, std::set<std::string>> known = {
       {"E-verify-undeclared", {".clip_", ".lr_piecewise", ".lr_warmup"}},
-      // Snapshots declared as bool; a shape left over in a start-up program that two roles share.
+      // Snapshots declared as bool; a shape left over in a startup program that two roles share.
       {"E-shape", {"@coll_localsgd_", "@shared_"}},
   };
   for (const auto& [id, files] : findings.by_id) {

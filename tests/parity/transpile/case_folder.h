@@ -25,7 +25,7 @@ struct CaseFolder {
 std::vector<std::string> CaseIds(const std::string& corpus);
 CaseFolder ReadCaseFolder(const std::string& corpus, const std::string& id);
 
-// Who a role file is for: "trainer_startup_t1.pb" is trainer 1's start-up program.
+// Who a role file is for: "trainer_startup_t1.pb" is trainer 1's startup program.
 struct RoleFile {
   std::string name;
   bool pserver = false;

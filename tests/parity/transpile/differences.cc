@@ -19,7 +19,7 @@ namespace {
 // --- D-send-trainer-id
 
 bool SendsAsAnother(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  // A start-up program sends in geo-SGD only.
+  // A startup program sends in geo-SGD only.
   const bool sends = folder.job.config.kind == plan::Kind::kGeo || !file.startup;
   return sends && !file.pserver && file.index != 0 && folder.job.config.trainer_addresses.empty();
 }

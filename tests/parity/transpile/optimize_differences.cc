@@ -39,7 +39,7 @@ void Change(Program& program, OpId id, const std::function<void(Op&)>& change) {
   program.MutableBlock(0).Replace(id, std::move(op));
 }
 
-// Declares what is not declared any more, and gives it its start value where it had it.
+// Declares what is not declared any more, and gives it its initial value where it had it.
 void Keep(const Program& source, const std::string& name, Program& program) {
   const Var* var = source.main().FindVar(name);
   if (var == nullptr || program.main().FindVar(name) != nullptr) return;

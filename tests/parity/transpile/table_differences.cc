@@ -97,7 +97,7 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const plan::T
   }
 }
 
-// What a pserver calls a variable of the user's start-up program.
+// What a pserver calls a variable of the user's startup program.
 std::string NameOn(const RoleSet& roles, int pserver, const std::string& name) {
   for (const plan::ParamPlacement& param : roles.plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
@@ -109,7 +109,7 @@ std::string NameOn(const RoleSet& roles, int pserver, const std::string& name) {
   return name;
 }
 
-// In the order of the user's start-up program.
+// In the order of the user's startup program.
 void AddInitialState(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file,
                      const std::set<std::string>& added, Program& program) {
   int at = 0;

@@ -10,7 +10,7 @@
 namespace penstock::test {
 namespace {
 
-// Whose start value Fluid does not fetch.
+// Whose initial value Fluid does not fetch.
 std::set<std::string> OwnTables(const CaseFolder& folder, const RoleSet& roles) {
   std::set<std::string> looked_up, tables;
   for (const OpEntry& entry : folder.main.main().ops()) {

@@ -21,7 +21,7 @@ namespace {
 constexpr char kUnknownOptimizer[] = "E-plan-optimizer";
 
 // What Fluid finds out only when it makes the pservers' programs: settings that contradict each other,
-// gradients of rows where it cannot correct them, and dense ones where rows are dealt out by id.
+// gradients of rows where it cannot correct them, and dense ones where rows are sharded by id.
 constexpr std::string_view kStatedReasons[] = {"E-plan-sync-mode", "E-plan-dc-asgd", "E-plan-table-dense"};
 
 bool IsStatedReason(const Status& status) {

@@ -45,7 +45,7 @@ inline std::vector<CostedJob> CorpusJobs() {
   for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
     const Result<check::RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
     if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer of it
-    // What the selection has in part lacks start-up programs, too.
+    // What the selection has in part lacks startup programs, too.
     if (!files.ok() && files.status().id() == "E-roles-startup" && CorpusFolder().empty()) continue;
     PENSTOCK_CHECK(files.ok(), files.status().ToString());
     CostedJob job{.name = entry.path().filename().string()};

@@ -89,7 +89,7 @@ TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
   EXPECT_TRUE(made.main.main().FindVar("learning_rate_0")->persistable);
 }
 
-TEST(MinimizeTest, WhatIsDealtOutIsUpdatedFirst) {
+TEST(MinimizeTest, ATableShardedByIdIsUpdatedFirst) {
   Minimized made = Net();
   const OpId reads_w2 = made.main.main().ops().front().id;
   Op lookup = *made.main.main().FindOp(reads_w2);

@@ -160,9 +160,9 @@ TEST(DescribeJob, DoesNotDependOnOpsThatUpdateNothing) {
 TEST(DescribeJob, TellsOtherSeedsRatesOptimizersAndInitialValues) {
   const std::string facts = FactsOf(Source());
   EXPECT_EQ(Told(facts, FactsWith("random_seed=1", "random_seed=2")),
-            "has random seed 1 | has random seed 2, of the start-up program 1");
+            "has random seed 1 | has random seed 2, of the startup program 1");
   EXPECT_EQ(Told(facts, FactsWith("random_seed=1", "random_seed=2", true)),
-            "has random seed 1 | has random seed 1, of the start-up program 2");
+            "has random seed 1 | has random seed 1, of the startup program 2");
   EXPECT_EQ(Told(facts, FactsWith("value=0.1", "value=0.2", true)),
             "updates b, w with sgd, learning rate 0.1 | updates b, w with sgd, learning rate 0.2");
   EXPECT_EQ(

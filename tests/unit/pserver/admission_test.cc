@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-// b and w are trained; frozen is trainer 0's first value.
+// b and w are trained; frozen is trainer 0's initial value.
 roles::ServerRole Facts() {
   roles::ServerRole facts;
   facts.address = "a:1";
@@ -34,7 +34,7 @@ TEST(TrainerTerms, VariablesArePositionsInTheContract) {
   const pserver::TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
   EXPECT_EQ(terms.params_of_variables(), (std::vector<int>{0, 1, 2, 2, 0}));
   EXPECT_EQ(terms.PushedFor(0), 4u);
-  EXPECT_EQ(terms.PushedFor(1), 1u);  // a first value is the param itself
+  EXPECT_EQ(terms.PushedFor(1), 1u);  // an initial value is the param itself
   EXPECT_EQ(terms.PushedFor(2), 3u);
   EXPECT_EQ(terms.ParamOfGrad(3), 2);
   EXPECT_EQ(terms.ParamOfGrad(2), std::nullopt);
@@ -99,7 +99,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
   hello = HelloOf(admission, 1);
   hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
   expect(error(mismatch, hello), "first difference, line 1:  param b : f32[3]   |   param b : f32[4]");
-  hello.contract = "param b : f32[3]\n";  // a start-up program's: compared with that part of ours
+  hello.contract = "param b : f32[3]\n";  // a startup program's: compared with that part of ours
   expect(error(mismatch, hello), "first difference, line 2:  param frozen : f32[5]   |   (nothing)");
 }
 

@@ -121,7 +121,7 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   Scope scope;
   job.Start(0, scope);
   const Tensor before = scope.Find("w")->As<Tensor>().Clone();
-  *scope.Find("rate") = Variable();  // no start-up program makes it
+  *scope.Find("rate") = Variable();  // no startup program makes it
   const auto store = pserver::ChunkStore::Make(program, facts, scope, kChunkBytes).value();
   scope.Find("rate")->As<Tensor>() = TensorOf<float>({1}, {4});
   const std::string ones(reinterpret_cast<const char*>(std::array<float, 2>{1, 1}.data()), 8);

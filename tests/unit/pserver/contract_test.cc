@@ -66,7 +66,7 @@ TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
 }
 
 // Fluid's own programs: a table of 2000 rows, of which each of two servers declares 1000.
-TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
+TEST(Contract, RowsOfATableShardedByIdAreAskedForByTheNameOfTheRequest) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
   const Result<roles::ServerRole> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));

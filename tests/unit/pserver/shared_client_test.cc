@@ -191,7 +191,7 @@ TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
       late.ToString(),
       "w was loaded after step 3 of this trainer: the parameter servers hold it and would overwrite it   "
       "[E-load-late]\n"
-      "  load on every trainer, after its start-up program and before its first step");
+      "  load on every trainer, after its startup program and before its first step");
   EXPECT_EQ(calls, Calls{});
 }
 

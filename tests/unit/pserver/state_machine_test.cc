@@ -65,7 +65,7 @@ TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
   EXPECT_EQ(d.Complete(1).substr(0, 26), "completed t1; left t1 s1");
 }
 
-// One start value of one chunk, in two parts.
+// One initial value of one chunk, in two parts.
 pserver::MachineConfig StartConfig(int trainers) {
   return {
       .trainers = trainers, .part_bytes = 4, .params = {{.name = "mean", .chunk_bytes = {8}, .start = true}}};

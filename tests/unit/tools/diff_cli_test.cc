@@ -73,7 +73,7 @@ TEST_F(DiffCommand, BadInputIsOneLineAndExitCode2) {
                  StrCat(dir_ / "empty", ": no trainer program (trainer*.pb)   [E-roles-missing]"));
   fs::remove(roles + "/pserver_startup_1.pb");
   ExpectBadInput(StrCat("diff ", roles, " ", roles),
-                 StrCat(roles, ": pserver_1.pb has no start-up program beside it   [E-roles-startup]"));
+                 StrCat(roles, ": pserver_1.pb has no startup program beside it   [E-roles-startup]"));
   fs::copy(roles + "/trainer_t1.pb", roles + "/trainer_1.pb");
   ExpectBadInput(StrCat("check ", roles));
   EXPECT_NE(err_.find("[E-roles-twice]"), std::string::npos) << err_;

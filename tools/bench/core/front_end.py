@@ -1,7 +1,7 @@
 """front_end.py PARAMS PSERVERS REPEATS: seconds for all role programs through the Fluid API, as a line of JSON.
 
 FLUID_MODULE names the library (penstock.fluid, paddle.fluid). From a program after minimize to the serialized
-programs of the trainer and of every pserver, with start-up programs; Penstock's are checked too. `op_us` is what
+programs of the trainer and of every pserver, with startup programs; Penstock's are checked too. `op_us` is what
 building costs for each op of the program, minimize included, in CPU time.
 """
 

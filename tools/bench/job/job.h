@@ -39,7 +39,7 @@ struct Job {
 Program TrainerProgram(const Job& job, int trainer);
 // Merges the gradients of all trainers, and updates by sgd.
 Program ServerProgram(const Job& job, int server);
-// What its start-up program would have made.
+// What its startup program would have made.
 void FillServer(const Job& job, int server, Scope& scope);
 
 }  // namespace penstock::bench

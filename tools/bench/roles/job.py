@@ -121,7 +121,7 @@ def run_job(system, config, servers, limit_s, places=None):
         for trainer in trainers:
             trainer.stdin.close()
             trainer.stdin = None
-        for process in trainers + processes.all:    # Fluid's servers wait for ever
+        for process in trainers + processes.all:    # Fluid's servers wait forever
             try:
                 process.wait(timeout=END_S if system.module.startswith('penstock') or process in trainers else 0.1)
             except subprocess.TimeoutExpired:

@@ -89,7 +89,7 @@ def meeting(config):
 
 
 def transpiled(fluid, config, sync):
-    """A trainer's program, or a server's and its start-up program."""
+    """A trainer's program, or a server's and its startup program."""
     index = config['index']
     settings = fluid.DistributeTranspilerConfig()
     if config['mode'] == 'hybrid':

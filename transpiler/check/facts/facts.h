@@ -74,7 +74,7 @@ struct Lookup {
   std::string_view table;     // the trainer's variable; empty if the op does not name it
   Cut cut = Cut::kByRows;     // or kById
   std::vector<Piece> pieces;  // kByRows: slices of the table; kById: the variables of the ids
-  const Op* split = nullptr;  // kById: what deals out the ids, and what puts the rows together
+  const Op* split = nullptr;  // kById: shards the ids, and puts the rows together
   const Op* merge = nullptr;
 };
 
@@ -101,7 +101,7 @@ struct TrainerFacts {
 struct UpdateBlock : roles::Update {
   const Var* param_var = nullptr;  // as its block sees them, null if they are not declared
   const Var* grad_var = nullptr;
-  bool by_id = false;  // the shard of a table that is dealt out by id
+  bool by_id = false;  // the shard of a table sharded by id
   bool plain = false;  // it is, and is updated as Fluid does: with what arrives, added up
   // In the order in which they are run.
   std::vector<int> blocks() const {

@@ -90,15 +90,15 @@ class PserverReader {
   }
 
   void Index() {
-    ViewSet dealt_by_id;
+    ViewSet sharded;
     for (const Sent& one : *sent_) {
-      if (one.cut == Cut::kById) dealt_by_id.insert(one.piece->remote);
+      if (one.cut == Cut::kById) sharded.insert(one.piece->remote);
     }
     for (std::size_t i = 0; i < facts_.updates.size(); ++i) {
       UpdateBlock& update = facts_.updates[i];
       for (const std::string_view name : update.consumes) {
         facts_.consumer.emplace(name, i);
-        update.by_id |= dealt_by_id.contains(name);
+        update.by_id |= sharded.contains(name);
       }
       update.plain = update.by_id && UpdatesAlone(update);
       if (!update.param.empty()) facts_.updated_by.emplace(update.param, i);

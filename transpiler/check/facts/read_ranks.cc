@@ -30,7 +30,7 @@ std::vector<Collective> CollectivesOf(const Program& program) {
   return out;
 }
 
-// What a start-up program says of its rank.
+// What a startup program says of its rank.
 void ReadRank(const Program& startup, RankFacts& facts) {
   for (const OpEntry& entry : startup.main().ops()) {
     const Op& op = *entry.op;

@@ -44,7 +44,7 @@ std::optional<Op> AsWhole(const Op& op, const Op& whole, const InitialSlice& sli
   return lifted;
 }
 
-// The ops that make start values of nothing, and do not receive them, by what they make.
+// The ops that make initial values of nothing, and do not receive them, by what they make.
 ViewMap<const Op*> InitializersOf(const Program& startup) {
   ViewMap<const Op*> made;
   for (const OpEntry& entry : startup.main().ops()) {

@@ -13,7 +13,7 @@ int TrainersOf(const RoleFacts& facts) {
   return facts.pservers.empty() ? RanksOf(facts) : facts.pservers.front().trainers;
 }
 
-// Copies that a start-up program makes, by what they copy: delay compensation keeps what each trainer has,
+// Copies that a startup program makes, by what they copy: delay compensation keeps what each trainer has,
 // local training, which adds up updates in the parameters' place, what it began with. At the start of a step
 // they are still alike.
 Copies CopiesIn(const RoleProgram* startup) {

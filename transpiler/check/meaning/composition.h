@@ -27,7 +27,7 @@ struct UpdatedSlice {
   std::map<std::string, ExprId> kept;  // what lasts and is written behind the update, by its name there
 };
 
-// What a start-up program copies: by name, what it is copied to.
+// What a startup program copies: by name, what it is copied to.
 using Copies = ViewMap<std::vector<std::string_view>>;
 
 struct Composition {

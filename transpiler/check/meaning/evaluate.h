@@ -43,7 +43,7 @@ class Evaluation {
              const Evaluation* outer = nullptr)
       : program_(program), ops_(ops), table_(table), outer_(outer) {}
 
-  // Shapes of what is filled do not count: of start-up programs of slices.
+  // Shapes of what is filled do not count: of startup programs of slices.
   void IgnoreShapes() { with_shape_ = false; }
   // Ops that advance one of these, from itself alone, count a step: their result is the step's number.
   void CountSteps(const std::set<std::string>* counters) { counters_ = counters; }

@@ -19,7 +19,7 @@ class BarrierRules {
       findings_.Error(
           "E-check-mode", *facts_.pservers.front().file,
           StrCat("waits in sync mode (distributed_mode 0) for barriers, but no trainer ends a step and ",
-                 "no block merges: the set is asynchronous, and waits for ever"),
+                 "no block merges: the set is asynchronous, and waits forever"),
           facts_.pservers.front().serve);
     }
     for (const TrainerFacts& trainer : facts_.trainers) {
@@ -195,9 +195,9 @@ class BarrierRules {
 
   void CheckStep() {
     const Reached sent = Reach(trainer_->send_barriers, *trainer_->file, "send_barrier",
-                               "the pservers run in sync mode and would wait for ever");
+                               "the pservers run in sync mode and would wait forever");
     const Reached fetched = Reach(trainer_->fetch_barriers, *trainer_->file, "fetch_barrier",
-                                  "the pserver would wait for ever to take the next step's gradients");
+                                  "the pserver would wait forever to take the next step's gradients");
     for (const Barrier& barrier : trainer_->send_barriers) {
       if (!roles::BarrierView(*barrier.op).half_async()) continue;
       findings_.Error("E-check-mode", *trainer_->file,
@@ -237,7 +237,7 @@ class BarrierRules {
     }
   }
 
-  // The start-up program asks for version 0, and says when it has it: a sync pserver waits for that.
+  // The startup program asks for version 0, and says when it has it: a sync pserver waits for that.
   void CheckStart() {
     const Reached complete = Reach(trainer_->startup_barriers, *trainer_->startup, "fetch_barrier",
                                    "the start would not be complete");

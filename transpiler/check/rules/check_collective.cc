@@ -81,7 +81,7 @@ class CollectiveRules {
     }
   }
 
-  // Every op of a start-up program that joins a ring says the same of its rank.
+  // Every op of a startup program that joins a ring says the same of its rank.
   void CheckMembers(const RankFacts& rank) {
     for (const OpEntry& entry : rank.trainer->startup->program.main().ops()) {
       const Op& op = *entry.op;
@@ -128,7 +128,7 @@ class CollectiveRules {
       if (i >= own.size() || i >= reference.size()) {
         findings_.Error("E-check-collective-order", *file,
                         StrCat("has ", own.size(), " operations of all ranks, ", other->file, " has ",
-                               reference.size(), ": one waits for the other for ever"),
+                               reference.size(), ": one waits for the other forever"),
                         i < own.size() ? own[i].op : reference[i].op);
         return;
       }

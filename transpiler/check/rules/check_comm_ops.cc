@@ -133,7 +133,7 @@ class CommOpRules {
     // Fluid's sends say 0 whoever sends.
     if (roles::TrainerOf(op).value_or(0) != 0) CheckTrainerId(op);
     CheckPair(op, send);
-    // Fluid's sends of tables that are dealt out by id say nothing where nobody waits for them.
+    // Fluid's sends of tables sharded by id say nothing where nobody waits for them.
     if (op.OutputName("Out").empty() && send.cut != Cut::kById) {
       Error("E-check-control",
             StrCat("send of ", send.whole, " has no control variable that says it is done"), op);

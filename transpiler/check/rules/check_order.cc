@@ -1,4 +1,4 @@
-// What a trainer reads has been written, what it sends is final, and what it receives stays. In start-up
+// What a trainer reads has been written, what it sends is final, and what it receives stays. In startup
 // programs nothing has a value before it is given one.
 #include <algorithm>
 
@@ -62,7 +62,7 @@ class OrderRules {
     }
   }
 
-  // Before a start-up program there is nothing. What a send tells a communicator is a name, not a value.
+  // Before a startup program there is nothing. What a send tells a communicator is a name, not a value.
   void CheckStartReads() {
     ViewSet given;
     const auto& entries = file_.program.main().ops();
@@ -111,10 +111,11 @@ class OrderRules {
     if (var == nullptr || !var->type) return;
     const auto it = writers_.find(name);
     const bool later = it != writers_.end() && it->second.last > position;
-    findings_.Error(later ? "E-check-order" : "E-check-no-start", file_,
-                    StrCat(OpAt(position).type(), " reads ", name,
-                           later ? ", which gets its start value only later" : ", which gets no start value"),
-                    &OpAt(position));
+    findings_.Error(
+        later ? "E-check-order" : "E-check-no-start", file_,
+        StrCat(OpAt(position).type(), " reads ", name,
+               later ? ", which gets its initial value only later" : ", which gets no initial value"),
+        &OpAt(position));
   }
 
   void ReportEarly(const Var& var, const Read& read) {

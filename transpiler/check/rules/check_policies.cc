@@ -59,7 +59,7 @@ class PolicyRules {
     return all;
   }
 
-  // But for compression, of which each says what is its own: a start-up program what its main program does.
+  // But for compression, of which each says what is its own: a startup program what its main program does.
   void CheckSame() {
     const std::vector<const RoleProgram*> all = roles_.All();
     for (const RoleProgram* file : all) CompareWith(*all.front(), *file);

@@ -19,7 +19,7 @@ Program WithoutUnreached(const Program& program) {
   return out;
 }
 
-// A start value of a trainer that is received, or joined of what is received, afterwards is never used; Fluid
+// A trainer never uses an initial value that it then receives, or joins from what it receives; Fluid
 // may leave it the shape of a slice.
 Program WithoutOverwritten(const Program& startup) {
   std::set<std::string> received;
@@ -36,7 +36,7 @@ Program WithoutOverwritten(const Program& startup) {
   return out;
 }
 
-// Fluid's local training leaves the element type of parameters unset, which reads as bool; the start-up
+// Fluid's local training leaves the element type of parameters unset, which reads as bool; the startup
 // program knows it.
 Program WithStartTypes(const Program& program, const Program& startup) {
   Program out = program;

@@ -1,8 +1,8 @@
-// A synchronous job makes progress: start-up and two steps are played through, every op in its program's
+// A synchronous job makes progress: startup and two steps are played through, every op in its program's
 // order, every pserver in its phases. Where all that are left wait, who waits for whom is told until it
 // closes to a circle or ends at somebody who never comes.
 //
-//   pserver  gives start values until every trainer's start-up fetch_barrier; then takes gradients until
+//   pserver  gives initial values until every trainer's startup fetch_barrier; then takes gradients until
 //            every send_barrier, updates, gives parameters until every fetch_barrier, and takes gradients
 //            again. Before it updates, it may exchange what it has measured with other pservers, and waits
 //            until they have taken their gradients too
@@ -239,7 +239,7 @@ class Play {
         pserver = *peer;
         if (pservers_[pserver].peers.empty()) {
           story.push_back(StrCat(facts_.pservers[pserver].address, " takes no part in it"));
-          Report(first, "the job waits for ever", std::move(story));
+          Report(first, "the job waits forever", std::move(story));
           return;
         }
       }
@@ -256,8 +256,7 @@ class Play {
     story.push_back(circle ? StrCat("trainer ", facts_.trainers[t].trainer_id,
                                     " comes to that only after what it waits in: the circle is closed")
                            : StrCat("trainer ", facts_.trainers[t].trainer_id, " never comes to that"));
-    Report(first, circle ? "the job waits in a circle, for ever" : "the job waits for ever",
-           std::move(story));
+    Report(first, circle ? "the job waits in a circle, forever" : "the job waits forever", std::move(story));
   }
 
   void Report(const Event& first, std::string message, std::vector<std::string> story) {

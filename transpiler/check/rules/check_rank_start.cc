@@ -180,7 +180,7 @@ class RankStartRules {
   }
 
   // Local training: a step's update, which ranks add up in the parameter's place, is the distance from a copy
-  // that the start-up program makes first.
+  // that the startup program makes first.
   void CheckCopies(const TrainerFacts& trainer) {
     const ViewSet added = AddedUp(trainer.file->program);
     struct Copy {

@@ -28,16 +28,16 @@ class SharedStartRules {
       const Var* var = pserver.file->program.main().FindVar(name);
       if (var == nullptr || !var->type || !var->persistable) {
         findings_.Error(kId, *pserver.file,
-                        StrCat("holds the start value of ", name, ", which it does not declare to last"),
+                        StrCat("holds the initial value of ", name, ", which it does not declare to last"),
                         pserver.serve);
       } else if (!held_.emplace(Place(pserver.address, name), var).second) {
-        findings_.Error(kId, *pserver.file, StrCat("holds the start value of ", name, " twice"),
+        findings_.Error(kId, *pserver.file, StrCat("holds the initial value of ", name, " twice"),
                         pserver.serve);
       }
     }
   }
 
-  // Sends of a start-up program, but for those by which a communicator is told something.
+  // Sends of a startup program, but for those by which a communicator is told something.
   void CheckSent(const TrainerFacts& trainer) {
     sent_.clear();
     const auto& ops = trainer.startup->program.main().ops();
@@ -65,15 +65,15 @@ class SharedStartRules {
     if (held == held_.end()) {
       findings_.Error(
           kId, *trainer.startup,
-          StrCat("sends ", place.second, " to ", place.first, ", which holds no such start value"), &op);
+          StrCat("sends ", place.second, " to ", place.first, ", which holds no such initial value"), &op);
       return;
     }
     if (trainer.trainer_id != 0) {
       findings_.Error(kId, *trainer.startup,
-                      StrCat("sends the start value of ", place.second, ", which is trainer 0's to send"),
+                      StrCat("sends the initial value of ", place.second, ", which is trainer 0's to send"),
                       &op);
     } else if (!sent_.emplace(place, position).second) {
-      findings_.Error(kId, *trainer.startup, StrCat("sends the start value of ", place.second, " twice"),
+      findings_.Error(kId, *trainer.startup, StrCat("sends the initial value of ", place.second, " twice"),
                       &op);
     }
     CheckType(trainer, op, place.second, *held->second);
@@ -96,7 +96,7 @@ class SharedStartRules {
       const auto sent = sent_.find(place);
       if (sent == sent_.end() || sent->second < it->second->position) continue;
       findings_.Error(kId, *trainer.startup,
-                      StrCat("waits for the start value of ", place.second, " before it sends it"),
+                      StrCat("waits for the initial value of ", place.second, " before it sends it"),
                       it->second->op);
     }
   }

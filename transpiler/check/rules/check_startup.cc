@@ -1,4 +1,4 @@
-// What a role reads before it writes has a start value, one, of the right type and shape.
+// What a role reads before it writes has an initial value, one, of the right type and shape.
 #include <algorithm>
 #include <unordered_set>
 
@@ -112,7 +112,7 @@ class StartupRules {
   }
 
   // A trainer's temporaries are fed, whichever block reads them; a pserver is fed nothing but what is local
-  // to a block, as the number of the trainer it serves. What the start-up program gives a value to was meant
+  // to a block, as the number of the trainer it serves. What the startup program gives a value to was meant
   // to last.
   bool MustStart(const InBlock& read, const Var* var) const {
     if (var == nullptr || !var->type) return false;
@@ -152,7 +152,7 @@ class StartupRules {
             &writer);
     } else if (wanted != nullptr && !wanted->persistable && reader.type() != "ref_by_trainer_id") {
       findings_.Error("E-check-not-lasting", *main_,
-                      StrCat("reads the start value of ", name, ", but does not declare it persistable"),
+                      StrCat("reads the initial value of ", name, ", but does not declare it persistable"),
                       &reader);
     }
   }
@@ -197,7 +197,7 @@ class StartupRules {
           &writer);
   }
 
-  // A pserver's start-up program gives each of its variables one value, and no others.
+  // A pserver's startup program gives each of its variables one value, and no others.
   void CheckOnlyUsed() {
     for (const auto& [name, ops] : writers_) {
       const Var* var = main_->program.main().FindVar(name);
@@ -205,7 +205,7 @@ class StartupRules {
         Error("E-check-start-unused",
               StrCat("gives a value to ", name, ", which ", main_->file, " does not have"), ops.front());
       } else if (ops.size() > 1) {
-        Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " start values"), ops.back());
+        Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " initial values"), ops.back());
       }
     }
   }

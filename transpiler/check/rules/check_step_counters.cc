@@ -160,7 +160,7 @@ class CounterRules {
   const RoleFacts& facts_;
   const SourcePrograms* source_;
   Findings& findings_;
-  std::optional<double> begin_, step_;  // of the source's counter: its start value, what a step adds
+  std::optional<double> begin_, step_;  // of the source's counter: its initial value, what a step adds
   std::set<std::pair<const TrainerFacts*, std::string>> told_;           // what has been looked at
   std::map<std::string, std::pair<const TrainerFacts*, double>> added_;  // by the first trainer, by counter
 };

@@ -124,8 +124,7 @@ class TableRules {
 
   void CheckById(const Lookup& lookup) {
     if (lookup.split == nullptr || lookup.split->Output("Out") != lookup.op->Input("X")) {
-      Error("E-check-prefetch", "asks for ids that were not dealt out by one split_ids, in its order",
-            lookup.op);
+      Error("E-check-prefetch", "asks for ids that one split_ids did not shard in its order", lookup.op);
       return;
     }
     if (lookup.merge == nullptr || lookup.merge->Input("Rows") != lookup.op->Input("X") ||
@@ -156,7 +155,7 @@ class TableRules {
     const int id = pserver.said().number().value_or(shard);
     if (id != shard) {
       Error("E-check-prefetch",
-            StrCat("deals ids of shard ", shard, " to ", piece.pserver, ", which is pserver ", id),
+            StrCat("sends ids of shard ", shard, " to ", piece.pserver, ", which is pserver ", id),
             lookup.op);
     }
   }
@@ -208,7 +207,7 @@ class TableRules {
           lookup.op);
   }
 
-  // Ids are dealt out to as many pservers as hold a shard, and gradients in the same order.
+  // Ids are sharded over as many pservers as hold a shard, and gradients in the same order.
   void CheckAllShards(const Lookup& lookup) {
     std::vector<std::string_view> asked;
     for (const Piece& piece : lookup.pieces) asked.push_back(piece.pserver);
@@ -226,7 +225,7 @@ class TableRules {
       for (const Piece& piece : send.pieces) told.push_back(piece.pserver);
       if (told == asked) continue;
       Error("E-check-table-shard",
-            StrCat("deals out gradients to ", Join(told, ", "), ", but ids to ", Join(asked, ", ")), send.op);
+            StrCat("shards gradients over ", Join(told, ", "), " but ids over ", Join(asked, ", ")), send.op);
     }
   }
 

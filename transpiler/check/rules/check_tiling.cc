@@ -71,7 +71,7 @@ class TilingRules {
       }
     } else if (send.cut == Cut::kById && send.cut_op->Output("Out") != LocalsOf(send)) {
       Error("E-check-sections",
-            StrCat("sends ", Join(LocalsOf(send), ", "), ", but ", send.whole, " is dealt out as ",
+            StrCat("sends ", Join(LocalsOf(send), ", "), ", but ", send.whole, " is placed as ",
                    Join(send.cut_op->Output("Out"), ", ")),
             send.op);
     } else if (send.cut == Cut::kNot && send.pieces.size() > 1) {
@@ -161,7 +161,7 @@ class TilingRules {
     }
   }
 
-  // `param` is empty in start-up programs, whose ops name none.
+  // `param` is empty in startup programs, whose ops name none.
   void CheckRecv(const Transfer& recv, std::string_view param) {
     CheckTypes(recv);
     if (!param.empty() && recv.whole != param && recv.cut_op == nullptr) {

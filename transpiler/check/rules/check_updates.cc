@@ -262,7 +262,7 @@ class UpdateRules {
             pserver_->serve);
     }
     for (const UpdateBlock& update : pserver_->updates) {
-      if (update.by_id) continue;  // Fluid does not list what is dealt out by id
+      if (update.by_id) continue;  // Fluid does not list what is sharded by id
       for (const std::string_view name : update.consumes) {
         if (seen.contains(name)) continue;
         Error("E-check-not-listed",
@@ -273,7 +273,7 @@ class UpdateRules {
     }
   }
 
-  // A slice has one pserver; a table that is dealt out by id is on all of them.
+  // A slice has one pserver; a table sharded by id is on all of them.
   void CheckOwners() {
     ViewMap<const PserverFacts*> owner;
     for (const PserverFacts& pserver : facts_.pservers) {
@@ -296,7 +296,7 @@ class UpdateRules {
             if (it == owner.end() || it->second == &pserver || pserver.UpdateOf(name) != nullptr) continue;
             findings_.Error(
                 "E-check-two-owners", *pserver.startup,
-                StrCat("gives a start value to ", name, ", which ", it->second->address, " holds"),
+                StrCat("gives an initial value to ", name, ", which ", it->second->address, " holds"),
                 entry.op.get());
           }
         }

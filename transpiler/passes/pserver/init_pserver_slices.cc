@@ -1,5 +1,5 @@
-// A pserver's start-up program: all variables of its main program, and the initial values of those the user's
-// start-up program has some for.
+// A pserver's startup program: all variables of its main program, and the initial values of those the user's
+// startup program has some for.
 //
 //   before  (startup) (Out=w) = uniform_random() {shape=[13l, 2048l]}
 //   after   (pserver) (Out=w.block1) = uniform_random() {shape=[6l, 2048l]}
@@ -78,12 +78,12 @@ void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context
   }
 }
 
-// Other variables that a start value is computed from are the trainers'.
+// Other variables that an initial value is computed from are the trainers'.
 Status RequireInputsHere(const Op& op, const Block& block) {
   for (const std::string& name : op.InputNames()) {
     if (block.FindVar(name) != nullptr) continue;
     return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
-                         " computes the first values of ", Join(op.OutputNames(), ", "), " from ", name,
+                         " computes the initial values of ", Join(op.OutputNames(), ", "), " from ", name,
                          ", which is not on this pserver; give it an initializer of its own");
   }
   return OkStatus();

@@ -1,4 +1,4 @@
-// Starts this rank's count of steps at 0, at the end of the start-up program; with on_uneven that of its
+// Starts this rank's count of steps at 0, at the end of the startup program; with on_uneven that of its
 // examples too.
 //
 //   after   persist @LOCAL_SGD_STEP@ : i64[1]

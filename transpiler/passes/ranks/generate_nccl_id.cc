@@ -1,4 +1,4 @@
-// Adds the op by which all trainers agree on the ids of their rings, at the end of the start-up program. The
+// Adds the op by which all trainers agree on the ids of their rings, at the end of the startup program. The
 // main program stays: what sums gradients is whoever runs it on several devices.
 //
 //   plan    {ranks=["a:1", "b:1"], rings=2}

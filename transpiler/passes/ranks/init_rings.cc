@@ -1,4 +1,4 @@
-// Makes the communicators of all rings, at the end of the start-up program.
+// Makes the communicators of all rings, at the end of the startup program.
 //
 //   plan    {ranks=["a:1", "b:1"], rings=1}
 //   after   nccl_id_0 = c_gen_nccl_id() {rank=0, endpoint="a:1", other_endpoints=["b:1"]}

@@ -1,4 +1,4 @@
-// Keeps a copy of every parameter as all ranks had it last, at the end of the start-up program.
+// Keeps a copy of every parameter as all ranks had it last, at the end of the startup program.
 //
 //   plan    broadcast w on ring 0
 //   after   persist w@SNAPSHOT : f32[13, 2048]

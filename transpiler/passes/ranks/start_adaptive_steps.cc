@@ -1,4 +1,4 @@
-// Starts what ranks choose the number of their steps by, at the end of the start-up program: the first
+// Starts what ranks choose the number of their steps by, at the end of the startup program: the first
 // average is after one step.
 //
 //   after   persist @LOCAL_SGD_K@ : i64[1]

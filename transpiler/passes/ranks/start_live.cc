@@ -1,4 +1,4 @@
-// Lets this rank's examples count from the first step on, at the end of the start-up program.
+// Lets this rank's examples count from the first step on, at the end of the startup program.
 //
 //   plan    {on_uneven="join"}; without, nothing changes
 //   after   persist @RANK_LIVE@ : f32[1]

@@ -44,7 +44,7 @@ Op MakeCommunicatorBarrier(const NameList& after, const NameList& addresses, int
                            const std::string& done);
 
 struct RecvSpec {
-  NameList after;     // control variables; none in start-up programs
+  NameList after;     // control variables; none in startup programs
   NameList pieces;    // what arrives; or the whole, put together by the op
   NameList messages;  // of the slices of the whole
   NameList addresses;
@@ -52,7 +52,7 @@ struct RecvSpec {
   NameList role_pair;  // (param, grad), or none
 };
 Op MakeRecv(const RecvSpec& spec);
-// `after` has no slot at all in start-up programs, where the barrier follows nothing.
+// `after` has no slot at all in startup programs, where the barrier follows nothing.
 Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id,
                     const NameList& outputs);
 Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done);

@@ -60,8 +60,8 @@ Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
   if (def != nullptr && def->elementwise()) return OkStatus();
   if (var.kind == VarKind::kSelectedRows) {
     return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
-                         " makes the first values of ", var.name,
-                         ", whose rows are dealt out by id, all at once; use is_distributed=false");
+                         " makes the initial values of ", var.name,
+                         ", whose rows are sharded by id, all at once; use is_distributed=false");
   }
   if (!slice) return OkStatus();
   if (CutLists(op, *slice)) {
@@ -69,7 +69,7 @@ Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
     return OkStatus();
   }
   return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
-                       " makes the first values of ", slice->whole, " ", slice->whole_shape,
+                       " makes the initial values of ", slice->whole, " ", slice->whole_shape,
                        ", and cannot make rows [", slice->row_begin, ", ", slice->row_end,
                        ") alone; use slice_var_up=false");
 }

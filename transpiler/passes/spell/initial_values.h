@@ -1,4 +1,4 @@
-// What makes a variable's first values on a pserver, fitted to the rows that the pserver holds.
+// What makes a variable's initial values on a pserver, fitted to the rows that the pserver holds.
 #pragma once
 
 #include "framework/base/status.h"
@@ -11,7 +11,7 @@ namespace penstock::passes {
 // An initializer that makes what its shape says.
 bool ShapeDecides(const Op& op);
 
-// `op`, of the user's start-up program, writes the whole that `var` holds rows of (var.facts.slice).
+// `op`, of the user's startup program, writes the whole that `var` holds rows of (var.facts.slice).
 // Afterwards it writes `var`: what fills a shape gets this one (at run time random numbers are those of the
 // rows), what lists its values keeps the rows' values. A variable that is no slice keeps its values, and its
 // shape is the declared one. kUnimplemented E-pass-initial-value: the op cannot be cut, or `var` has rows by

@@ -1,4 +1,4 @@
-// Copies of the user's ops and variables for a pserver: what both its main and its start-up program are made
+// Copies of the user's ops and variables for a pserver: what both its main and its startup program are made
 // of.
 #pragma once
 

@@ -31,14 +31,14 @@ class Shares {
  public:
   Shares(const plan::PlacementPlan& plan, const plan::Analysis& analysis, const Program& startup);
 
-  // In the order in which they were dealt out; those of a parameter side by side.
+  // In the order in which they were placed; those of a parameter side by side.
   const std::vector<plan::SliceRef>& SlicesOn(int pserver) const { return slices_[Index(pserver)]; }
   const std::vector<ServerUpdate>& UpdatesOn(int pserver) const { return updates_[Index(pserver)]; }
   // Parameters of which every pserver has a shard.
   const std::vector<const plan::TrainedParam*>& distributed() const { return distributed_; }
   // Null if the plan has no parameter with this gradient.
   const plan::ParamPlacement* OfGrad(std::string_view grad) const;
-  // Who starts which variable, in the user's start-up program.
+  // Who starts which variable, in the user's startup program.
   const DefUse& started() const { return started_; }
 
  private:

@@ -1,5 +1,5 @@
 // Records in a pserver's variable which rows of which whole it is, so that any slicing starts from the same
-// values: the start-up program's op is run for the whole and these rows are taken. Fluid starts each slice as
+// values: the startup program's op is run for the whole and these rows are taken. Fluid starts each slice as
 // if it were a parameter of its own; compat records nothing.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Tells the communicator that the start values are there: differences count from them. At the end of the
-// trainer's start-up program.
+// Tells the communicator that the initial values are there: differences count from them. At the end of the
+// trainer's startup program.
 //
 //   after   __control_var@0.send.param_init = send(X=param_init) {send_varnames=["param_init"]}
 //

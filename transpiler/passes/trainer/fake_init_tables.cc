@@ -18,7 +18,7 @@ Status DeclareOnly(BlockEdit& main, const std::string& table, const Shape& shape
   const std::vector<OpId>& writers = main.def_use().Writers(table);
   if (writers.size() != 1) {
     return InvalidArgument("E-pass-fake-init", "fake_init_tables: ", writers.size(),
-                           " ops of the start-up program write ", table, "; there must be 1");
+                           " ops of the startup program write ", table, "; there must be 1");
   }
   main.Remove(writers.front());
   main.Append(MakeFakeInit(table, shape).SetMadeBy("fake_init_tables"));

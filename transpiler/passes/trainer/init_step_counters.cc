@@ -1,5 +1,5 @@
-// Gives the trainers' step counters their start values, in the start-up programs of trainers and pservers. A
-// trainer's own stays as it is for ever: what each of its steps adds on the servers.
+// Gives the trainers' step counters their initial values, in the startup programs of trainers and pservers. A
+// trainer's own stays as it is forever: what each of its steps adds on the servers.
 //
 //   before  step = fill_constant() {value=-1.0}
 //   after   step.trainer_1 = fill_constant() {value=1.0} ; step.trainer_0 = fill_constant() {value=1.0}

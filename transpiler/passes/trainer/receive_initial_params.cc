@@ -1,4 +1,4 @@
-// Receives every parameter's start value from the pservers, at the end of the trainer's start-up program.
+// Receives every parameter's initial value from the pservers, at the end of the trainer's startup program.
 //
 //   before  (Out=w) = uniform_random()
 //   after   (Out=w) = uniform_random()

@@ -1,6 +1,6 @@
-// Where a variable is used several times, each use gives a part of its gradient. The parts get names of their
-// own and a `sum` adds them, before the first op that reads the gradient, or at the end where nobody does (a
-// shared parameter).
+// Gradients of variables that several ops use. Each use contributes a part under a name of its own, and a
+// `sum` adds the parts before the first op that reads the gradient, or at the end if no op reads it (a shared
+// parameter).
 //
 //   before  w@GRAD = f_grad(...)                         w@GRAD = g_grad(...)
 //   after   w@GRAD@RENAME@block0@0 = f_grad(...)         w@GRAD@RENAME@block0@1 = g_grad(...)
@@ -13,9 +13,9 @@
 
 namespace penstock {
 
-// Gradients that stand before the first of the ops, because the block around has them: what is written is
-// added to them, until an op has used them up. An array is added to in place, by the op that writes its
-// elements.
+// Gradients of a block's outer variables that exist before the block's first op, because the enclosing block
+// has them. What the block writes is added to them until an op consumes them. A tensor array is added to in
+// place, by the op that writes its elements.
 struct IncomingGrads {
   NameSet tensors, arrays;
 };

@@ -1,4 +1,4 @@
-// What a backward starts from: a loss, or targets and what the caller gives as their gradients.
+// Where a backward pass starts: from a loss, or from targets and their given gradients.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace penstock {
 Result<OpId> FindLossOp(const Block& block, const std::string& loss);
 // The gradient of the loss: one 1, made where `loss_op` runs.
 Op LossGradient(const Op& loss_op, const std::string& loss, DType dtype);
-// Ones, as many as the target has elements when the program runs: its shape is read by an op of its own.
+// A gradient of ones in the target's run-time shape, which an op of its own reads.
 std::vector<Op> OnesLike(const Program& program, const std::string& target);
 
-// Targets, inputs and given gradients are tensors of block 0, as many as there must be, of shapes that fit.
+// Checks that targets, inputs and given gradients are tensors of block 0, equal in number, of fitting shapes.
 // Errors: E-gradients-none, -var, -count, -shape.
 Status CheckGradients(const Program& program, const GradientsOptions& options);
 

@@ -1,12 +1,12 @@
-// What is added to a block that is still under construction: gradients and updates of a loss in a branch of a
-// conditional, say.
+// Lets backward passes and optimizers add to a block that is under construction, such as a branch of a
+// conditional.
 //
 //   SeenFromBlock seen(program, block);
 //   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, AppendBackward(ops, seen.program(), names, options));
 //   seen.PutBack();
 //
-// Backward passes and optimizers work on block 0. So they are shown a program whose block 0 has the ops of
-// the blocks around `block`, then its own; what they append belongs at the end of `block`.
+// They work on block 0. SeenFromBlock shows them a program whose block 0 has the ops of the enclosing blocks,
+// then those of `block`; what they append is moved to the end of `block`.
 #pragma once
 
 #include <map>
@@ -17,14 +17,14 @@ namespace penstock {
 
 class SeenFromBlock {
  public:
-  // Of block 0 the program itself is seen. `program` must outlive this.
+  // For block 0, program() is `program` itself. `program` must outlive this object.
   SeenFromBlock(Program& program, int block);
 
   Program& program() { return block_ == 0 ? target_ : seen_; }
-  // Appends the new ops to the block and adds the new blocks; declares new variables that last in block 0 and
-  // the others in the block.
+  // Appends the new ops to the block, adds the new blocks, and declares new variables: persistable ones in
+  // block 0, others in the block.
   void PutBack();
-  // The op that stands for one of program(), once it has been put back.
+  // After PutBack: the op of the block that corresponds to an op of program().
   OpId Moved(OpId op) const;
 
  private:

@@ -1,17 +1,17 @@
-// What Fluid's Optimizer.minimize adds to a program: gradients, regularization, the optimizer's ops; and to
-// the startup program the initial values of the learning rate and of the optimizer's state.
+// Adds what Fluid's Optimizer.minimize adds: gradients, regularization and the optimizer's ops to the main
+// program; initial values of the learning rate and the optimizer's state to the startup program.
 //
 //   Naming naming{names, scopes};
 //   OptimizerSpec momentum{.op_type = "momentum", .attrs = {{"mu", 0.9f}}, .learning_rate = 0.01f};
 //   PENSTOCK_ASSIGN_OR_RETURN(MinimizeResult made,
 //                             Minimize(ops, main, startup, naming, momentum, {.loss = "mean_0.tmp_0"}));
 //
-// Minimize is OptimizerBackward, then ApplyGradients; the caller may change the pairs in between. On an error
-// both programs are as they were.
+// Minimize is OptimizerBackward followed by ApplyGradients; the caller may change the pairs in between. On an
+// error both programs are unchanged.
 //
-// kInvalidArgument: what AppendBackward says; the op type is unknown or is no optimizer (E-optimizer-type);
-// it has no attribute of that name (E-optimizer-attr); the learning rate's variable is not there
-// (E-optimizer-rate).
+// kInvalidArgument: the errors of AppendBackward; the op type is unknown or not an optimizer
+// (E-optimizer-type); the op has no attribute of that name (E-optimizer-attr); the learning rate's variable
+// does not exist (E-optimizer-rate).
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@
 
 namespace penstock {
 
-// Where names come from while a program is built.
+// The sources of names for new variables and scopes.
 struct Naming {
   UniqueNames& names;
   NameScopes& scopes;
@@ -37,7 +37,7 @@ struct Naming {
 struct MinimizeResult {
   std::vector<ParamGrad> params_grads;  // as AppendBackward gave them
   std::string learning_rate;            // the variable
-  // State variables, by parameter, in the order of the op's declaration.
+  // The state variables of each parameter, in the order of the op's declaration.
   std::map<std::string, std::vector<std::string>> states;
   std::vector<OpId> optimizer_ops;  // in the order of the block: one for each parameter, and what they need
 };
@@ -45,11 +45,11 @@ struct MinimizeResult {
 Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                 const OptimizerSpec& spec, const BackwardOptions& options);
 
-// AppendBackward without gradients of frozen parameters.
+// AppendBackward, without gradients of frozen parameters.
 Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
                                          BackwardOptions options);
 
-// Takes the pairs sorted by parameter name, as Fluid; updates of tables sharded by id (is_distributed)
+// Takes the pairs sorted by parameter name, as Fluid does. Updates of tables sharded by id (is_distributed)
 // come first.
 Result<MinimizeResult> ApplyGradients(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                       const OptimizerSpec& spec, std::vector<ParamGrad> params_grads);

@@ -1,4 +1,4 @@
-// Which ops of a block lie between its variables and some targets, and which of their outputs nobody uses.
+// Finds the ops of a block between its variables and some targets, and which of their outputs are unused.
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace penstock {
 
-// The ops that the targets depend on, in program order. Dependence goes neither through variables in
-// `no_grad` nor through ops that are declared without gradient. With inputs: of those, only ops that depend
+// The ops that the targets depend on, in program order. Dependence passes neither through variables in
+// `no_grad` nor through ops declared without a gradient. If inputs are given: only the ops that also depend
 // on an input.
 std::vector<OpEntry> FindOpPath(const OpRegistry& registry, const Block& block, const NameSet& targets,
                                 const NameSet& inputs, const NameSet& no_grad);
 
-// Outputs of ops of the path that are no targets and that no later op of the path uses: their gradient is
-// nil, so nobody writes it.
+// Outputs of the path's ops that are not targets and that no later op of the path uses. Their gradient is
+// zero, so no op writes it.
 NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const NameSet& targets, const NameSet& no_grad);
 
 }  // namespace penstock

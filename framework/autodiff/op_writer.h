@@ -1,5 +1,5 @@
-// Appends ops to block 0 the way Fluid's Block.append_op does: all input slots of the schema stand there, the
-// schema's defaults are written out, the framework's attributes are set, output variables get their type.
+// Appends ops to block 0 as Fluid's Block.append_op does: all input slots of the schema are present, defaults
+// are written out, the framework's attributes are set, and output variables get their type.
 //
 //   OpWriter out(ops, program, scopes);
 //   out.SetRole(Role::kOptimize, {"w", "w@GRAD"});
@@ -21,16 +21,16 @@ class OpWriter {
   OpWriter(const OpRegistry& ops, Program& program, const NameScopes& scopes)
       : ops_(ops), program_(program), scopes_(scopes) {}
 
-  // For the ops from here on. `role_vars` is op_role_var.
+  // Applies to all following ops. `role_vars` is op_role_var.
   void SetRole(Role role, std::vector<std::string> role_vars = {}) {
     role_ = role;
     role_vars_ = std::move(role_vars);
   }
   void SetDevice(std::string device) { device_ = std::move(device); }
 
-  // Outputs must be declared, at least as a variable without type.
+  // Outputs must be declared, at least as a variable without a type.
   Status Append(Op op);
-  // The op as Append would place it, without placing it.
+  // Returns the op as Append would add it, without adding it.
   Result<Op> Complete(Op op) const;
 
   Program& program() { return program_; }

@@ -1,5 +1,5 @@
-// What a user says of an optimizer, as data. Python's fluid.optimizer classes fill one in; nothing here knows
-// one op type from another: slots and state come from the op's declaration (`Optimizes` and `State` in
+// A user's choice of optimizer, as data; Python's fluid.optimizer classes fill it in. Nothing here depends on
+// the op type: slots and state come from the op's declaration (`Optimizes` and `State` in
 // op/op_def.h).
 #pragma once
 
@@ -25,10 +25,10 @@ struct OptimizerSpec {
   std::string op_type;                // "momentum"
   std::vector<NamedAttr> attrs = {};  // hyperparameters, named as the op's attributes: {"mu", 0.9f}
   std::map<std::string, std::string> inputs = {};  // hyperparameters in variables, by the op's slot
-  // A value, for which a variable and its initial value are made, or a variable that is there.
+  // A value, for which a variable with that initial value is made, or the name of an existing variable.
   std::variant<float, std::string> learning_rate = 0.001f;
   DType learning_rate_type = DType::kFp32;
-  std::string name = {};  // stands before the names of the state; "" if the user gave none
+  std::string name = {};                       // prefix of the state's names; "" if the user gave none
   std::map<std::string, double> initial = {};  // of state, by StateDef::accumulator, where it is no attribute
   std::optional<Regularizer> regularizer = {};
   std::map<std::string, Regularizer> param_regularizers = {};  // by parameter; each wins over `regularizer`

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Replaces the gradient of a pair where it goes on under another name (a sparse gradient becomes dense).
+// Replaces a pair's gradient where it continues under another name (a sparse gradient becomes dense).
 Status AddRegularization(OpWriter& out, UniqueNames& names, NameScopes& scopes, const OptimizerSpec& spec,
                          std::vector<ParamGrad>& params_grads);
 

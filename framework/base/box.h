@@ -1,10 +1,10 @@
-// A value that mostly is not there: as std::optional, but while it is not it takes the room of a pointer.
+// An optional that stores its value on the heap: an empty Box costs one pointer. For fields rarely set.
 //
 //   Box<InitialSlice> slice;                      none
 //   slice = InitialSlice{.whole = "w"};
 //   if (slice) ... slice->whole, *slice
 //
-// A copy of a box has its own copy of the value.
+// Copying a Box copies its value.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class Box {
 
   bool has_value() const { return value_ != nullptr; }
   explicit operator bool() const { return has_value(); }
-  // Only if it is there.
+  // The Box must hold a value.
   T& operator*() { return *value_; }
   const T& operator*() const { return *value_; }
   T* operator->() { return value_.get(); }

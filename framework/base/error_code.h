@@ -1,4 +1,4 @@
-// The codes of errors as numbers, which a peer or a file may say.
+// Converts the number of an error code, as read from a peer or a file.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// None: that is no error's code. kOk is none.
+// Returns nullopt if the number is no error code. kOk is not an error code.
 inline std::optional<StatusCode> ErrorCodeOf(std::int64_t number) {
   if (number != static_cast<std::uint8_t>(number)) return std::nullopt;
   const auto code = static_cast<StatusCode>(number);

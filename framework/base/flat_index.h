@@ -1,6 +1,6 @@
-// Where things stand in a list, by the hash of what they are looked up by. It holds hashes and positions
-// alone, in one array: no allocation for each, and a copy of it is one copy of that array. What is looked up
-// is compared where it stands, by the caller.
+// A hash index of a list: maps a key's hash to positions in a list that the caller keeps. The index stores
+// hashes and positions in one array, so adding does not allocate per entry and a copy copies one array. The
+// caller compares keys in its own list.
 //
 //   FlatIndex index;
 //   index.Add(HashOf(name), names.size());
@@ -21,23 +21,23 @@ class FlatIndex {
  public:
   static constexpr std::int64_t kAbsent = -1;
 
-  // The position of which `same(position)` holds; kAbsent if none.
+  // Returns the position for which `same(position)` is true; kAbsent if there is none.
   template <typename Same>
   std::int64_t Find(std::uint32_t hash, const Same& same) const {
     if (used_ == 0) return kAbsent;
     return static_cast<std::int64_t>(table_[Seek(hash, same)].place) - 1;
   }
-  // Of a search that is about to be made: asks the memory for where it begins. Then, once that is there: the
-  // position that it most probably ends with.
+  // Before a search: Prefetch loads the slot where it begins. Once that is loaded, Guess returns the position
+  // at which the search will most probably end.
   void Prefetch(std::uint32_t hash) const {
     if (used_ != 0) __builtin_prefetch(&table_[hash & mask()]);
   }
   std::int64_t Guess(std::uint32_t hash) const {
     return Find(hash, [](std::size_t) { return true; });
   }
-  // Something that is not there yet, and where it stands or is about to.
+  // Adds an entry that is not there yet. `position` is where the element stands or will be put.
   void Add(std::uint32_t hash, std::size_t position);
-  // Forgets one; the others stay where they are.
+  // Removes one entry; the positions of the others do not change.
   template <typename Same>
   void Remove(std::uint32_t hash, const Same& same) {
     if (used_ == 0) return;
@@ -45,15 +45,15 @@ class FlatIndex {
     if (table_[at].place != 0) Free(at);
   }
   void Clear();
-  void Reserve(std::size_t count);  // as many can be added without moving what is there
+  void Reserve(std::size_t count);  // room for `count` entries without rehashing
   std::size_t size() const { return used_; }
 
  private:
   struct Entry {
     std::uint32_t hash = 0;
-    std::uint32_t place = 0;  // the position and one more; 0: free
+    std::uint32_t place = 0;  // position + 1; 0: free
   };
-  // Where the entry is, or the free one that ends the search for it. There always is one.
+  // The slot of the entry, or the free slot that ends the search. There is always a free slot.
   template <typename Same>
   std::size_t Seek(std::uint32_t hash, const Same& same) const {
     std::size_t at = hash & mask();
@@ -67,7 +67,7 @@ class FlatIndex {
   void Resize(std::size_t entries);  // a power of two
   std::size_t mask() const { return table_.size() - 1; }
 
-  std::vector<Entry> table_;  // an entry stands at its hash, or behind it if that is taken
+  std::vector<Entry> table_;  // linear probing: an entry is at its hash's slot or in one of the next
   std::size_t used_ = 0;
 };
 

@@ -6,8 +6,8 @@
 //   Log(LogSeverity::kWarning, StrCat("refused a connection: ", why));
 //   if (LogsDetail(1)) Log(LogSeverity::kInfo, ...);
 //
-// GLOG_minloglevel (0 info, 1 warning, 2 error) and GLOG_v are heeded. Of glog's other habits none is left:
-// it writes no files, handles no signals and ends no process. Thread-safe; a child of fork may log too.
+// Respects GLOG_minloglevel (0 info, 1 warning, 2 error) and GLOG_v. glog's log files, signal handlers and
+// aborts are switched off. Thread-safe, also in a child after fork.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ namespace penstock {
 
 enum class LogSeverity { kInfo = 0, kWarning = 1, kError = 2 };
 
-// `text` may have several lines; only the first gets the prefix.
-// The place of the call is that of the caller; another language gives its own.
+// `text` may have several lines; only the first gets the prefix. `file` and `line` default to those of the
+// caller; bindings of other languages pass their own.
 void Log(LogSeverity severity, std::string_view text, const char* file = __builtin_FILE(),
          int line = __builtin_LINE());
 
-// Whether details of this level are wanted: GLOG_v is at least `level`.
+// Whether messages of this level are logged: GLOG_v is at least `level`.
 bool LogsDetail(int level);
 
-// What each line begins with, such as "pserver 1"; replaces what was set before.
+// Sets the prefix of each line, such as "pserver 1"; replaces an earlier one.
 void SetLogRole(std::string role);
-// Sets it unless there is one.
+// Sets the prefix unless one is set.
 void ProposeLogRole(std::string role);
 
 }  // namespace penstock

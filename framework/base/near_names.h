@@ -1,4 +1,4 @@
-// Names that somebody who wrote a wrong one may have meant.
+// Suggestions for a misspelt name.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace penstock {
 
-// Edits of one character (insert, drop, replace) that lead from a to b.
+// The number of single-character edits (insert, delete, replace) that turn a into b.
 std::size_t EditDistance(std::string_view a, std::string_view b);
 
-// Those of `names` that are at most two edits away from `wanted`, in their order, at most five.
+// Returns up to five of `names` within two edits of `wanted`, in the order of `names`.
 template <typename Names>
 std::vector<std::string_view> NearNames(std::string_view wanted, const Names& names) {
   constexpr std::size_t kEditsMax = 2, kNamesMax = 5;

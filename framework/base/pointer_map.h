@@ -1,11 +1,11 @@
-// Something about each of many objects that outlive it. As std::unordered_map, but without an allocation for
-// each, without removal and without a walk: an order of pointers differs from process to process.
+// A hash map keyed by pointers to objects that outlive it. Like std::unordered_map, but without an allocation
+// per entry, removal, or iteration: the order of pointers differs between processes.
 //
 //   PointerMap<Var, std::size_t> first_writes;
 //   first_writes.Emplace(var, i);                          the first counts
 //   if (const std::size_t* write = first_writes.Find(var)) ...
 //
-// What is found stays where it is until the next one is put in.
+// A found pointer stays valid until the next insertion.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class PointerMap {
     const std::int64_t at = index_.Find(HashOf(object), Same{entries_, object});
     return at < 0 ? nullptr : &entries_[static_cast<std::size_t>(at)].second;
   }
-  // What is there now, and whether it was put in by this.
+  // Returns the entry's value and whether this call inserted it.
   std::pair<Value*, bool> Emplace(const Object* object, Value value) {
     const std::uint32_t hash = HashOf(object);
     const std::int64_t at = index_.Find(hash, Same{entries_, object});
@@ -46,7 +46,7 @@ class PointerMap {
     const Object* object;
     bool operator()(std::size_t position) const { return entries[position].first == object; }
   };
-  // Objects of one size stand at equal distances: the low bits of their addresses alone would be few.
+  // Objects of one size stand at equal distances, so the low bits of their addresses alone take few values.
   static std::uint32_t HashOf(const Object* object) {
     const auto address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(object));
     return static_cast<std::uint32_t>((address * 0x9e3779b97f4a7c15u) >> 32);

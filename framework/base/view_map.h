@@ -1,13 +1,13 @@
-// Tables and sets of texts that outlive them: names in a program, mostly; or of what else is small and has a
-// hash (FlatMap, FlatSet). Walked in the order in which they were put in, so that what is made of them is the
-// same in every process.
+// Hash tables and sets that iterate in insertion order, so results do not depend on the process. The keys are
+// string views, mostly names in a program; the texts must outlive the table. FlatMap and FlatSet take other
+// small keys with a hash.
 //
 //   ViewMap<int> writes;
 //   ++writes[slot.args.front()];
 //   if (const auto it = writes.find("w"); it != writes.end()) ... it->second
 //
-// As std::unordered_map, but without an allocation for each, without removal, and iterators and references
-// last until the next one is put in.
+// Like std::unordered_map, but without an allocation per entry and without removal. Iterators and references
+// stay valid until the next insertion.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class FlatMap {
   iterator find(const Key& key) { return begin() + Position(Hash()(key), key); }
   bool contains(const Key& key) const { return find(key) != end(); }
 
-  // Where it stands, and whether it was put in now; a value that is there stays.
+  // Returns the entry's iterator and whether it was inserted; an existing value is kept.
   template <typename... Args>
   std::pair<iterator, bool> try_emplace(const Key& key, Args&&... args) {
     const std::uint32_t hash = Hash()(key);
@@ -64,7 +64,7 @@ class FlatMap {
   Value& operator[](const Key& key) { return try_emplace(key).first->second; }
 
  private:
-  // entries_.size() if it is not there.
+  // Returns entries_.size() if the key is absent.
   std::ptrdiff_t Position(std::uint32_t hash, const Key& key) const {
     const std::int64_t at =
         index_.Find(hash, [&](std::size_t position) { return entries_[position].first == key; });
@@ -96,7 +96,7 @@ class FlatSet {
   }
   bool contains(const Key& key) const { return Position(Hash()(key), key) >= 0; }
 
-  // Where it stands, and whether it was put in now.
+  // Returns the entry's iterator and whether it was inserted.
   std::pair<const_iterator, bool> insert(const Key& key) {
     const std::uint32_t hash = Hash()(key);
     const std::int64_t at = Position(hash, key);

@@ -1,13 +1,13 @@
-// A text of which there are few, and of each many: types of ops, names of slots and attributes, passes. A
-// word is a pointer, and equal words nearly always are the same pointer.
+// An interned string, for texts that repeat often: op types, names of slots and attributes, passes. A Word is
+// one pointer; equal Words almost always share it.
 //
 //   Word slot("ParamOut");
 //   slot == "ParamOut", slot.str(), StrCat(slot)     as a std::string
 //
-// What stands behind the first words that a process meets is kept as long as it lives, so that a program with
-// any number of ops has each once; there is room for a few thousand. Others, long ones too, are counted by
-// who has them: a file full of made-up names takes no room once it is gone. Any number of threads may make
-// words.
+// The first few thousand texts that a process interns are kept for its lifetime, so a program of any size
+// stores each of them once. Later texts, and long ones, are reference-counted: a file full of made-up names
+// is freed with its Words. Thread-safe.
+//
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class Word {
       : entry_(text.empty() ? nullptr : Find(text)) {}
   Word(const std::string& text) : Word(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
   Word(const char* text) : Word(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
-  // A text that few others equal, as a place in the user's script: shared by copies alone.
+  // A text that hardly repeats, such as a place in the user's script: not interned, shared only by copies.
   static Word Rare(std::string_view text);
   Word(const Word& other) : entry_(other.entry_) { Hold(); }
   Word(Word&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
@@ -64,8 +64,8 @@ class Word {
   friend class WordTable;
   struct Entry {
     std::string text;
-    bool kept = false;                    // for the life of the process, and the only one of its text
-    std::atomic<std::uint32_t> words{1};  // that point here; not counted if it is kept
+    bool kept = false;                    // for the life of the process; then the text is interned once
+    std::atomic<std::uint32_t> words{1};  // reference count; unused if kept
   };
 
   static Entry* Find(std::string_view text);

@@ -1,10 +1,10 @@
-// The arguments of a slot: names of variables. As a std::vector<std::string>, but one alone, which is what
-// most slots have, stands in the list itself.
+// The arguments of a slot: names of variables. Like std::vector<std::string>, but a single name, the usual
+// case, is stored inline without an allocation.
 //
 //   ArgList args = {"x"};
 //   args.front(), args[0], args.size(), for (const std::string& name : args)
 //   const std::vector<std::string> names(args);       a copy
-// A function that only reads takes std::span<const std::string>, which either becomes.
+// A function that only reads arguments takes std::span<const std::string>; both types convert to it.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class ArgList {
   iterator end() { return data() + size(); }
   const_iterator begin() const { return data(); }
   const_iterator end() const { return data() + size(); }
-  // There must be one.
+  // There must be such an argument.
   std::string& operator[](std::size_t i) { return data()[i]; }
   const std::string& operator[](std::size_t i) const { return data()[i]; }
   const std::string& front() const { return *data(); }

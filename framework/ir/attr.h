@@ -47,14 +47,14 @@ enum class AttrKind {
 
 inline AttrKind KindOf(const Attr& attr) { return static_cast<AttrKind>(attr.index()); }
 
-// Whether an attribute of one kind may stand where another is expected: as Fluid reads them, an int as a long
-// or a float, ints as longs. Fluid's own programs use it.
+// Whether an attribute of kind `given` is accepted where `expected` is declared. As in Fluid, an int is
+// accepted as a long or a float, and ints as longs; Fluid's own programs use it.
 constexpr bool ReadsAs(AttrKind given, AttrKind expected) {
   return given == expected ||
          (given == AttrKind::kInt && (expected == AttrKind::kLong || expected == AttrKind::kFloat)) ||
          (given == AttrKind::kInts && expected == AttrKind::kLongs);
 }
-// The attribute as a T, where ReadsAs allows it.
+// The attribute converted to T; nullopt if ReadsAs does not allow it.
 template <typename T>
 std::optional<T> AttrAs(const Attr& attr) {
   if (const T* same = std::get_if<T>(&attr)) return *same;

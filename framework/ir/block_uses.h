@@ -1,4 +1,4 @@
-// What a block takes from outside: for whoever runs a block for an op, and whoever keeps values for its
+// Which outer variables a block uses, for code that runs a block for an op or keeps values for the block's
 // gradient.
 //
 //   OuterNames(program, 1)       {"i", "x", "w"}: block 1 and the blocks it starts mention them, block 1 does
@@ -18,28 +18,28 @@ namespace penstock {
 // The blocks that an op's attributes name, in their order.
 std::vector<int> StartedBlocks(const Op& op);
 
-// Block 0, and what its ops start, those blocks' ops, and so on. Fluid leaves blocks in programs that nobody
-// runs.
+// Block 0 and all blocks that its ops run, directly or through others. Fluid leaves unreachable blocks in
+// programs.
 std::set<int> ReachedBlocks(const Program& program);
 
-// Names that ops of the block, or of blocks that these start, mention and that are declared further out. Each
-// once, in order of mention.
+// Names used by ops of the block, or of the blocks they run, and declared in an enclosing block. Each once,
+// in order of first use.
 //
-// kInvalidArgument E-block-index: an op names a block that the program has not. E-block-cycle: a block starts
-// itself, perhaps through others.
+// kInvalidArgument E-block-index: an op names a block that the program does not have. E-block-cycle: a block
+// runs itself, perhaps through others.
 Result<std::vector<std::string>> OuterNames(const Program& program, int block);
 
-// Variables of the block that its gradients (blocks whose forward_block it is) mention. Errors as above.
+// Variables of the block that its gradient blocks (their forward_block is this block) use. Errors as above.
 Result<std::vector<std::string>> NamesForGradient(const Program& program, int block);
 
-// Those of OuterNames that something writes.
+// The names of OuterNames that the block writes.
 Result<std::vector<std::string>> OuterNamesWritten(const Program& program, int block);
 
-// Variables of a block that attributes of the op which runs it name: what the op itself hands in and out
-// there.
+// Variables of the block that attributes of the op `runner` name: the op passes them in and out itself.
+//
 std::vector<std::string> HandedNames(const Op& runner, const Block& block);
 
-// Whether some block is the gradient of this one.
+// Whether the program has a gradient block of this block.
 bool HasGradient(const Program& program, int block);
 
 }  // namespace penstock

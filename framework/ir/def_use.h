@@ -1,4 +1,4 @@
-// Who writes and who reads each variable of one block, by OpId, in program order. The block's ops must
+// The writers and readers of each variable of one block, by OpId, in program order. The block's ops must
 // outlive it: names are not copied.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace penstock {
 class DefUse {
  public:
   explicit DefUse(const Block& block);
-  // Empty if there are none. An op that names a variable twice is listed once.
+  // Empty if the variable has none. An op that names a variable twice is listed once.
   const std::vector<OpId>& Writers(std::string_view var) const;
   const std::vector<OpId>& Readers(std::string_view var) const;
 

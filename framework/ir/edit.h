@@ -35,7 +35,7 @@ class BlockEdit {
   // As edited so far: the op after replacements, null once removed.
   const Op* FindOp(OpId id) const;
 
-  // Ops of the block as it was before the edit.
+  // These refer to the ops of the block before the edit.
   std::optional<OpId> LastWriter(std::string_view var) const;
   const DefUse& def_use() const;
 
@@ -47,8 +47,8 @@ class BlockEdit {
 
   void SetVar(Var var);
   void RemoveVar(std::string_view name);
-  // Every mention in this block's ops becomes `to` when the edit is applied, in inserted ops too; the
-  // declaration moves.
+  // When the edit is applied, `from` becomes `to` in its declaration and everywhere in this block's ops,
+  // inserted ops included.
   void RenameVar(std::string from, std::string to);
   const Var* FindVar(std::string_view name) const;  // as edited so far (renames not applied)
 
@@ -58,7 +58,7 @@ class BlockEdit {
     OpId id;
     OpRef op;
   };
-  // What becomes of one op of the block, or stands by one that was inserted.
+  // The changes at one op of the block, or around an inserted op.
   struct Change {
     std::vector<Inserted> before, after;
     OpRef replacement;
@@ -77,12 +77,12 @@ class BlockEdit {
   const Block& before_;  // the program's own; outlives the edit
   Block after_;          // variables are edited here directly
   std::vector<Change> changes_;
-  // Which of changes_ is of an op, -1 if none is: first of the block's ops by their positions, then of the
-  // inserted ones.
+  // Per op the index in changes_, -1 for none: first for the block's ops by position, then for the inserted
+  // ops.
   std::vector<std::int32_t> change_at_;
-  bool all_known_ = true;  // each change is of the block's own op, or of an inserted one
+  bool all_known_ = true;  // each change belongs to an op of the block or to an inserted op
   std::vector<Inserted> appended_;
-  OpId first_inserted_ = OpId::kNone;  // ids are given in a row
+  OpId first_inserted_ = OpId::kNone;  // inserted ops get consecutive ids
   std::uint64_t inserted_count_ = 0;
   std::set<std::string, std::less<>> removed_vars_;
   std::map<std::string, std::string, std::less<>> renames_;
@@ -98,7 +98,7 @@ class ProgramEdit {
   // A new, empty block of the result. Fill it through MutableBlock of the result or block(index).
   int AddBlock(int parent);
   ProgramMeta& meta() { return out_.mutable_meta(); }
-  // Applies everything; the edit is used up. Fails if an edit names an op that never was there.
+  // Applies all edits and uses up the object. Fails if an edit names an op that never existed.
   Result<Program> Apply();
 
  private:

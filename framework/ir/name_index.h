@@ -1,5 +1,5 @@
-// Where each variable stands in a block's list, by name. The names themselves are looked up in the variables,
-// so a copy of the index is one copy of an array.
+// Maps variable names to positions in a block's list. Names are compared in the variables themselves, so a
+// copy of the index copies one array.
 //
 //   index.Add("w", vars.size());
 //   vars.push_back(w);
@@ -21,12 +21,12 @@ namespace penstock {
 
 class NameIndex {
  public:
-  // `vars` is the list that is indexed. The position in it; negative if there is none.
+  // Returns the position in `vars`, the list that is indexed; negative if absent.
   std::int64_t Find(std::string_view name, const std::vector<VarRef>& vars) const {
     return index_.Find(FlatHash(name), Same{name, vars});
   }
-  // The same of many names. Each search reads four places that are far from each other; a few go side by
-  // side, so that the memory is waited for once and not for each.
+  // Looks up many names. Each search touches four distant places in memory; several searches run side by
+  // side, so that their memory latencies overlap.
   void FindAll(std::span<const std::string_view> names, const std::vector<VarRef>& vars,
                std::span<std::int64_t> positions) const {
     constexpr std::size_t kSideBySide = 16;
@@ -51,14 +51,14 @@ class NameIndex {
       }
     }
   }
-  // A name that is not there yet, and where its variable stands or is about to.
+  // Adds a name that is not there yet; `position` is where its variable stands or will be put.
   void Add(std::string_view name, std::size_t position) { index_.Add(FlatHash(name), position); }
   void Reserve(std::size_t count) { index_.Reserve(count); }
-  // Forgets a name; the others stay where they are.
+  // Removes a name; the positions of the others do not change.
   void Remove(std::string_view name, const std::vector<VarRef>& vars) {
     index_.Remove(FlatHash(name), Same{name, vars});
   }
-  // Anew, of a list in which positions have moved.
+  // Rebuilds the index of a list in which positions have changed.
   void Assign(const std::vector<VarRef>& vars) {
     index_.Clear();
     index_.Reserve(vars.size());

@@ -1,5 +1,5 @@
-// Fluid's name scopes: what stands in op_namescope, for people and tools that show a program in parts. Within
-// a scope, entering a name again gives it a number: "/optimizer/", "/optimizer_1/",
+// Fluid's name scopes: the values of op_namescope, which let people and tools show a program in parts. Within
+// a scope, entering a name again appends a number: "/optimizer/", "/optimizer_1/",
 // "/optimizer_1/scale_with_param_lr/".
 //
 //   NameScopes scopes;

@@ -23,7 +23,7 @@
 
 namespace penstock {
 
-// Stable within a program, across edits and copies; not the position. 0 is no op.
+// Identifies an op across edits and copies of its program; it is not the position. 0 is no op.
 enum class OpId : std::uint64_t { kNone = 0 };
 
 struct Slot {
@@ -74,23 +74,23 @@ class Op {
     return value == nullptr ? otherwise : *value;
   }
 
-  Role role() const { return role_; }  // op_role; forward if absent or no number
+  Role role() const { return role_; }  // op_role; forward if absent or not a number
   // (param, grad) pairs of op_role_var.
   std::vector<std::pair<std::string, std::string>> RolePairs() const;
 
-  // Where the user wrote it: "train.py:12 in model"; empty if unknown.
+  // The user's line: "train.py:12 in model"; empty if unknown.
   const std::string& location() const { return location_.str(); }
-  const std::string& made_by() const { return made_by_.str(); }  // the pass that made it; empty: the user
+  const std::string& made_by() const { return made_by_.str(); }  // the pass that made it; empty: the user did
 
-  // Builders. They drop the wire bytes kept for an unchanged op. Of an op that has no name yet the op itself
-  // is handed on, so that a chain of calls makes one op and no copy.
+  // Builders. They drop the wire bytes kept for an unchanged op. The overloads for temporaries return the op
+  // itself, so a chain of calls makes one op without copies.
   Op& SetType(Word type) &;
   Op& AddInput(std::string_view slot, ArgList args) &;  // replaces the slot if it is there
   Op& AddOutput(std::string_view slot, ArgList args) &;
   Op& RemoveInput(std::string_view slot) &;
   Op& Set(std::string_view name, Attr value) &;  // replaces or appends
   template <std::same_as<int> Int>
-  Op& Set(std::string_view name, Int value) & {  // so that a literal 0 is a number, not a null text
+  Op& Set(std::string_view name, Int value) & {  // so that a literal 0 is a number, not a null pointer
     return Set(name, Attr(std::int32_t{value}));
   }
   Op& Set(std::string_view name, const char* value) & { return Set(name, Attr(std::string(value))); }
@@ -114,17 +114,17 @@ class Op {
   }
   Op&& SetLocation(std::string_view where) && { return std::move(SetLocation(where)); }
   Op&& SetMadeBy(Word pass) && { return std::move(SetMadeBy(std::move(pass))); }
-  // Makes room at once.
+  // Reserves memory.
   void Reserve(std::size_t inputs, std::size_t outputs, std::size_t attrs);
-  // Every argument called `from` becomes `to`, in inputs, outputs and (with `attrs`) in op_role_var.
+  // Renames every argument `from` to `to`, in inputs, outputs and (with `attrs`) in op_role_var.
   Op& Rename(std::string_view from, const std::string& to, bool attrs) &;
 
-  // The bytes of the OpDesc this op was read from, if it is unchanged since and would not be written as they
-  // are; else empty.
+  // The bytes of the OpDesc that this op was read from, if the op is unchanged and would be written
+  // differently; else empty.
   const std::string& wire_bytes() const { return wire_bytes_.str(); }
   void set_wire_bytes(std::string_view bytes) { wire_bytes_ = Word::Rare(bytes); }
 
-  // Same type, slots and attributes; the order of slots and of attributes does not count, nor do locations.
+  // Compares type, slots and attributes, without regard to their order or to locations.
   bool SameAs(const Op& other) const;
 
  private:
@@ -136,7 +136,7 @@ class Op {
   std::vector<NamedAttr> attrs_;
   bool is_target_ = false;
   bool may_name_blocks_ = false;
-  Role role_ = Role::kForward;  // as attrs_ has it: what is asked most often of an op
+  Role role_ = Role::kForward;  // cached from attrs_, because it is read most often
   Word made_by_;
   Word location_;
   Word wire_bytes_;

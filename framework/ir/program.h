@@ -39,14 +39,14 @@ class Block {
   Block(const Block& other);
   Block(Block&& other) noexcept;
   Block& operator=(const Block&) = delete;
-  // The same block and variables without the ops, for SetOps: what an edit begins with.
+  // The same block and variables without ops; SetOps then gives it ops. An edit begins with it.
   Block WithoutOps() const;
 
   std::int32_t index() const { return index_; }
   std::int32_t parent() const { return parent_; }  // -1 for block 0
   void set_parent(std::int32_t parent) { parent_ = parent; }
   std::int32_t forward_block() const { return forward_block_; }
-  bool has_forward_block() const { return has_forward_block_; }  // the field stands in the file
+  bool has_forward_block() const { return has_forward_block_; }  // the field is present in the file
   void set_forward_block(std::int32_t block) {
     forward_block_ = block;
     has_forward_block_ = true;
@@ -56,9 +56,9 @@ class Block {
   const std::vector<VarRef>& vars() const { return vars_; }  // in the order of the file or of creation
   const Var* FindVar(std::string_view name) const;           // in this block only; null if absent
   VarRef FindVarRef(std::string_view name) const;
-  // Where the variable stands in vars(), -1 if it is not here.
+  // The position in vars(), -1 if this block does not declare it.
   std::int64_t VarPosition(std::string_view name) const { return var_at_.Find(name, vars_); }
-  // The same of many names, for less: of each what has to be read is asked of the memory ahead.
+  // Looks up many names, faster than one by one: their memory accesses overlap.
   void VarPositions(std::span<const std::string_view> names, std::span<std::int64_t> positions) const {
     var_at_.FindAll(names, vars_, positions);
   }
@@ -70,27 +70,27 @@ class Block {
   OpId Insert(int position, Op op);
   void Replace(OpId id, Op op);  // keeps the id
   bool Remove(OpId id);
-  void SetOps(std::vector<OpEntry> ops);  // splices a whole new order; ids are this block's, each once
+  void SetOps(std::vector<OpEntry> ops);  // replaces all ops; ids are this block's, each at most once
   OpId NewId();                           // for an entry to be given to SetOps
-  void SetVar(Var var);                   // adds, or replaces the one of that name in place
-  void AddVarRef(VarRef var);             // the same, sharing it
-  bool AddVar(VarRef var);                // false, and nothing is done, if there is one of that name
-  void ReserveVars(std::size_t count);    // room for as many, made at once
+  void SetVar(Var var);                   // adds the variable, or replaces the one of that name in place
+  void AddVarRef(VarRef var);             // the same, sharing the declaration
+  bool AddVar(VarRef var);                // returns false and does nothing if the name is taken
+  void ReserveVars(std::size_t count);    // reserves memory
   bool RemoveVar(std::string_view name);
   void RemoveVars(
-      const std::set<std::string, std::less<>>& names);  // at once: cost of one walk over the variables
-  // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is
-  // none.
+      const std::set<std::string, std::less<>>& names);  // one walk over the variables for all names
+  // Renames the variable and every use in this block's ops (op_role_var too). Returns false if there is no
+  // such variable.
   bool RenameVar(std::string_view from, const std::string& to);
-  // The declaration only. A variable already called `to` gives way.
+  // Renames the declaration only. A variable already called `to` is removed.
   bool RenameDeclaration(std::string_view from, const std::string& to);
 
  private:
-  // Positions by the number in the id. Made when first asked for; safe for concurrent readers.
+  // Positions by the number in the id. Built on first use; safe for concurrent readers.
   struct OpIndex {
     std::mutex mutex;
     std::atomic<bool> ready{false};
-    std::vector<std::int32_t> at;  // -1: gone
+    std::vector<std::int32_t> at;  // -1: the op was removed
   };
   const OpIndex& op_index() const;
   void PositionsMoved() { op_index_.ready = false; }
@@ -106,20 +106,20 @@ class Block {
   mutable OpIndex op_index_;
 };
 
-// What stands at the top of a program beside its blocks.
+// A program's own fields, beside its blocks.
 struct ProgramMeta {
   std::string name;
   std::optional<std::int64_t> version;           // Fluid's, 1008005 for 1.8.5; absent in the file if not set
-  bool has_version_message = false;              // the message stands in the file, perhaps without a number
+  bool has_version_message = false;              // the message is in the file, perhaps without a number
   std::optional<std::string> op_compatible_map;  // the message as it was read; absent in the file if not set
   std::int64_t random_seed = 0;
   std::string plan;       // text of the placement plan, in role programs
-  std::string job_facts;  // what all role programs of one transpile share (text/job_facts.h)
-  // Rows of a variable that its pserver merges, updates and versions together, as the plan decided. In a
-  // pserver's program that has a plan, a variable that is not named here is not cut.
+  std::string job_facts;  // facts shared by all role programs of one transpile (text/job_facts.h)
+  // Chunk sizes that the plan chose: rows of a variable that its pserver merges, updates and versions as one
+  // unit. In a pserver's program with a plan, a variable that is absent here is one chunk.
   std::map<std::string, std::int64_t> chunk_rows;
   std::map<std::string, std::string> policies;
-  std::string unknown_fields;  // kept for writing back
+  std::string unknown_fields;  // kept so that they are written back
 };
 
 class Program {
@@ -129,7 +129,7 @@ class Program {
   int block_count() const { return static_cast<int>(blocks_.size()); }
   const Block& block(int index) const { return *blocks_[static_cast<std::size_t>(index)]; }
   const Block& main() const { return block(0); }
-  // This program's own copy of the block; made on the first call after a copy.
+  // This program's own copy of the block; copied on the first call after the program was copied.
   Block& MutableBlock(int index);
   Block& AddBlock(int parent);
   void ReplaceBlock(int index, Block block);
@@ -139,16 +139,16 @@ class Program {
     return meta_;
   }
 
-  // The variable as seen from a block: there, in the block whose gradient it is, or in the blocks around
-  // these, the nearest first; null if nowhere.
+  // The variable visible from a block: declared there, in the block whose gradient it is, or in an enclosing
+  // block, the nearest first; null if there is none.
   const Var* FindVar(int block, std::string_view name) const;
-  // The same of many names, for less.
+  // Looks up many names, faster than one by one.
   void FindVars(int block, std::span<const std::string_view> names, std::span<const Var*> found) const;
-  // The block that declares it, -1 if none.
+  // The block that declares the variable, -1 if none does.
   int BlockOfVar(int block, std::string_view name) const;
 
-  // Names this content within the process: an unchanged copy has the same one, any change brings a new one
-  // that no other program has. A compiled form may be cached under it.
+  // Identifies this content within the process: an unchanged copy has the same id, and each change gives a
+  // new one that no other program has. Use it as the key of cached compiled forms.
   std::uint64_t content_id() const { return content_id_; }
 
  private:

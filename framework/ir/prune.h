@@ -1,4 +1,4 @@
-// Programs for inference out of programs for training.
+// Makes inference programs from training programs.
 //
 //   Program test = CloneForTest(main);                       // the forward part, in test mode
 //   PENSTOCK_ASSIGN_OR_RETURN(Program net, PruneTo(test, {"x"}, {"fc_1.tmp_2"}));
@@ -13,14 +13,14 @@
 
 namespace penstock {
 
-// Without the ops that carry a backward, optimize or learning-rate role, and without the variables that only
-// those named; `is_test` is set wherever an op has it. Ops of block 0 are looked at; a block that none of
-// those left starts goes too, and the blocks behind it get new numbers.
+// Removes the ops with a backward, optimize or learning-rate role and the variables that only they name, and
+// sets `is_test` on each op that has it. Works on the ops of block 0; a block that no remaining op runs is
+// removed, and later blocks are renumbered.
 Program CloneForTest(const Program& program);
 
-// Only the ops of block 0 that the targets need, given the feeds, the blocks they start, and the variables
-// they name. A variable that is fed needs no op that writes it. `target_ops` of block 0 are kept in any case.
-// kInvalidArgument: a target that the program does not have.
+// Keeps only the ops of block 0 that the targets need given the feeds, the blocks they run, and the variables
+// they name. A fed variable needs no op that writes it. `target_ops` of block 0 are always kept.
+// kInvalidArgument: the program does not have a target.
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& targets, const std::set<OpId>& target_ops = {});
 

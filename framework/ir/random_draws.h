@@ -1,8 +1,8 @@
-// Which random numbers a lasting variable starts from: those of its draw, its place among the ops of a
-// startup program that fill variables with random numbers. So networks that are built alike start
-// alike, whatever their variables are called. In a program that is made of another one, such as a pserver's,
-// a variable keeps the draw that it has there, or that the whole has which it is a slice of: the program
-// records it (ProgramMeta::policies, "draw of w.block0") where the variable's own place is another.
+// Decides which random numbers a persistable variable starts from: those of its draw, its position among the
+// ops of a startup program that fill variables with random numbers. Networks built alike therefore start
+// alike, whatever their variables are called. In a derived program, such as a pserver's, a variable keeps
+// its draw in the source, or the draw of the whole that it is a slice of: the program records the draw
+// (ProgramMeta::policies, "draw of w.block0") where the variable's own position differs.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 
 namespace penstock {
 
-// The draw of each variable that an op of block 0 fills with random numbers.
+// The draws of all variables that ops of block 0 fill with random numbers.
 std::map<std::string, std::int64_t> DrawsOf(const Program& program);
 
 // The draw of one variable of a block; 0 if no op of the block fills it.
 std::int64_t DrawOf(const Program& program, int block, const std::string& name);
 
-// Whether a policy of a program is such a record.
+// Whether the policy is the record of a draw.
 bool RecordsADraw(std::string_view policy);
 
-// Records in `derived` the draws that its variables have in `source`.
+// Records in `derived` the draws of its variables in `source`.
 void KeepDraws(const Program& source, Program& derived);
 
 }  // namespace penstock

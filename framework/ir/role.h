@@ -1,4 +1,4 @@
-// What an op is for. The bits are those of Fluid's op_role attribute and combine: the loss op is
+// The purpose of an op. The bits are those of Fluid's op_role attribute and can be combined: the loss op is
 // forward|loss.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Fluid's names: "fc_0", "fc_1", ...: a key's counter, in the order of the calls. append_backward, clipping
-// and optimizers draw names here; the transpiler never does.
+// Fluid's unique names: "fc_0", "fc_1", ...: each key counts its calls. append_backward, clipping and the
+// optimizers take names here; the transpiler never does.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The declaration of a variable: its kind, element type and shape, and the facts that Fluid's format has no
-// field for.
+// The declaration of a variable: its kind, element type and shape, and facts for which Fluid's format has no
+// field.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ enum class VarKind : std::int32_t {
   kTuple = 18,
 };
 
-// Element type and shape, where the declaration has them (a control variable has none).
+// Element type and shape, for kinds that have them (a control variable does not).
 struct TensorType {
   DType dtype = DType::kFp32;
   Shape shape;
   std::int32_t lod_level = 0;
-  bool has_lod_level = false;  // the field stands in the file (Fluid writes it even when 0)
+  bool has_lod_level = false;  // the field is present in the file (Fluid writes it even when 0)
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// The rows of a whole variable that a slice starts from.
+// The rows of a whole variable from which a slice takes its initial value.
 struct InitialSlice {
   std::string whole;
   Shape whole_shape;
@@ -48,12 +48,12 @@ struct InitialSlice {
   friend bool operator==(const InitialSlice&, const InitialSlice&) = default;
 };
 
-// Travels in ProgramExtra.
+// Stored in ProgramExtra.
 struct VarFacts {
   bool is_parameter = false;
   bool trainable = true;
   bool is_distributed = false;
-  float learning_rate = 1.0f;  // multiplier of the optimizer's
+  float learning_rate = 1.0f;  // multiplies the optimizer's
   bool stop_gradient = false;
   bool is_data = false;  // declared by layers.data: must be fed
   Box<InitialSlice> slice;
@@ -67,22 +67,22 @@ struct Var {
   std::vector<TensorType> reader;  // for readers
   std::vector<DType> tuple;        // for tuples
   bool persistable = false;
-  bool has_persistable = true;  // the field stands in the file, also when false
+  bool has_persistable = true;  // the field is present in the file, also when false
   bool need_check_feed = false;
   bool has_need_check_feed = false;
   VarFacts facts;
-  // Of the VarDesc it was read from, if it would not be written as they are; a changed Var must clear it.
+  // The VarDesc's bytes as read, if it would be written differently; code that changes a Var must clear it.
   Word wire_bytes;
 
   bool HasShape() const { return type.has_value(); }
-  const Shape& shape() const;  // the empty shape if there is none
-  // Same name, kind, type, persistable and need_check_feed; presence bits and facts do not count.
+  const Shape& shape() const;  // the empty shape if it has none
+  // Compares name, kind, type, persistable and need_check_feed; ignores presence bits and facts.
   bool SameAs(const Var& other) const;
 };
 
 using VarRef = std::shared_ptr<const Var>;
 
-// A variable of the wire form's usual spelling: presence bits as Fluid sets them.
+// A tensor variable with the presence bits that Fluid sets.
 Var TensorVar(std::string name, DType dtype, Shape shape, std::int32_t lod_level = 0);
 Var ControlVar(std::string name);
 

@@ -1,6 +1,6 @@
-// What shape inference sees of one op: the declarations of its arguments. Used when a program is built
-// (extents may be unknown) and again for each specialisation (all extents known). The inferred types of
-// outputs are collected here and written back by the caller.
+// The declarations of one op's arguments, as shape inference sees them. Inference runs when a program is
+// built (extents may be unknown) and again for each specialisation (all extents known). It collects the
+// inferred types of the outputs here; the caller writes them back.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace penstock {
 
 class OpDef;
 
-// What is known of one argument.
+// The declaration of one argument.
 struct VarInfo {
   VarKind kind = VarKind::kTensor;
   DType dtype = DType::kFp32;
@@ -26,7 +26,7 @@ struct VarInfo {
   bool has_type = true;  // false: a control or raw variable, or an output not declared yet
 };
 
-// An output gets the LoD of an input. Slots by their place in op.inputs() and op.outputs().
+// The output gets the LoD of the input. Slots are given by position in op.inputs() and op.outputs().
 struct LodShare {
   int input_slot = -1, input = -1;
   int output_slot = -1, output = -1;
@@ -34,8 +34,8 @@ struct LodShare {
 
 class InferContext {
  public:
-  // `lookup` gives what is known of a variable by name, nullopt if it is not declared. It is asked once for
-  // each argument, in their order: inputs, then outputs.
+  // `lookup` returns the declaration of a variable by name, nullopt if it is not declared. It is called once
+  // for each argument, in order: inputs, then outputs.
   using Lookup = std::function<std::optional<VarInfo>(const std::string&)>;
   InferContext(const OpDef& def, const Op& op, const Lookup& lookup);
 
@@ -51,28 +51,28 @@ class InferContext {
   const Shape& ShapeOf(std::string_view slot, int i = 0) const { return Input(slot, i).shape; }
   DType DTypeOf(std::string_view slot, int i = 0) const { return Input(slot, i).dtype; }
 
-  // The attribute, or the schema's default. The schema was checked before, so the kind is right.
+  // The attribute, or the schema's default. The schema was checked before, so the kind fits.
   template <typename T>
   T Attr(std::string_view name) const;
 
-  // Setting an absent output does nothing: a gradient nobody reads has no variable.
+  // Setting an absent output does nothing: a gradient that is not needed has no variable.
   Status SetShape(std::string_view slot, const Shape& shape) { return SetShape(slot, 0, shape); }
   Status SetShape(std::string_view slot, int i, const Shape& shape);
   void SetDType(std::string_view slot, DType dtype, int i = 0);
   void SetLodLevel(std::string_view slot, int level, int i = 0);
-  // Out gets In's LoD: its level now, its offsets when the op has run.
+  // Gives Out the LoD of In: the level now, the offsets when the op has run.
   void ShareLod(std::string_view in, std::string_view out) { ShareLod(in, 0, out, 0); }
   void ShareLod(std::string_view in, int i, std::string_view out, int j);
-  // Out gets In's offsets when the op has run, but is declared to have none (gradients of Fluid's mul and its
-  // kin).
+  // Gives Out the offsets of In when the op has run, but declares Out without LoD (gradients of Fluid's mul
+  // and its relatives).
   void ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
-  // Out gets In's shape, type and LoD.
+  // Gives Out the shape, type and LoD of In.
   Status ShareAll(std::string_view in, std::string_view out);
 
   Status RequireRankAbove(std::string_view slot, int rank) const;
   Status RequireRank(std::string_view slot, int rank) const;
-  // kInvalidArgument with id E-shape-<type>; the op, its arguments and its place are added by the caller.
+  // kInvalidArgument with id E-shape-<type>; the caller adds the op, its arguments and its place.
   template <typename... Parts>
   Status Error(const Parts&... parts) const {
     return InvalidArgument(StrCat("E-shape-", op_.type()), op_.type(), ": ", StrCat(parts...));

@@ -1,5 +1,5 @@
 // A kernel in two parts. Prepare runs once per specialisation (these shapes, this device, this thread count)
-// and does every look-up; Run runs each step and touches indices only: no names, no allocation.
+// and does every look-up; Run runs in each step and uses indices only: no names, no allocation.
 //
 //   template <typename Device, typename T>
 //   class SquareKernel : public Kernel {
@@ -14,7 +14,7 @@
 //     Operand x_, out_;
 //   };
 //
-// Outputs have their inferred shape and a buffer before Run; a kernel whose output shape depends on values
+// Before Run, outputs have their inferred shape and a buffer; a kernel whose output shape depends on values
 // calls Resize. An output may share its buffer with an input only if the op names the same variable in both
 // places.
 #pragma once
@@ -45,8 +45,8 @@ struct Cuda {
   static constexpr DeviceKind kKind = DeviceKind::kCuda;
 };
 
-// One argument of the op, resolved. False if the slot has no argument (an optional input, a gradient nobody
-// reads).
+// One argument of the op, resolved. Converts to false if the slot has no argument (an optional input, a
+// gradient that is not needed).
 struct Operand {
   int index = -1;  // into the frame's variables
   VarKind kind = VarKind::kTensor;
@@ -60,13 +60,13 @@ struct WorkspaceId {
   int index = -1;
 };
 
-// Where the op stands: for kernels that start blocks or servers.
+// The position of the op, for kernels that run blocks or servers.
 struct KernelSite {
   const Program* program = nullptr;
   int block = 0;
 };
 
-// What Prepare may ask.
+// What Prepare can look up.
 class KernelSetup {
  public:
   struct Argument {
@@ -89,11 +89,11 @@ class KernelSetup {
   std::span<const Operand> Outputs(std::string_view slot) const;
   template <typename T>
   T Attr(std::string_view name) const;               // or the schema's default
-  int threads() const { return services_.threads; }  // of the compute team; part of a specialisation's key
+  int threads() const { return services_.threads; }  // in the compute team; part of a specialisation's key
   const Services& services() const { return services_; }
   const KernelSite& site() const { return site_; }
 
-  // Scratch memory, 64-byte aligned, valid during each Run of this kernel; not kept between runs.
+  // Scratch memory, 64-byte aligned, valid during each Run of this kernel; its content is not kept.
   WorkspaceId Workspace(std::size_t bytes);
   const std::vector<std::size_t>& workspaces() const { return workspaces_; }  // for the executor
 
@@ -113,7 +113,7 @@ class KernelSetup {
   std::vector<std::size_t> workspaces_;
 };
 
-// What Run may touch.
+// What Run can access.
 class KernelRun {
  public:
   KernelRun(Variable* const* variables, std::byte* const* workspaces, Scope* scope)
@@ -123,7 +123,7 @@ class KernelRun {
   // The dense tensor of an operand of kind kTensor.
   Tensor& operator[](const Operand& operand) { return variables_[operand.index]->As<Tensor>(); }
   std::byte* Workspace(WorkspaceId id) { return workspaces_[id.index]; }
-  // The scope the block runs in: for ops that start blocks or servers, not for reading operands by name.
+  // The scope in which the block runs: for ops that run blocks or servers, not for reading operands by name.
   Scope& scope() { return *scope_; }
 
  private:

@@ -1,4 +1,4 @@
-// Which kinds of variables a slot of an op takes or gives, as errors spell them.
+// The kinds of variables that a slot of an op accepts, as errors spell them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and what the
-// transpiler and the executor must know of it. Everything else asks here; nobody else knows an op's slots.
+// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and the facts that
+// the transpiler and the executor need. All other code asks here; none knows an op's slots.
 //
 //   void RegisterSquare(OpRegistry& ops) {
 //     ops.Add("square")
@@ -34,7 +34,7 @@ namespace penstock {
 class OpRegistry;
 class Program;
 
-// Element types a slot takes or gives.
+// The element types of a slot.
 struct TypeRule {
   enum class Kind { kAny, kOneOf, kSameAs, kFromAttr };
   Kind kind = Kind::kAny;
@@ -49,11 +49,11 @@ TypeRule Only(DType type);
 TypeRule SameTypeAs(std::string slot);
 TypeRule TypeFromAttr(std::string attr);
 
-// Whether an output may name the variable of an input. The executor enforces it (E-op-alias). One variable is
-// one piece of memory, so they must have one kind, element type and number of elements in any case.
+// Whether an output may name the variable of an input; the executor enforces it (E-op-alias). A variable is
+// one piece of memory, so in any case both need one kind, element type and number of elements.
 enum class Aliasing {
-  kKnownSize,  // yes, where the output's size is known before the op runs
-  kAnySize,    // yes, also where the op finds the size while it runs
+  kKnownSize,  // yes, if the output's size is known before the op runs
+  kAnySize,    // yes, also if the op determines the size while it runs
   kNever,      // no: the kernel reads its inputs while it writes the output
 };
 
@@ -61,12 +61,12 @@ struct SlotDef {
   std::string name;
   std::string doc;
   TypeRule type;
-  bool optional = false;      // may be absent or without argument
+  bool optional = false;      // may be absent or empty
   bool repeated = false;      // takes any number of arguments
   bool intermediate = false;  // an output kept only for the gradient (Mask, XShape)
   KindSet kinds = KindSet::Of(VarKind::kTensor);
   Aliasing aliasing = Aliasing::kKnownSize;  // of an output
-  std::string updates = {};  // an optimizer's output: the only input whose variable it may name
+  std::string updates = {};  // of an optimizer's output: the only input whose variable it may name
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {
@@ -90,15 +90,15 @@ constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
           a.kinds | b.kinds, a.aliasing == Aliasing::kKnownSize ? b.aliasing : a.aliasing};
 }
 
-// What every op makes of NaN unless its declaration says otherwise (OpDef::Nan).
+// The rule for NaN that every op follows unless its declaration says otherwise (OpDef::Nan).
 inline constexpr char kNanRule[] =
     "An element of a result that depends on an element of an input is NaN where that one is.";
 
-// What values an attribute may have.
+// The values that an attribute may have.
 struct AttrCheck {
-  // Nullopt if the value may be, else what must hold ("at least 1"). Null: every value may be.
+  // Returns nullopt if the value is allowed, else the requirement ("at least 1"). Null: any value is allowed.
   std::function<std::optional<std::string>(const Attr&)> rule;
-  std::vector<std::string> domain = {};  // the values, where they are few strings: tests try each
+  std::vector<std::string> domain = {};  // all allowed values, for a few strings: tests try each
 };
 AttrCheck AtLeast(double bound);
 AttrCheck AtMost(double bound);
@@ -111,7 +111,7 @@ struct AttrDef {
   std::optional<Attr> default_value;  // absent: required
   std::string doc;
   AttrCheck check;
-  // Written into the program only if the user gives it (Fluid's own optional ones); a reader sees the
+  // Written into the program only if the user sets it (Fluid's own optional attributes); a reader sees the
   // default.
   bool implicit = false;
 };
@@ -124,18 +124,18 @@ struct GradSpec {
   std::vector<std::string> yields;         // forward inputs that get a gradient
   std::vector<std::string> of = {};        // forward outputs whose gradient is read
   std::string type = {};                   // default: forward type + "_grad"
-  // Of `yields`, those whose gradient may be selected rows.
+  // Members of `yields` whose gradient may be selected rows.
   std::vector<std::string> sparse = {};
-  // Of `yields`, those whose gradient must be another variable than every input.
+  // Members of `yields` whose gradient must not share a variable with any input.
   std::vector<std::string> apart = {};
-  bool copies_attrs = true;  // false: the op gets only what the framework sets (as Fluid's mean_grad)
+  bool copies_attrs = true;  // false: the op gets only the framework's attributes (as Fluid's mean_grad)
 };
-// For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and,
-// for a variable, its gradient's name ("" if nobody needs it).
+// For gradients that are several ops, or another op (the gradient of sum is scale). Gives the forward op and,
+// for each variable, the name of its gradient ("" if it is not needed).
 struct GradRequest {
   const Op& forward;
   std::function<std::string(const std::string&)> grad_of;
-  // Of an op that declares GradOfBlock: where it stands, and the block that is its block's gradient.
+  // Of an op that declares GradOfBlock: its position, and the gradient block of its block.
   const Program* program = nullptr;
   int block = -1;
   int grad_block = -1;
@@ -147,13 +147,13 @@ enum class StateSlicing { kWithParam, kWhole };
 struct StateDef {
   std::string slot;  // input slot
   std::string doc;
-  StateSlicing slicing = StateSlicing::kWithParam;  // or kWhole: shape [1], one copy for each slice
+  StateSlicing slicing = StateSlicing::kWithParam;  // kWhole: shape [1], one copy for each slice
   std::string accumulator;  // part of the variable's name: param + "_" + accumulator + "_0"
   double initial = 0.0;     // fill value, unless `initial_attr` names the attribute that holds it
   std::string initial_attr = {};
-  // Output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow).
+  // Output slot; default: slot + "Out". "-": the op does not write the state (adamax's Beta1Pow).
   std::string output = {};
-  std::string device = {};  // where its initial value is made (op_device); "": where the parameter's is
+  std::string device = {};  // where its initial value is made (op_device); "": on the parameter's
   // After all updates, an op in name scope `advance_scope` multiplies the state by this attribute (adamax's
   // beta1).
   std::string advance_attr = {};
@@ -161,20 +161,20 @@ struct StateDef {
 };
 struct OptimizerDef {
   std::string param_slot, grad_slot;       // the updated parameter is output param_slot + "Out"
-  std::string rate_slot = "LearningRate";  // an op without an input of this name takes no learning rate
-  bool elementwise = false;  // each element's update reads only that element's values: may be cut anywhere
+  std::string rate_slot = "LearningRate";  // an op without an input of this name uses no learning rate
+  bool elementwise = false;  // updating an element reads only that element: the op may run on any slice
   std::vector<StateDef> states;
 };
 
-// What an op makes of a slice: some rows of a tensor instead of all of them.
+// The result of an op that runs on a slice, some rows of a tensor instead of all of them.
 enum class OnSlices {
-  kByRows,      // the same rows of its result
-  kAddsUp,      // the slices' results, added, are the result for the whole
-  kNeedsWhole,  // nothing of use
+  kByRows,      // the same rows of the result
+  kAddsUp,      // partial results, whose sum over all slices is the result for the whole
+  kNeedsWhole,  // no usable result
 };
 using SliceRule = std::function<OnSlices(const Op&)>;
 
-// The arguments of slot `parts` are the rows of the variable in slot `whole`, end to end in their order.
+// The arguments of slot `parts` are consecutive rows of the variable in slot `whole`, in order.
 struct RowParts {
   std::string whole, parts;               // one is an input, the other an output
   std::function<bool(const Op&)> when{};  // null: always
@@ -196,7 +196,7 @@ class OpDef {
   OpDef& Attr(std::string name, const char* default_value, std::string doc, AttrCheck check = AnyValue()) {
     return Attr(std::move(name), std::string(default_value), std::move(doc), std::move(check));
   }
-  // An attribute that Fluid writes only when it is set.
+  // Declares an attribute that Fluid writes only when it is set.
   template <typename T>
   OpDef& ImplicitAttr(std::string name, T default_value, std::string doc, AttrCheck check = AnyValue()) {
     return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc),
@@ -204,7 +204,7 @@ class OpDef {
   }
   OpDef& RequiredAttr(std::string name, AttrKind kind, std::string doc, AttrCheck check = AnyValue());
   OpDef& InferShape(std::function<Status(InferContext&)> infer);
-  // The kernel is chosen by the element type of this slot; default: the first input with an argument, else
+  // Names the slot whose element type chooses the kernel; default: the first input with an argument, else
   // the first output.
   OpDef& KernelTypeFrom(std::string slot);
   template <typename Device, template <typename, typename> class K, typename... Ts>
@@ -221,41 +221,41 @@ class OpDef {
   }
   OpDef& Grad(GradSpec spec);
   OpDef& GradMadeBy(GradMaker maker);
-  // The op's gradient runs the gradient of the block that this attribute names: that one is made first, and
-  // the maker (GradMadeBy) is told where it stands.
+  // The op's gradient runs the gradient of the block that this attribute names; that block is made first, and
+  // the maker (GradMadeBy) gets its index.
   OpDef& GradOfBlock(std::string attr);
-  OpDef& NoGrad();  // a gradient that reaches it stops here (accuracy, top_k's Indices)
+  OpDef& NoGrad();  // the op has no gradient: backward stops here (accuracy, top_k's Indices)
   template <typename Device, template <typename, typename> class K, typename... Ts>
   OpDef& GradKernel() {
     GradDef().template Kernel<Device, K, Ts...>();
     return *this;
   }
-  // The generated gradient op, to declare what differs (its InferShape, KernelTypeFrom).
+  // The gradient op that Grad generates, to declare what differs (its InferShape, KernelTypeFrom).
   OpDef& GradDef();
   OpDef& Optimizes(std::string param_slot, std::string grad_slot);
-  // Element i of every output depends only on element i of the inputs of that shape (and on whole one-element
-  // inputs), so the op may run on a row range. Of an optimizer: its update; comes after Optimizes.
+  // Declares that element i of every output depends only on element i of the inputs of that shape (and on
+  // one-element inputs), so the op may run on a row range. Of an optimizer: its update; after Optimizes.
   OpDef& Elementwise();
-  // What the op makes of slices where that is not what Elementwise says: it works by rows (merging rows that
-  // are named twice), or adds up all elements.
+  // Declares the op's result on slices where Elementwise does not describe it: it works by rows (merging
+  // duplicate rows), or adds up all elements.
   OpDef& WhenSliced(SliceRule rule);
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
                double initial = 0.0, std::string initial_attr = "");
   OpDef& State(StateDef state);
-  // Which inputs it reads depends on values: some of them may hold nothing when it runs.
+  // Declares that values decide which inputs the op reads: some of them may be empty when it runs.
   OpDef& ReadsOnlySome();
-  // What the op and its gradient make of NaN where that is not the rule of kNanRule, as sentences.
+  // States how the op and its gradient treat NaN if not by kNanRule, as sentences.
   OpDef& Nan(std::string what);
-  // Declared so that programs with it are made, read, checked and exchanged, but not run: it has no kernel.
-  // `remedy` says why, and what to do instead; the executor says it with E-kernel-missing.
+  // Declares an op without a kernel: programs with it can be made, read, checked and exchanged, but not run.
+  // `remedy` gives the reason and the alternative; the executor reports it with E-kernel-missing.
   OpDef& NotBuilt(std::string remedy);
   // The executor may make the parts views of the whole: a part's tensor then shares the memory of its rows.
-  // The kernel copies what does not lie there, and only that.
+  // The kernel copies only parts that do not lie there.
   OpDef& PartsAreRows(RowParts parts);
-  // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
+  // Declares effects beyond the outputs (sends, barriers, servers): the op is never removed nor reordered.
   OpDef& SideEffect();
 
-  // Answers.
+  // Queries.
   const std::string& type() const { return type_; }
   const std::string& summary() const { return summary_; }
   const std::string& doc() const { return doc_; }
@@ -266,11 +266,11 @@ class OpDef {
   const SlotDef* FindOutput(std::string_view name) const;
   const AttrDef* FindAttr(std::string_view name) const;
   bool side_effect() const { return side_effect_; }
-  const std::string& nan() const { return nan_; }              // "": the rule
-  const std::string& not_built() const { return not_built_; }  // "": it is built
+  const std::string& nan() const { return nan_; }              // "": kNanRule
+  const std::string& not_built() const { return not_built_; }  // "": the op has kernels
   bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
-  // Null if it declares none, or none for this op.
+  // Null if the declaration has none, or none for this op.
   const RowParts* row_parts(const Op& op) const;
   OnSlices on_slices(const Op& op) const;
   const std::optional<GradSpec>& grad() const { return grad_; }
@@ -282,17 +282,17 @@ class OpDef {
   bool has_kernel(DeviceKind device) const;
   bool has_infer_shape() const { return infer_ != nullptr; }
 
-  // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Attributes of
-  // the framework (op_role...) and ones the schema does not know are let through: they travel with the op.
+  // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Accepts the
+  // framework's attributes (op_role...) and attributes unknown to the schema: they travel with the op.
   Status CheckOp(const Op& op) const;
-  // Runs shape inference: checks input element types, calls the function, then gives outputs the types of
+  // Runs shape inference: checks the input element types, calls the function, then sets the outputs' types by
   // their rules.
   Status Infer(InferContext& c) const;
-  // The kernel for a device and element type, nullptr factory if none. `type` is what KernelType said.
+  // The kernel for a device and element type; a null factory if there is none. `type` comes from KernelType.
   KernelFactory FindKernel(DeviceKind device, DType type) const;
-  // The element type that chooses the kernel, from what inference knows of the arguments.
+  // The element type that chooses the kernel, from the declarations of the arguments.
   DType KernelType(const InferContext& c) const;
-  // Adds the schema's default attributes that the op does not have (as Fluid's OpDesc.check_attrs), except
+  // Adds the schema's default for each attribute that the op lacks (as Fluid's OpDesc.check_attrs), except
   // implicit ones.
   void FillDefaults(Op& op) const;
 
@@ -319,7 +319,7 @@ class OpDef {
   bool reads_only_some_ = false;
   bool elementwise_ = false;
   std::optional<RowParts> row_parts_;
-  SliceRule slice_rule_;  // null: by `elementwise_`
+  SliceRule slice_rule_;  // null: follows from `elementwise_`
 };
 
 // Shape functions that most ops need.

@@ -1,5 +1,5 @@
-// All ops that a process knows. A value that its owner fills explicitly (operators/all_ops.h); a test may
-// build one of a single op. Read-only after filling, and then safe for any number of threads.
+// All ops that a process knows. Its owner fills it explicitly (operators/all_ops.h); a test may build a
+// registry of a single op. Read-only after filling, and then safe for any number of threads.
 #pragma once
 
 #include <map>
@@ -19,12 +19,12 @@ class OpRegistry {
   OpRegistry(const OpRegistry&) = delete;
   OpRegistry& operator=(const OpRegistry&) = delete;
 
-  OpDef& Add(std::string type);                      // a type added twice is our bug
+  OpDef& Add(std::string type);                      // adding a type twice is a bug of ours
   const OpDef* Find(std::string_view type) const;    // gradient ops included; null if unknown
-  Result<const OpDef*> Require(const Op& op) const;  // kInvalidArgument E-op-unknown, with near spellings
+  Result<const OpDef*> Require(const Op& op) const;  // kInvalidArgument E-op-unknown, with similar names
   std::vector<const OpDef*> All() const;             // sorted by type
-  // Builds the gradient ops and checks every declaration: an optimizer without slicing of its state, a kernel
-  // without shape inference, a gradient that names a slot that is not there. Call once, after the last Add.
+  // Builds the gradient ops and checks every declaration, such as: an optimizer whose state has no slicing, a
+  // kernel without shape inference, a gradient that names an unknown slot. Call once, after the last Add.
   Status Finish();
 
  private:
@@ -33,8 +33,8 @@ class OpRegistry {
   std::map<std::string, const OpDef*, std::less<>> by_type_;
 };
 
-// Builds: infers types and shapes of an op's outputs in a block and declares or updates the output variables,
-// as Block.append_op does. An op unknown to the registry is an error.
+// Infers the types and shapes of an op's outputs in a block and declares or updates the output variables, as
+// Block.append_op does. An op unknown to the registry is an error.
 class Program;
 Status InferAndDeclare(const OpRegistry& ops, Program& program, int block, const Op& op);
 

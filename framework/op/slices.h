@@ -1,4 +1,4 @@
-// What an op makes of a slice, by its declaration.
+// The result of an op on a slice, from its declaration.
 #pragma once
 
 #include "framework/ir/op.h"
@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// kNeedsWhole of an op that the registry does not know.
+// kNeedsWhole if the registry does not know the op.
 OnSlices WhatOnSlices(const OpRegistry& ops, const Op& op);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What inference knows of a variable: as it is declared, or as the tensor that it holds.
+// What inference knows of a variable: its declaration, or the tensor that it holds.
 #pragma once
 
 #include "framework/op/infer_context.h"

@@ -1,12 +1,12 @@
-// The attributes of communication ops, by the names that Fluid gives them. Everything that reads such an op
-// goes through the views (views.h); the names stand here for what compares or prints an attribute as such.
+// The attributes of communication ops, by Fluid's names. Code that reads such an op uses the views (views.h);
+// these names are for code that compares or prints attributes.
 #pragma once
 
 #include <string_view>
 
 namespace penstock::roles::attr {
 
-// Of what trainers run.
+// Of ops that trainers run.
 inline constexpr std::string_view kEpmap = "epmap";          // the server of each variable
 inline constexpr std::string_view kEndpoints = "endpoints";  // servers
 inline constexpr std::string_view kTrainerId = "trainer_id";
@@ -15,7 +15,7 @@ inline constexpr std::string_view kHeightSections = "height_sections";
 inline constexpr std::string_view kSendVarnames = "send_varnames";  // pieces, for the communicator
 inline constexpr std::string_view kRecvVarnames = "recv_varnames";  // likewise
 inline constexpr std::string_view kVarnames = "varnames";           // names on the servers
-inline constexpr std::string_view kTableNames = "table_names";      // slices of a table
+inline constexpr std::string_view kTableNames = "table_names";      // the slices of a table
 inline constexpr std::string_view kUseSendHandler = "use_send_handler";
 inline constexpr std::string_view kMergeAdd = "merge_add";
 inline constexpr std::string_view kHalfAsync = "half_async";

@@ -1,10 +1,10 @@
-// Ops between ranks, typed: what joins the ranks of a job, and what they do together.
+// Typed views of the ops between ranks: those that join the ranks of a job, and collective operations.
 //
 //   if (const CollectiveView op(entry.op); op.kind() != CollectiveKind::kNone)
 //     ... all ranks of ring op.ring() reduce op.variable() ...
 //
-// As in views.h a view is a reference; the op outlives it and what it answers. An absent attribute reads as
-// Fluid's default: rank, root and ring 0.
+// As in views.h, a view is a reference; the op outlives the view and its results. An absent attribute reads
+// as Fluid's default: rank, root and ring 0.
 #pragma once
 
 #include <cstdint>
@@ -33,34 +33,34 @@ class CollectiveView {
   const Op& op_;
 };
 
-// gen_nccl_id: all rings at once, over all trainers.
+// gen_nccl_id: sets up all rings over all trainers at once.
 class AllRingsView {
  public:
   explicit AllRingsView(const Op& op) : op_(op) {}
-  Names addresses() const;  // of all ranks, in their order
+  Names addresses() const;  // of all ranks, in order
   int rank() const;
   int rings() const;
   bool hierarchical() const;
-  int group_ranks() const;  // ranks of a group; 0 or 1: those of one host
+  int group_ranks() const;  // ranks in a group; 0 or 1: the ranks of one host
 
  private:
   const Op& op_;
 };
 
-// c_gen_nccl_id: who the ranks of one ring are.
+// c_gen_nccl_id: identifies the ranks of one ring.
 class RingIdView {
  public:
   explicit RingIdView(const Op& op) : op_(op) {}
   const std::string& id() const { return op_.OutputName("Out"); }
   int rank() const;
   std::string address() const;
-  Names others() const;  // addresses of the other ranks, in their order
+  Names others() const;  // addresses of the other ranks, in order
 
  private:
   const Op& op_;
 };
 
-// c_comm_init: the ring that is made of an id. c_comm_init_all: of this process's devices.
+// c_comm_init: makes a ring from an id. c_comm_init_all: makes one of this process's devices.
 class RingView {
  public:
   explicit RingView(const Op& op) : op_(op) {}
@@ -68,7 +68,7 @@ class RingView {
   int rank() const;
   int ranks() const;
   int ring() const;
-  std::span<const std::int32_t> devices() const;  // none: all there are
+  std::span<const std::int32_t> devices() const;  // empty: all devices
 
  private:
   const Op& op_;

@@ -1,4 +1,4 @@
-// A variable as it travels between a trainer and a server: under a name that both know, of a type that both
+// A variable in transit between a trainer and a server: the name that both know and the type that both
 // declare.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(PieceType piece, PieceOf(program, 0, "w@GRAD.block0", "w@GRAD.block0"));
@@ -23,19 +23,19 @@ struct PieceType {
   std::string name;
   DType dtype = DType::kFp32;
   Shape shape;
-  bool rows = false;             // travels as some rows of it: a sparse gradient
-  Compression compression = {};  // of a dense f32 gradient, on its way
+  bool rows = false;             // travels as selected rows: a sparse gradient
+  Compression compression = {};  // in transit, of a dense f32 gradient
   // "w : f32[7, 2048]", "w@GRAD : rows<f32[7, 2048]>", "w@GRAD : f32[7, 2048] as two_bit 0.5"
   std::string ToString() const;
 };
 
-// The variable `local` as a block sees it, as the message that is called `remote`. kInvalidArgument:
-// E-contract-var (it is not declared as a tensor or rows), E-contract-shape (an extent is not known, or is
-// 0).
+// The variable `local`, visible from the block, as the message called `remote`. kInvalidArgument:
+// E-contract-var (it is not declared as a tensor or selected rows), E-contract-shape (an extent is unknown
+// or 0).
 Result<PieceType> PieceOf(const Program& program, int block, const std::string& local,
                           const std::string& remote);
 
-// With the user's line, where the op has one.
+// Adds the user's line, if the op has one.
 Status AddPlace(Status status, const Op& op);
 
 }  // namespace penstock::roles

@@ -1,5 +1,5 @@
-// The rows of a whole variable that each server holds, where an op leaves the cutting to the trainer's
-// communicator: `send` with send_varnames, `recv` with recv_varnames.
+// The rows of a whole variable that each server holds, for ops that let the trainer's communicator cut it:
+// `send` with send_varnames, `recv` with recv_varnames.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<RowPiece> pieces, RowPiecesOf(program, op));
 //   for (const RowPiece& piece : pieces)
@@ -18,16 +18,16 @@ namespace penstock::roles {
 struct RowPiece {
   PieceType type;
   std::string pserver;     // "host:port"
-  Dim begin = 0, end = 0;  // in the whole
+  Dim begin = 0, end = 0;  // rows of the whole
 };
 
-// In the order of the rows, which they cover without a gap. A send says how many rows each piece has; for a
-// recv the declarations of its pieces do. kInvalidArgument: E-contract-epmap (other than one whole variable,
-// or other than one address a piece), E-contract-shape (the pieces are not the rows of the whole),
-// E-contract-var (PieceOf).
+// In the order of the rows, which they cover without a gap. A send gives the number of rows of each piece;
+// for a recv they come from the declarations of the pieces. kInvalidArgument: E-contract-epmap (not exactly
+// one whole variable, or not one address per piece), E-contract-shape (the pieces are not the rows of the
+// whole), E-contract-var (PieceOf).
 Result<std::vector<RowPiece>> RowPiecesOf(const Program& program, const Op& op);
 
-// Of such an op: the whole variable.
+// The whole variable of such an op.
 const std::string& WholeOf(const Op& op);
 
 }  // namespace penstock::roles

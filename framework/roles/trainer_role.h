@@ -1,14 +1,14 @@
-// What a trainer's program says to servers, and when: its communication ops in program order, with what each
-// sends, asks for or waits for, and how a whole variable is cut into pieces or made of them.
+// The communication of a trainer's program with servers: its communication ops in program order, with what
+// each sends, asks for or waits for, and how a whole variable is cut into pieces or joined from them.
 //
 //   const TrainerRole role = ReadTrainer(trainer_program);       // or its startup program
 //   for (const CommOp& one : role.ops) {
 //     if (one.kind == CommOp::Kind::kSend) ... one.whole in one.pieces, each to its pserver
 //   }
 //
-// Names of variables are looked up, never read: which pieces make a whole follows from the ops that split and
-// join. Reading never fails: programs of every mode are read, and broken ones too; whether they can be run,
-// or are right, is for who asks. The role is views of the program, which outlives it.
+// Names of variables are never parsed: the ops that split and join determine which pieces make a whole.
+// Reading never fails, for programs of every mode and broken ones too; the caller decides whether they can
+// run or are right. The role is a view of the program, which outlives it.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,26 @@
 
 namespace penstock::roles {
 
-// A part of a variable that travels as one message. Where an op lists fewer of one kind than of another, what
-// is missing is an empty name, or no address.
+// A part of a variable that travels as one message. If an op lists fewer of one kind than of another, the
+// missing entries are empty names, or have no address.
 struct Piece {
   std::string_view local;    // the trainer's variable; the whole one if it is cut at run time
   std::string_view remote;   // the pserver's
   std::string_view pserver;  // address
-  Dim rows = kUnknownDim;    // where the op says how many; else the variable's declaration does
+  Dim rows = kUnknownDim;    // if the op gives the number; else it is in the variable's declaration
   bool has_address = false;  // the op names a pserver for it
 };
 
 struct CommOp {
   enum class Kind {
     kSend,  // gradients, or initial values in a startup program
-    kStep,  // not a gradient: tells the servers that a step was done
+    kStep,  // no gradient: tells the servers that a step is complete
     kTold,  // to the trainer's own communicator alone (geo: which rows were touched)
     kRecv,
-    kLookup,    // rows of a table that lies in slices
-    kSampler,   // likewise, by an op that computes more than that
+    kLookup,    // rows of a range-sliced table
+    kSampler,   // likewise, by an op that also computes with them
     kPrefetch,  // rows of a table sharded by id
-    kAnswers,   // a merge_ids whose answers nobody asked for
+    kAnswers,   // a merge_ids whose rows no prefetch asked for
     kSendBarrier,
     kFetchBarrier,
     kSave,  // asks servers to save a table
@@ -48,14 +48,14 @@ struct CommOp {
   Kind kind = Kind::kSend;
   const Op* op = nullptr;
   int position = 0;              // of the op in block 0
-  bool by_communicator = false;  // it names what is sent or received; a thread of the process does it
+  bool by_communicator = false;  // a thread of the process, not the op, sends or receives the names it lists
   bool idle = false;             // a recv that does nothing
   std::string_view param;        // of the op's (param, grad) pair; empty if it has none
-  std::string_view whole;        // what the pieces are cut from or joined to; of a lookup, the table
+  std::string_view whole;        // what the pieces are cut from or joined into; of a lookup, the table
   Cut cut = Cut::kNot;
   const Op* cut_op = nullptr;  // the op that splits, joins or shards; null if there is none
   int cut_position = 0;
-  const Op* merge_op = nullptr;  // of a prefetch: what puts the answers together
+  const Op* merge_op = nullptr;  // of a prefetch: joins the answers
   std::vector<Piece> pieces;     // of barriers and saves: only the addresses
 };
 
@@ -63,19 +63,19 @@ struct TrainerRole {
   const Program* program = nullptr;
   std::vector<CommOp> ops;  // in program order
   std::optional<int>
-      trainer_id;  // of the first barrier, or recv that runs, that says it, else lookup: Fluid's sends say 0
-  bool by_communicator = false;       // of any send
+      trainer_id;  // of the first barrier or active recv that gives it, else of a lookup; Fluid's sends say 0
+  bool by_communicator = false;       // true if any send is
   bool pulls_end_at_barrier = false;  // there is a fetch_barrier
-  std::string_view bn_sync = "none";  // how moving statistics are kept alike, where the program says it
-  // Of the plan that made the program, where it carries one: what plan::Fingerprint says of it. Job facts
-  // name it too, and are compared at hello.
+  std::string_view bn_sync = "none";  // how moving statistics stay equal, if the program says so
+  // The fingerprint (plan::Fingerprint) of the plan that made the program, if recorded. Job facts contain it
+  // too, and are compared at hello.
   std::optional<std::uint64_t> plan_fingerprint;
 };
 
 // Cost: one walk over block 0.
 TrainerRole ReadTrainer(const Program& program);
 
-// Of any role program.
+// Works for any role program.
 std::optional<std::uint64_t> PlanFingerprintOf(const Program& program);
 
 }  // namespace penstock::roles

@@ -1,4 +1,4 @@
-// Communication ops, typed: what each slot and attribute of such an op means, said once for check, cost
+// Typed views of communication ops: the meaning of each slot and attribute, defined once for check, cost
 // model, kernels and runtime.
 //
 //   if (CommOf(op) == Comm::kSend) {
@@ -8,8 +8,8 @@
 //       ... send.variables()[i] goes to send.addresses()[i]
 //   }
 //
-// A view is a reference: it copies no text and allocates nothing, and the op outlives it and what it answers.
-// An attribute that is absent, or of another kind, reads as stated. Nothing is compared but by Validate.
+// A view is a reference: it copies no text and allocates nothing; the op outlives the view and its results.
+// An attribute that is absent, or of another kind, reads as stated. Only Validate compares anything.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ namespace penstock::roles {
 
 using Names = std::span<const std::string>;
 
-// An attribute of whole numbers: Fluid writes ints for some ops and longs for others.
+// An attribute of integers: Fluid writes ints for some ops and longs for others.
 class Numbers {
  public:
   Numbers() = default;
-  explicit Numbers(const Attr* attr);  // null, or of another kind: no numbers
+  explicit Numbers(const Attr* attr);  // null, or of another kind: empty
   std::size_t size() const { return ints_.size() + longs_.size(); }
   bool empty() const { return size() == 0; }
   std::int64_t operator[](std::size_t i) const { return longs_.empty() ? ints_[i] : longs_[i]; }
@@ -45,17 +45,17 @@ class Numbers {
   std::span<const std::int64_t> longs_;
 };
 
-// What an op does for the communication between trainers and servers.
+// The role of an op in the communication between trainers and servers.
 enum class Comm {
   kNone,
   kSend,
   kRecv,
   kSendBarrier,
   kFetchBarrier,
-  kLookup,   // distributed_lookup_table
-  kSampler,  // an op that reads rows of a table that servers hold in slices, by itself (nce), or its gradient
+  kLookup,    // distributed_lookup_table
+  kSampler,   // an op that itself reads rows of a range-sliced table on servers (nce), or its gradient
   kPrefetch,  // asks for rows of a table sharded by id
-  kMergeIds,  // puts the answers in order
+  kMergeIds,  // puts the answers in the order of the ids
   kSplit,     // cuts a variable, or rows, or ids, into pieces
   kSave,      // checkpoint_notify
   kServe,     // listen_and_serv
@@ -63,16 +63,16 @@ enum class Comm {
 };
 Comm CommOf(const Op& op);
 
-// The (param, grad) pair that an op is for; empty texts if it says none.
+// The (param, grad) pair that an op belongs to; empty if it has none.
 struct ParamPair {
   std::string_view param, grad;
 };
 ParamPair PairOf(const Op& op);
-// The op asks the servers for the rows of a table that it needs.
+// Whether the op itself asks the servers for the rows of a table that it needs.
 bool PrefetchesRows(const Op& op);
-// Who runs the op; nothing if it does not say.
+// The trainer that runs the op; nullopt if the op does not say.
 std::optional<int> TrainerOf(const Op& op);
-// Whether an attribute says who is spoken to.
+// Whether an attribute of the op names servers.
 bool NamesServers(const Op& op);
 
 class SendView {
@@ -80,21 +80,21 @@ class SendView {
   explicit SendView(const Op& op) : op_(op) {}
   Names variables() const { return op_.Input("X"); }
   Names addresses() const;   // of each variable, or of each message
-  Names messages() const;    // names of the pieces of the one variable, which the communicator cuts and sends
+  Names messages() const;    // the pieces of the one variable, which the communicator cuts and sends
   Numbers sections() const;  // rows of these pieces
-  bool adds() const;         // the communicator adds what waits, and does not average it
-  bool counts_step() const;  // no gradient: tells the servers that a step was done
+  bool adds() const;         // the communicator adds waiting gradients instead of averaging them
+  bool counts_step() const;  // no gradient: tells the servers that a step is complete
   bool by_communicator() const { return !messages().empty(); }
-  // The trainer's own communicator is told of something (rows that were touched, that the start is complete);
-  // no server is.
+  // Only tells the trainer's own communicator something (rows were touched, the initial values are complete);
+  // nothing goes to a server.
   bool tells_communicator() const;
-  // Of those: the start is complete. Else: a step is, which has touched rows messages()[i], a table, by the
-  // ids variables()[i].
+  // If it tells the communicator: true if the initial values are complete; false if a step is, which has
+  // touched rows of table messages()[i] by the ids variables()[i].
   bool tells_start() const {
     return !messages().empty() && !variables().empty() && messages()[0] == variables()[0];
   }
   std::string_view done() const { return op_.OutputName("Out"); }  // control variable
-  // Where what compression leaves behind of the gradient is kept; none: nothing is.
+  // Where the trainer keeps the part of the gradient that compression did not send; empty: nowhere.
   std::string_view residual() const { return op_.InputName("Residual"); }
   std::string_view residual_out() const { return op_.OutputName("ResidualOut"); }
   // kInvalidArgument E-contract-epmap: as many addresses as variables.
@@ -109,11 +109,11 @@ class RecvView {
   explicit RecvView(const Op& op) : op_(op) {}
   Names variables() const { return op_.Output("Out"); }
   Names addresses() const;
-  Names renamed() const;  // names on the servers, or none
+  Names renamed() const;  // names on the servers; may be empty
   Names remote() const { return renamed().empty() ? variables() : renamed(); }
-  Names messages() const;  // as of SendView; Out is the whole
+  Names messages() const;  // as in SendView; Out is the whole
   bool by_communicator() const { return !messages().empty(); }
-  bool idle() const;        // somebody else receives
+  bool idle() const;        // does nothing: the communicator receives
   Status Validate() const;  // E-contract-epmap
 
  private:
@@ -125,23 +125,23 @@ class BarrierView {
  public:
   explicit BarrierView(const Op& op) : op_(op) {}
   Names addresses() const;
-  bool half_async() const;  // among the threads of this trainer; its communicator does the rest
+  bool half_async() const;  // among the threads of this trainer; the communicator does the rest
 
  private:
   const Op& op_;
 };
 
-// distributed_lookup_table; nce and its gradient, of a table that servers hold.
+// distributed_lookup_table; nce and its gradient, if servers hold the table.
 class LookupView {
  public:
   explicit LookupView(const Op& op);
   const std::string& table() const { return op_.InputName(table_slot_); }
   Names ids() const { return op_.Input("Ids"); }
-  Names pieces() const;  // the table's slices, in the order of its rows
+  Names pieces() const;  // the table's slices, in the order of their rows
   Numbers heights() const;
   Names addresses() const;
   std::int64_t padding() const;      // the id that stands for no row; -1: none
-  std::string_view version() const;  // the op that the lookup stands for
+  std::string_view version() const;  // the op that the lookup replaces
   Status Validate() const;           // E-contract-epmap
 
  private:
@@ -152,7 +152,7 @@ class LookupView {
 class PrefetchView {
  public:
   explicit PrefetchView(const Op& op) : op_(op) {}
-  Names ids() const { return op_.Input("X"); }  // one variable a server, and the name of the question
+  Names ids() const { return op_.Input("X"); }  // one variable a server, which also names the request
   Names rows() const { return op_.Output("Out"); }
   Names addresses() const;
   Status Validate() const;  // E-contract-epmap
@@ -161,7 +161,7 @@ class PrefetchView {
   const Op& op_;
 };
 
-// A server's answer to a prefetch: lookup_sparse_table.
+// lookup_sparse_table: a server's answer to a prefetch.
 class AnswerView {
  public:
   explicit AnswerView(const Op& op) : op_(op) {}
@@ -174,7 +174,7 @@ class AnswerView {
   const Op& op_;
 };
 
-// How a variable becomes pieces or is made of them.
+// How a variable is cut into pieces or joined from them.
 enum class Cut { kNot, kByRows, kById, kAtRunTime };
 
 class SplitView {
@@ -183,7 +183,7 @@ class SplitView {
   Cut cut() const { return by_id() ? Cut::kById : Cut::kByRows; }
   const std::string& whole() const { return op_.InputName(by_id() ? "Ids" : "X"); }
   Names pieces() const { return op_.Output("Out"); }
-  Numbers sections() const;  // rows of each; none of a cut by id
+  Numbers sections() const;  // rows of each piece; empty if cut by id
 
  private:
   bool by_id() const { return op_.type() == "split_ids"; }
@@ -200,7 +200,7 @@ class SaveView {
   const Op& op_;
 };
 
-// exchange_sums: what pservers tell each other between merging and updating.
+// exchange_sums: what pservers exchange between merging and updating.
 class ExchangeView {
  public:
   explicit ExchangeView(const Op& op) : op_(op) {}
@@ -213,7 +213,7 @@ class ExchangeView {
   const Op& op_;
 };
 
-// ref_by_trainer_id: the copy of a parameter that belongs to the trainer whose gradient is worked on.
+// ref_by_trainer_id: the copy of a parameter that belongs to the trainer whose gradient is being applied.
 class BackupView {
  public:
   explicit BackupView(const Op& op) : op_(op) {}
@@ -233,26 +233,26 @@ class ServeView {
   explicit ServeView(const Op& op) : op_(op) {}
   const std::string& address() const;
   int trainers() const;
-  ServeMode mode() const;                            // another number: as it stands there
+  ServeMode mode() const;                            // an unknown number is cast as it is
   std::optional<int> number() const;                 // its position among the servers; -1: it has none
-  Names received() const { return op_.Input("X"); }  // gradients' variables
+  Names received() const { return op_.Input("X"); }  // the gradients' variables
   std::span<const BlockRef> blocks() const;          // in the order in which they run
   int lr_block() const;                              // -1: none
   int save_block() const;                            // -1: none
   Names gradient_blocks() const;                     // "grad:block"
   Names lookup_blocks() const;                       // "ids:block"
   Names sparse_params() const;                       // "grad:param"
-  Names start_values() const;                        // held as trainer 0 sends them
-  bool keeps_backups() const;                        // of each parameter, as each trainer last fetched it
+  Names start_values() const;                        // held variables, whose values trainer 0 sends
+  bool keeps_backups() const;                        // keeps of each parameter what each trainer last fetched
   int threads(std::string_view attr) const;          // one of attr::kThreads
 
  private:
   const Op& op_;
 };
-// Block 0's listen_and_serv, the last if there are several; null if there is none.
+// Block 0's listen_and_serv, the last if it has several; null if it has none.
 const Op* FindServe(const Block& main);
 
-// "grad:3" -> {"grad", 3}: the last colon divides. Nothing if the text is no such entry.
+// "grad:3" -> {"grad", 3}: splits at the last colon. nullopt if the text has another form.
 struct NamedBlock {
   std::string_view name;
   int block = 0;

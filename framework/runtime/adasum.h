@@ -1,10 +1,10 @@
-// Adasum: a sum of gradients of several ranks that does not grow where they point the same way. Two become
+// Adasum: a sum of several ranks' gradients that does not grow where they point the same way. Two combine to
 //
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
 //
-// their sum where they are orthogonal, their mean where they are equal, for any lengths of the two; more are
-// combined in pairs, these again in pairs, in the order of the ranks. So a learning rate needs no scaling
-// with the number of ranks.
+// which is their sum if they are orthogonal and their mean if they are equal, whatever their lengths. More
+// ranks are combined in pairs, and the results again in pairs, in the order of the ranks. The learning rate
+// therefore needs no scaling with the number of ranks.
 //
 //   PENSTOCK_RETURN_IF_ERROR(AllReduceAdasum(rings, *group, gradient, {.label = "w@GRAD"}));
 //
@@ -17,14 +17,14 @@
 
 namespace penstock {
 
-// Replaces `data` by its Adasum over all ranks of the group, whose number is a power of two; returns when it
-// is there. All ranks get the same bytes. Products are added as doubles; a vector without length changes
-// nothing. Of floats: fp16 and bf16 are computed as floats and rounded after each pair.
+// Replaces `data` by its Adasum over all ranks of the group, whose number must be a power of two; returns
+// when the result is there. All ranks get the same bytes. Dot products are summed in double; a vector of
+// length zero changes nothing. Floats only; fp16 and bf16 are computed as floats and rounded after each pair.
 //
-// Cost: a barrier, then log2 P exchanges of S bytes with one other rank, and as much scratch memory as `data`
-// has. Where ranks of several hosts share memory (backend "hierarchical") an all-gather of P times S bytes.
+// Cost: a barrier, then log2 P exchanges of S bytes with one other rank, and scratch memory of the size of
+// `data`. With the "hierarchical" backend instead an all-gather of P times S bytes.
 //
-// kInvalidArgument E-collective-adasum: not of floats, or another number of ranks. The group's errors.
+// kInvalidArgument E-collective-adasum: not floats, or not a power of two ranks. Errors of the group.
 Status AllReduceAdasum(CollectiveRings& rings, CollectiveGroup& group, Elements data,
                        const CollectiveOptions& options = {});
 

@@ -1,12 +1,12 @@
-// Batches on their way from a user's reader, on a thread of its own, to the `read` ops of programs. A
-// variable of the scope holds the queue's number; the op finds the queue by it.
+// A queue of batches from a user's reader, which runs on a thread of its own, to the `read` ops of programs.
+// A variable of the scope holds the queue's number, by which the op finds it.
 //
 //   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(2);
-//   while (queue->Push({images, labels})) ...       // the reader's thread: false once nobody wants more
+//   while (queue->Push({images, labels})) ...       // the reader's thread; false once the queue is closed
 //   queue->End();
-//   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Batch> batch, queue->Pop());    // nullopt: no more
+//   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Batch> batch, queue->Pop());    // nullopt: at its end
 //
-// Thread-safe. A queue belongs to whoever holds the pointer; its number means nothing after that.
+// Thread-safe. The pointer's owners keep the queue alive; after that its number is invalid.
 #pragma once
 
 #include <condition_variable>
@@ -28,11 +28,11 @@ using Batch = std::vector<Tensor>;
 
 class BatchQueue {
  public:
-  // `capacity` batches wait at most; at least one.
+  // The queue holds at most `capacity` batches; at least one.
   static std::shared_ptr<BatchQueue> Make(std::size_t capacity);
-  // The queue of that number; null if there is none, or no more.
+  // The queue of that number; null if it does not exist or was released.
   static std::shared_ptr<BatchQueue> Find(std::int64_t number);
-  // Ends the waits in Pop of all queues with kCancelled; later ones wait as usual.
+  // Makes the calls that now wait in Pop, on all queues, return kCancelled; later calls wait as usual.
   static void CancelWaits();
 
   BatchQueue(const BatchQueue&) = delete;
@@ -41,15 +41,15 @@ class BatchQueue {
   std::int64_t number() const { return number_; }
   std::size_t size() const;
 
-  // Reader's side. Push blocks while the queue is full, and is false once it is closed.
+  // For the reader. Push blocks while the queue is full and returns false once the queue is closed.
   bool Push(Batch batch);
-  void End();               // what is in it is read, then it is at its end
-  void Fail(Status error);  // what is in it is read, then each Pop gives the error
+  void End();               // the batches in the queue are still read; then it is at its end
+  void Fail(Status error);  // the batches in the queue are still read; then each Pop returns the error
 
-  // Program's side. Blocks until there is a batch. nullopt: at its end, now and in later calls.
-  // kFailedPrecondition E-read-not-started; kCancelled; what Fail gave.
+  // For the program. Blocks until there is a batch. nullopt: the queue is at its end, also in later calls.
+  // kFailedPrecondition E-read-not-started; kCancelled; the error given to Fail.
   Result<std::optional<Batch>> Pop();
-  // Drops what is in it; Push is false and Pop refused until Open.
+  // Drops the batches in the queue. Until Open, Push returns false and Pop an error.
   void Close();
   void Open();
 
@@ -64,8 +64,8 @@ class BatchQueue {
   std::deque<Batch> batches_;
   State state_ = State::kClosed;
   Status error_;
-  int waiting_ = 0;    // in Pop
-  int cancelled_ = 0;  // of those, how many are to leave
+  int waiting_ = 0;    // calls that wait in Pop
+  int cancelled_ = 0;  // of those, how many must return
 };
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Runs a block of a program for an op that owns it (a pserver's optimize block, while, conditional_block).
+// Runs a block of a program for the op that owns it (a pserver's optimize block, while, conditional_block).
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(body_, k.services().blocks->PrepareBlock(program, 1, {"h"}));   // in Prepare
 //   Scope step(&k.scope());                                                                 // in Run
@@ -17,23 +17,23 @@ namespace penstock {
 class Program;
 class Scope;
 
-// A block, compiled.
+// A compiled block.
 class PreparedBlock {
  public:
   virtual ~PreparedBlock() = default;
-  // Outer variables are looked up in `scope` and its parents. Stops between two ops when the run that it
-  // belongs to is cancelled. Fast when called again with the same scope, or with others of the same shapes.
+  // Looks up outer variables in `scope` and its parents. Stops between two ops when its run is cancelled.
+  // Fast when called again with the same scope, or with scopes of the same shapes.
   virtual Status Run(Scope& scope) = 0;
 };
 
 class BlockRunner {
  public:
   virtual ~BlockRunner() = default;
-  // Variables are looked up in `scope` and its parents; the block's own temporaries live in the runner.
-  // Thread-safe for different scopes.
+  // Looks up variables in `scope` and its parents; the runner keeps the block's own temporaries. Thread-safe
+  // for different scopes.
   virtual Status RunBlock(const Program& program, int block, Scope& scope) = 0;
-  // For an op that runs a block again and again. Of the block's own variables, those in `keeps` live in the
-  // scope it runs in, so that somebody finds them there afterwards. The runner must outlive the result.
+  // Compiles a block for an op that runs it repeatedly. Variables of the block in `keeps` live in the scope
+  // of the run, where they can be read afterwards. The runner must outlive the result.
   virtual Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                               std::vector<std::string> keeps) = 0;
 };

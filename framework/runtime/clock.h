@@ -1,5 +1,5 @@
-// Time for waits and reports, behind a seam so that a simulation can own it. Programs' results never depend
-// on it.
+// Time for waits and reports, behind an interface so that a simulation can control it. Results of programs
+// never depend on it.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace penstock {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-// As reports give a wait: rounded down.
+// Seconds as reports print them: rounded down.
 inline long long WholeSeconds(Nanoseconds span) {
   return std::chrono::duration_cast<std::chrono::seconds>(span).count();
 }
@@ -20,14 +20,14 @@ class Clock {
   virtual Nanoseconds Now() const = 0;  // monotonic, since an arbitrary start
 };
 
-// The machine's monotonic clock; lives forever.
+// The machine's monotonic clock. Never destroyed.
 Clock& SystemClock();
 
-// The same time as of the machine's last tick, some milliseconds ago at most: a reading takes a few
-// nanoseconds. For records that may be many.
+// The time of the machine's last tick, at most some milliseconds ago: a reading takes a few nanoseconds. For
+// frequent records.
 Clock& CoarseClock();
 
-// A clock that stands until it is told to move.
+// A clock that moves only when told to.
 class FakeClock : public Clock {
  public:
   Nanoseconds Now() const override { return now_; }

@@ -1,5 +1,5 @@
-// Operations that all processes (ranks) of a job take part in: sums of gradients, copies of parameters. One
-// group is one ring of Fluid's; a process has as many as it needs.
+// Operations in which all processes (ranks) of a job take part: sums of gradients, copies of parameters. A
+// group corresponds to one of Fluid's rings; a process may have several.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto group, collective::MakeSharedMemoryGroup({.rank = 0, .size = 4, ...}));
 //   Elements gradient{tensor.raw(), tensor.count(), ElementType::kFp32};
@@ -7,35 +7,35 @@
 //   ... compute other gradients ...
 //   PENSTOCK_RETURN_IF_ERROR(summed.Wait());        // each rank now has the mean
 //
-// Order: all ranks start the operations of one group in the same order, one thread at a time in each process.
-// The group runs them one after the other in that order on a thread of its own (`blocking` ones on the
-// caller's where that thread is idle). Operations of different groups run beside each other.
+// Order: all ranks start the operations of a group in the same order, from one thread at a time per process.
+// The group runs them one after the other on a thread of its own (`blocking` ones on the caller's thread if
+// the group is idle). Operations of different groups run concurrently.
 //
-// Memory belongs to the caller: nobody reads or writes an operation's elements until its Completion is done.
-// Inputs may be read until then, so an input must not overlap an output unless an operation says so.
+// Memory belongs to the caller, who must not read or write an operation's elements until its Completion is
+// done. Inputs may be read until then, so an input must not overlap an output unless the operation allows it.
 //
-// Values: reductions add in a fixed order, so bytes never depend on timing, and all ranks end with the same
-// bytes. Where adds_in_rank_order() holds, that order is ((x0 + x1) + x2) + ...: the bytes of one process
-// that adds the ranks' values in rank order; fp16 and bf16 are added as floats and rounded once, at the end,
-// and kMean is the sum divided by size(), before that rounding. Elsewhere the order is another one, fixed by
-// the backend and the ranks, and each partial sum of fp16 and bf16 is rounded. All other types are added in
-// their own type; integers wrap around. kMax and kMin: a NaN of any rank wins (over NCCL, it may be lost).
+// Values: reductions add in a fixed order, so the bytes never depend on timing and are the same on all ranks.
+// If adds_in_rank_order(), the order is ((x0 + x1) + x2) + ..., which gives the bytes of one process that
+// adds the ranks' values in rank order; fp16 and bf16 are added as floats and rounded once at the end, and
+// kMean divides the sum by size() before that rounding. Otherwise the backend and the number of ranks fix the
+// order, and each partial sum of fp16 and bf16 is rounded. All other types are added in their own type;
+// integers wrap around. kMax and kMin: a NaN of any rank wins (over NCCL it may be lost).
 //
-// Errors end the group: the first one is the result of every operation that is under way or started later.
+// An error ends the group: the first one is the result of every operation in progress or started later.
 //   kUnavailable      E-collective-peer-lost: a process is gone; E-collective-peer-left: a rank closed
-//                     or aborted its group (with its reason). Both name the rank, and the operation in which
+//                     or aborted its group (with its reason). Both name the rank and the operation in which
 //                     it was missed: number, kind and bytes.
-//   kInvalidArgument  E-collective-mismatch: the n-th operations of two ranks differ, in kind, type, count,
+//   kInvalidArgument  E-collective-mismatch: the n-th operations of two ranks differ in kind, type, count,
 //                     root, reduction or tag. Names both, with their labels, on all ranks.
-//   what Abort gave   on this rank
-// One that is found before the operation starts ends only that one: kInvalidArgument E-collective-argument.
-// A wait never gives up for time: after 10 s, 20 s, 40 s it logs the operation and the rank it waits for.
+//   the status given to Abort, on this rank
+// An error found before an operation starts ends only that operation: kInvalidArgument E-collective-argument.
+// Waits have no time limit: after 10 s, 20 s, 40 s they log the operation and the rank that is missing.
 //
-// Costs, for each rank, of P ranks: "host" is the backends on shared memory (bytes written to + read from
-// memory that ranks share, and meetings of all ranks), with L bytes a block (collective/README.md); "net"
-// those over a network (messages and bytes sent), to which all but messages add the agreement on what is
-// done: log2 P messages, about 200 (P-1) bytes. Where the data of all ranks together has at most 128 KB, it
-// travels with the agreement: no more messages, and P-1 times what a rank gives. A message is one of 200
+// Costs, per rank, for P ranks. "host" stands for the shared-memory backends (bytes written to + read from
+// shared memory, and meetings of all ranks), with blocks of L bytes (collective/README.md); "net" for the
+// network backends (messages and bytes sent). On the network, all operations but messages also agree on
+// what is done: log2 P messages, about 200 (P-1) bytes. If the data of all ranks together has at most 128 KB,
+// it travels with the agreement: no further messages, and P-1 times a rank's bytes. A message is one of 200
 // bytes and one of its data.
 //
 // Thread-safe: Abort, running and Completion. The other calls come from one thread at a time.
@@ -56,7 +56,7 @@
 
 namespace penstock {
 
-// What collectives move and reduce. DType has no bfloat16, which Fluid 1.8 does not know.
+// The element types of collectives. DType has no bfloat16, which Fluid 1.8 does not have.
 enum class ElementType : std::uint8_t { kFp16, kBf16, kFp32, kFp64, kInt32, kInt64, kUInt8, kInt8 };
 
 std::size_t SizeOf(ElementType type);                  // bytes per element
@@ -87,19 +87,19 @@ struct ConstElements {
 };
 
 struct CollectiveOptions {
-  // For people, in errors and reports: the variable, the user's line. Copied, of at most 160 bytes.
+  // For errors and reports: the variable, the user's line. Copied, up to 160 bytes.
   std::string_view label = {};
-  // What is exchanged, as a number that all ranks give alike (a hash of its name, say): different ones are a
-  // mismatch. Of messages nobody looks at it.
+  // Identifies what is exchanged (a hash of its name, say). All ranks must give the same number: different
+  // ones are a mismatch. Ignored for messages.
   std::uint64_t tag = 0;
-  // The caller waits at once: the operation may run on its thread, and the Completion is done. Saves two
-  // changes of threads, which small operations feel. Changes speed only.
+  // The caller waits at once: the operation may run on its thread, and the returned Completion is done. Saves
+  // two thread switches, which matters for small operations. Changes speed only.
   bool blocking = false;
 };
 
 class CollectiveGroup {
  public:
-  // Waits for the operations that were started. Ranks that still start others are told that this one left.
+  // Waits for the operations that were started. Ranks that start more get E-collective-peer-left.
   virtual ~CollectiveGroup() = default;
 
   virtual int rank() const = 0;  // 0 .. size()-1
@@ -144,18 +144,18 @@ class CollectiveGroup {
   // Done once all ranks have started it. host: 1 meeting. net: the agreement alone.
   virtual Completion Barrier(const CollectiveOptions& options = {}) = 0;
 
-  // Sends `out` to rank `to` and receives `in` from rank `from` at the same time, so that a ring of ranks
-  // does not wait in a circle. Not a collective: only the two ends of a message start it; messages between
-  // two ranks arrive in the order in which they were sent, with the same count and type at both ends. A
-  // message to oneself is none (kInvalidArgument). A send is done when its memory is free, which may be
-  // before or after the other side has received.
+  // Sends `out` to rank `to` and receives `in` from rank `from` at the same time, so a ring of ranks does
+  // not deadlock. Not a collective: only the two ends of a message start it; messages between two ranks
+  // arrive in the order in which they were sent, with the same count and type at both ends. A rank cannot
+  // send to itself (kInvalidArgument). A send is done when its memory is free, which may be before or after
+  // the other side has received.
   // host: S written, S read, no meeting. net: 1 message, S bytes.
   virtual Completion SendRecv(ConstElements out, int to, Elements in, int from,
                               const CollectiveOptions& options = {}) = 0;
   virtual Completion Send(ConstElements out, int to, const CollectiveOptions& options = {}) = 0;
   virtual Completion Recv(Elements in, int from, const CollectiveOptions& options = {}) = 0;
 
-  // The operation that runs now, for reports: of a message the number is 0. From any thread.
+  // The operation that runs now, for reports; a message has number 0. From any thread.
   struct Running {
     std::uint64_t number = 0;
     bool blocks_caller = false;  // a thread waits in a call of this group
@@ -163,8 +163,8 @@ class CollectiveGroup {
   };
   virtual std::optional<Running> running() const = 0;
 
-  // Ends the group: all operations of this rank, also the one that waits now, end within a second with `why`
-  // (not ok), and later ones do; other ranks get E-collective-peer-left with its text. A group that has
+  // Ends the group: all operations of this rank, including the one that waits now and later ones, end within
+  // a second with `why` (not ok); other ranks get E-collective-peer-left with its text. A group that has
   // failed keeps its first error. From any thread, also from a Completion's callback.
   virtual void Abort(const Status& why) = 0;
 };

@@ -1,11 +1,11 @@
-// The end of something that was started: wait for it, ask for it, or leave a callback.
+// The end of an asynchronous operation: wait for it, poll it, or register a callback.
 //
-//   const Promise promise;                          // who does the work
-//   Completion completion = promise.completion();   // who wants it done
+//   const Promise promise;                          // for the worker
+//   Completion completion = promise.completion();   // for the waiting side
 //   ... on a thread:  promise.Finish(OkStatus());
 //   PENSTOCK_RETURN_IF_ERROR(completion.Wait());
 //
-// Copies stand for the same end. Thread-safe.
+// Copies refer to the same operation. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -20,16 +20,16 @@ namespace penstock {
 class [[nodiscard]] Completion {
  public:
   Completion() = default;  // done, ok
-  // Done already.
+  // A completion that is already done.
   static Completion Of(Status status);
 
   bool done() const;
-  // Blocks until done. Later calls return the same at once.
+  // Blocks until done. Later calls return the same status at once.
   Status Wait() const;
   // Blocks for at most `limit`. nullopt: not done yet.
   std::optional<Status> WaitFor(Nanoseconds limit) const;
-  // Calls `call` once with the result: on the thread that finishes, or here at once if it is done. It must
-  // not wait for other work of that thread. Callbacks run in the order in which they were given.
+  // Calls `call` once with the result: on the thread that finishes, or at once if it is done. The callback
+  // must not wait for other work of that thread. Callbacks run in the order of registration.
   void Then(std::function<void(const Status&)> call) const;
 
  private:
@@ -45,7 +45,7 @@ class Promise {
   Promise();
 
   Completion completion() const { return Completion(state_); }
-  // Once; wakes all waits and runs the callbacks.
+  // Call once; wakes all waiting threads and runs the callbacks.
   void Finish(Status status) const;
 
  private:

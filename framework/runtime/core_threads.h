@@ -1,4 +1,4 @@
-// The machine's cores, for pieces of work that do not depend on each other.
+// Runs independent pieces of work on all of the machine's cores.
 //
 //   CoreThreads threads;
 //   Transpile(AllOps(), main, startup, config, {.threads = &threads});
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Threads live as long as a ForEach: its pieces are large, and nothing runs between two of them.
+// Threads live only during a ForEach: its pieces are large, and calls are rare.
 class CoreThreads : public ThreadPool {
  public:
   int threads() const override;  // one for each core

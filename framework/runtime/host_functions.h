@@ -1,11 +1,11 @@
-// Functions of the language that a program was written in, which its ops call by number (py_func). A program
-// holds nothing of them but the number: it runs in a process that has added the same ones in the same order.
+// Functions of the host language (Python) that ops call by number (py_func). A program stores only the
+// number: it can run in a process that has added the same functions in the same order.
 //
 //   const int number = HostFunctions::Add({"clip", [](std::vector<Tensor> in) -> Result<...> { ... }});
-//   const HostFunction* function = HostFunctions::Find(number);   // null: none of that number
+//   const HostFunction* function = HostFunctions::Find(number);   // null if there is none
 //   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Tensor> out, function->call({x, y}));
 //
-// Thread-safe. What was added stays until the process ends.
+// Thread-safe. Functions stay until the process ends.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace penstock {
 
 struct HostFunction {
   std::string name;  // for messages
-  // A tensor that is not initialized stands for no value, in both directions.
+  // An uninitialised tensor stands for a missing value, as argument and as result.
   std::function<Result<std::vector<Tensor>>(std::vector<Tensor>)> call;
 };
 

@@ -1,5 +1,5 @@
-// Lines about strangers, of which anybody can cause as many as he likes: some a minute are passed on, the
-// others counted.
+// Limits log lines that strangers can cause: passes on a few per minute and counts the
+// others.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class LineLimiter {
       ++left_out_;
     }
   }
-  // Says what was left out, once its minute is over.
+  // Reports the number of omitted lines once their minute is over.
   void Tick() {
     const std::lock_guard lock(mutex_);
     MoveOn();

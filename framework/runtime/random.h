@@ -1,9 +1,9 @@
-// Seeds for random ops whose own seed is 0: from the machine, unless the process was given one.
+// Seeds for random ops whose own seed is 0: random, unless the process was given a seed.
 //
-//   SetProcessSeed(7);                       before the first draw: the same draws in every run
+//   SetProcessSeed(7);                       before the first draw: every run draws the same numbers
 //   ProcessRandom().Next()
 //
-// Thread-safe. Programs in which every random op has a seed never come here.
+// Thread-safe. Not used by programs in which every random op has a seed.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class RandomSource {
   std::atomic<std::uint64_t> state_;
 };
 
-// Lives forever.
+// Never destroyed.
 RandomSource& ProcessRandom();
 void SetProcessSeed(std::uint64_t seed);
 

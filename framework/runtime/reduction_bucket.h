@@ -1,14 +1,14 @@
-// Small tensors that ranks reduce in one operation: one agreement, one message each way, instead of one each.
+// Reduces several small tensors in one operation: one agreement and one message each way for all of them.
 //
 //   ReductionBucket bucket(1 << 20);
 //   if (bucket.Takes(gradient, Reduction::kSum)) bucket.Add(gradient, Reduction::kSum, {.label = "w@GRAD"});
-//   Completion reduced = bucket.Start(group);   // of everything that was added
+//   Completion reduced = bucket.Start(group);   // of all added tensors
 //   PENSTOCK_RETURN_IF_ERROR(reduced.Wait());
 //   bucket.CopyOut();
 //
-// Values are copied in when they are added and out at the end, so costs are two copies of memory that is in a
-// cache. Where the group adds in rank order, the bytes are those of one operation a tensor; elsewhere they
-// depend on the place in the bucket too, so on the order in which tensors are added, never on timing.
+// Values are copied in when added and out at the end: two copies of memory that is in a cache. If the group
+// adds in rank order, the bytes equal those of one operation per tensor; otherwise they also depend on the
+// position in the bucket, so on the order in which tensors are added, never on timing.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class ReductionBucket {
   explicit ReductionBucket(std::size_t bytes);
 
   bool empty() const { return parts_.empty(); }
-  // Whether they fit, and are of the type and reduction of what is in it.
+  // Whether the values fit and have the type and reduction of the tensors already added.
   bool Takes(const Elements& values, Reduction reduction) const;
-  // Takes(...). The elements must stay until CopyOut.
+  // Requires Takes(...). The elements must stay valid until CopyOut.
   void Add(const Elements& values, Reduction reduction, const CollectiveOptions& options);
-  // Not empty. The bucket must stay until the operation is done.
+  // The bucket must not be empty, and must outlive the operation.
   Completion Start(CollectiveGroup& group);
-  // The operation is done and ok: each tensor gets its reduction. The bucket is empty again.
+  // Call when the operation is done and ok: copies each reduction into its tensor and empties the bucket.
   void CopyOut();
 
  private:
@@ -41,7 +41,7 @@ class ReductionBucket {
   std::vector<Elements> parts_;
   Reduction reduction_ = Reduction::kSum;
   std::string label_;      // of the first tensor
-  std::uint64_t tag_ = 0;  // of all, in their order
+  std::uint64_t tag_ = 0;  // of all tensors, in order
 };
 
 }  // namespace penstock

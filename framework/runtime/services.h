@@ -1,5 +1,5 @@
-// What kernels may ask of the process they run in. Each pointer may be null: an op that needs it says so in
-// its error.
+// What kernels can use of their process. Each pointer may be null: an op that needs a missing service says so
+// in its error.
 #pragma once
 
 #include "framework/tensor/device.h"
@@ -13,13 +13,13 @@ class RpcClient;
 class ServerLoop;
 
 struct Services {
-  int threads = 1;                   // of the compute team
+  int threads = 1;                   // in the compute team
   RpcClient* rpc = nullptr;          // send, recv, barriers
   BlockRunner* blocks = nullptr;     // while, conditional_block
   ServerLoop* server = nullptr;      // listen_and_serv
   RandomSource* random = nullptr;    // seeds for ops that have none; null: the process's (runtime/random.h)
-  CollectiveRings* rings = nullptr;  // c_allreduce_sum and its kin
-  void* stream = nullptr;            // the device's stream (a cudaStream_t) where the device has one
+  CollectiveRings* rings = nullptr;  // c_allreduce_sum and related ops
+  void* stream = nullptr;            // the device's stream (a cudaStream_t), if it has one
 };
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
 // A trainer's communicator, as communication kernels see it: it takes whole gradients, cuts them, sends them
-// when its mode says so, and lands parameters where the program asks for them. Names are resolved when a
-// kernel is prepared; each step passes handles.
+// when its mode requires, and writes received parameters where the program asks for them. Names are resolved
+// when a kernel is prepared; each step passes handles.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(gradient_, communicator.DeclareGradient({.name = "w@GRAD", .pieces = ...}));
 //   PENSTOCK_ASSIGN_OR_RETURN(param_, communicator.DeclareParam({.name = "w", .pieces = ...}));
@@ -8,10 +8,10 @@
 //                   communicator.Land(param_, w);
 //   In geo-SGD:     communicator.Touch(table_, ids);  communicator.EndLocalStep(scope);
 //
-// Declare calls are right at any time; the others before it was started are kFailedPrecondition
-// E-communicator-missing, and E-communicator-unfit if it was started for a program of another kind. Called
-// from one thread at a time; where steps are not counted (mode ASYNC), Send, Land and BeginRun from any.
-// Each call may wait, and returns the first error of the client once there is one.
+// Declare may be called at any time; the other calls return kFailedPrecondition E-communicator-missing before
+// the communicator is started, and E-communicator-unfit if it was started for another kind of program. Call
+// from one thread at a time; if steps are not counted (mode ASYNC), Send, Land and BeginRun from any thread.
+// Each call may wait, and returns the client's first error once there is one.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct WholeVariable {
     Dim begin = 0, end = 0;  // rows of the whole
   };
   std::string name;
-  std::vector<Piece> pieces;  // in the order of the rows, all of them
-  bool adds = false;          // gradients that wait may be added (merge_add)
+  std::vector<Piece> pieces;  // all, in the order of their rows
+  bool adds = false;          // waiting gradients may be added up (merge_add)
 };
 
 struct GradientHandle {
@@ -51,34 +51,34 @@ class TrainerCommunicator {
  public:
   virtual ~TrainerCommunicator() = default;
 
-  // The same variable with the same pieces has one handle, however often it is declared.
+  // Declaring the same variable with the same pieces again returns the same handle.
   virtual Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) = 0;
   virtual Result<ParamHandle> DeclareParam(const WholeVariable& param) = 0;
-  // A table of which a trainer that optimizes by itself tells what it touches.
+  // Declares a table whose touched rows a trainer reports that optimizes locally.
   virtual Result<TableHandle> DeclareTable(const std::string& table) = 0;
 
-  // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
-  // has returned.
-  // `residual`, if it is not empty, is that of the whole gradient (RpcClient::PushWithResidual); where the
-  // mode sends from a thread of its own, that thread writes it, up to Stop.
+  // Hands over a gradient of the open step: a tensor, or selected rows. Its bytes must not change until
+  // EndStep has returned.
+  // `residual`, if not empty, belongs to the whole gradient (RpcClient::PushWithResidual); if the mode sends
+  // from a thread of its own, that thread writes it until Stop.
   virtual Status Send(GradientHandle gradient, const Variable& value, const Tensor& residual) = 0;
-  // send with use_send_handler=false: the learning-rate schedule of each of these servers is to count this
+  // send with use_send_handler=false: tells these servers that their learning-rate schedules must count this
   // step.
   virtual Status CountStep(PeersHandle pservers) = 0;
-  // send_barrier with half_async: all gradients of this process's step were handed over.
+  // send_barrier with half_async: all gradients of this step of the process were handed over.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing but this and
-  // BeginRun writes parameters, so a value never changes while a step computes.
+  // recv: writes the parameter's newest value to `out` if `out` is older. Only this and BeginRun write
+  // parameters, so a value never changes while a step computes.
   virtual Status Land(ParamHandle param, Variable& out) = 0;
-  // A program with recv ops of this communicator is about to run in `scope`: parameters that have come
-  // since the last Land get their newest values there. Without effect if it was not started.
+  // Call before a program with recv ops of this communicator runs in `scope`: parameters received since the
+  // last Land get their newest values there. No effect if the communicator was not started.
   virtual Status BeginRun(Scope& scope) = 0;
-  // The step now open looks up these rows of the table, and may change them.
+  // Reports that the open step looks up these rows of the table, and may change them.
   virtual Status Touch(TableHandle table, std::span<const std::int64_t> ids) = 0;
-  // A step is over in which a trainer has optimized by itself: nothing in it runs any more. In some steps the
-  // parameters in `scope` change here.
+  // Ends a step in which the trainer optimized locally; no op of it may still run. In some steps this changes
+  // the parameters in `scope`.
   virtual Status EndLocalStep(const Scope& scope) = 0;
-  // Sends what waits, and stops. Without effect if it was not started.
+  // Sends what is queued, and stops. No effect if the communicator was not started.
   virtual Status Stop() = 0;
 };
 

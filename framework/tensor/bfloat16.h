@@ -1,4 +1,4 @@
-// bfloat16: the upper half of a float's bits. Numbers are computed with as floats.
+// bfloat16: the upper half of a float's bits. Arithmetic uses floats.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ constexpr float FloatOf(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
-// The nearest; of two as near, the even one.
+// Rounds to nearest, ties to even.
 constexpr BFloat16 BFloat16Of(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);

@@ -1,5 +1,5 @@
-// Where variables are cut into chunks, the unit of merge, update and version. The plan prints it; pservers,
-// which may run programs without a plan, cut by the same rule.
+// The rule that cuts variables into chunks, the unit of merge, update and version. The plan prints the
+// result; pservers, which may run programs without a plan, apply the same rule.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@ namespace penstock {
 
 inline constexpr std::int64_t kChunkBytes = 1 << 20;
 
-// Rows of each chunk but the last, which has the rest, of `rows` rows of `row_bytes` bytes: as many as fit
-// `chunk_bytes`, at least one.
+// The number of rows in each chunk of `rows` rows of `row_bytes` bytes, except the last, which has the rest:
+// as many as fit in `chunk_bytes`, at least one.
 //
 //   ChunkRows(1000, 4000)  262
 inline std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes,

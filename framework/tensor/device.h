@@ -1,4 +1,4 @@
-// Kinds of devices. Memory of another kind than kCpu is not for this process's own loads and stores.
+// Kinds of devices. Only memory of kind kCpu may be accessed by this process's own loads and stores.
 #pragma once
 
 namespace penstock {

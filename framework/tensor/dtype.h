@@ -21,7 +21,7 @@ enum class DType : std::int32_t {
   kInt8 = 21,
 };
 
-// True for the numbers above; what comes from a file or a peer is asked first.
+// Whether `number` is one of the numbers above; check values from a file or a peer.
 bool IsDType(int number);
 std::size_t SizeOf(DType type);          // bytes per element
 std::string_view DTypeName(DType type);  // "f32", as the textual form spells it

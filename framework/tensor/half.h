@@ -1,4 +1,4 @@
-// Half precision (IEEE 754 binary16) as tensors hold it. Numbers are computed with as floats.
+// Half precision (IEEE 754 binary16), as tensors store it. Arithmetic uses floats.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@ constexpr float FloatOf(Half half) {
   return sign == 0 ? subnormal : -subnormal;
 }
 
-// The nearest; of two as near, the even one. From 65520 on there is none but infinity.
+// Rounds to nearest, ties to even. Values from 65520 on become infinity.
 constexpr Half HalfOf(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000u;

@@ -1,10 +1,10 @@
-// What the rows of a table are before anybody has changed them: a function of their number.
+// The initial values of a table's rows, as a function of the row number.
 //
 //   table.start = std::make_shared<Zeros>();
 //   if (table.start != nullptr) table.start->Make(id, width, row);
 //
-// Selected rows that carry one stand for a table in which every row is: those that are not listed are as they
-// start, and take no memory.
+// Selected rows with a RowStart stand for a table that has every row: rows that are not listed have their
+// initial value and take no memory.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace penstock {
 class RowStart {
  public:
   virtual ~RowStart() = default;
-  // Writes the `width` elements, of the table's type, of a row. Thread-safe.
+  // Writes the `width` elements, of the table's type, of one row. Thread-safe.
   virtual void Make(std::int64_t row, std::int64_t width, std::byte* out) const = 0;
 };
 

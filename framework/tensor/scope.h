@@ -1,10 +1,10 @@
-// Names to variables. A scope may have a parent, which is asked for names it does not hold itself.
+// Maps names to variables. A scope may have a parent, which it searches for names that it does not hold itself.
 //
 //   Scope scope;
 //   scope.FindOrCreate("w")->As<Tensor>() = Tensor(DType::kFp32, {13, 1});
 //
 // The address of a Variable is stable until it is erased. Thread-safe for concurrent look-ups and creations;
-// what a variable holds is guarded by whoever schedules its readers and writers.
+// the scheduler of its readers and writers protects a variable's content.
 #pragma once
 
 #include <atomic>
@@ -26,17 +26,17 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  Variable* FindOrCreate(std::string_view name);  // in this scope; the parent is not asked
-  Variable* Find(std::string_view name) const;    // here, then in the parents; null if nowhere
+  Variable* FindOrCreate(std::string_view name);  // in this scope only
+  Variable* Find(std::string_view name) const;    // here, then in the parents; null if absent
   Variable* FindLocal(std::string_view name) const;
-  // Makes `name` here mean a variable that somebody else owns (a view of rows, say).
+  // Binds `name` in this scope to a variable that someone else owns (a view of rows, say).
   void Bind(std::string_view name, std::shared_ptr<Variable> variable);
   bool Erase(std::string_view name);
   std::vector<std::string> Names() const;  // of this scope, sorted
   Scope* parent() const { return parent_; }
-  // A number that no other state of any scope has had: it changes whenever a name here or in a parent is
-  // created, bound or erased. A cache of addresses is valid while (address of the scope, generation) is what
-  // it was. Takes no lock.
+  // A number unique to this state of the scope: it changes whenever a name here or in a parent is created,
+  // bound or erased, and no other scope ever has it. A cache of addresses is valid while the scope's address
+  // and generation are unchanged. Takes no lock.
   std::uint64_t generation() const;
 
  private:

@@ -4,8 +4,8 @@
 //   rows file      u32 0 | u64 rows | i64 row ids... | i64 height | tensor
 //   tensor         u32 0 | i32 n | n bytes of VarType.TensorDesc | elements, row-major
 //
-// Reading checks every size against what is left before it allocates. kDataLoss names what was wrong and at
-// which byte.
+// Reading checks every size against the remaining bytes before it allocates. kDataLoss says what is wrong and
+// at which byte.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ namespace penstock {
 void AppendTensor(std::string& out, const Tensor& tensor);  // a tensor file's bytes, LoD included
 void AppendSelectedRows(std::string& out, const SelectedRows& rows);
 
-// Reads one record from the front of `bytes` and drops it from there: a combined file is read by repeating
-// this.
+// Reads one record from the front of `bytes` and removes it from there; repeat this to read a combined
+// file.
 Result<Tensor> ReadTensor(std::string_view& bytes);
 Result<SelectedRows> ReadSelectedRows(std::string_view& bytes);
 

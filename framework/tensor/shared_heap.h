@@ -1,14 +1,14 @@
-// Memory of this process that others of this host can be shown: what large messages carry between them is
-// made here and not copied on its way (executor/transport/local_link.h).
+// Memory of this process that other processes of the host can map: large messages between them are allocated
+// here and sent without a copy (executor/transport/local_link.h).
 //
 //   std::shared_ptr<Buffer> buffer = AllocateToShow(4 << 20);       // the gradient that a send op reads
 //   ...
 //   if (const auto at = heap.OffsetOf(data, size)) { ... show (heap.fd(), *at, size) }
 //
-// The memory has no name (memfd), so it ends with the last process that maps it, however that ends. Its
-// size is sealed: nobody can take pages away from under a reader. Pages are there from their first use on;
-// stretches of 64 MB that were used and are free are given back to the system. A forked child has a
-// private copy from then on, and allocates elsewhere.
+// The memory has no name (memfd), so it is freed with the last process that maps it, however that process
+// ends. Its size is sealed, so nobody can remove pages while they are read. Pages are allocated on first use;
+// free stretches of 64 MB are returned to the system. A forked child gets a private copy and allocates
+// elsewhere.
 //
 // Thread-safe.
 #pragma once
@@ -28,44 +28,44 @@ namespace penstock {
 
 class SharedHeap {
  public:
-  // This process's own, made when first asked for; it is never destroyed. Null where the system gives
-  // none, and where the address space is limited (`ulimit -v`).
+  // This process's heap, made on first use and never destroyed. Null if the system provides none, or if
+  // the address space is limited (`ulimit -v`).
   static SharedHeap* OfThisProcess();
 
-  // Of so many bytes of address space. kUnavailable E-run-shared-memory: the system gives none.
+  // A heap of that many bytes of address space. kUnavailable E-run-shared-memory: the system provides none.
   static Result<std::unique_ptr<SharedHeap>> Make(std::size_t bytes);
-  ~SharedHeap();  // after the last buffer
+  ~SharedHeap();  // destroy after the last buffer
   SharedHeap(const SharedHeap&) = delete;
   SharedHeap& operator=(const SharedHeap&) = delete;
 
-  // The lowest room of `bytes` > 0, because its pages are there; aligned to pages. Null where there is
-  // none.
+  // Allocates `bytes` > 0, page-aligned, at the lowest free offset, because its pages already exist. Null if
+  // there is no room.
   std::shared_ptr<Buffer> Allocate(std::size_t bytes);
 
-  // Where these bytes lie, if all of them lie in here.
+  // The offset of these bytes, if all of them lie in this heap.
   std::optional<std::uint64_t> OffsetOf(const std::byte* data, std::size_t size) const;
   int fd() const { return fd_; }
 
  private:
   struct Room {
     std::size_t size = 0;
-    std::size_t used = 0;  // bytes of it that have pages, at the most
+    std::size_t used = 0;  // upper bound of its bytes that have pages
   };
 
   SharedHeap(int fd, std::byte* pages, std::size_t bytes);
   std::optional<std::uint64_t> Take(std::size_t size);
   void Free(std::uint64_t offset, std::size_t size);
-  void LeaveToParent();  // in a forked child
+  void LeaveToParent();  // call in a forked child
 
   const int fd_;
   std::byte* const pages_;
   const std::size_t bytes_;
-  std::atomic<bool> left_ = false;  // this process is a forked child of the one whose heap it is
+  std::atomic<bool> left_ = false;  // this process is a forked child of the heap's owner
   std::mutex mutex_;
-  std::map<std::uint64_t, Room> free_;  // by offset; neighbours are joined
+  std::map<std::uint64_t, Room> free_;  // by offset; neighbours are merged
 };
 
-// As Buffer::Allocate, in this process's shared heap where that is worth it and there is room.
+// As Buffer::Allocate, in this process's shared heap if the size is worth it and there is room.
 std::shared_ptr<Buffer> AllocateToShow(std::size_t bytes);
 
 }  // namespace penstock

@@ -20,13 +20,13 @@
 
 namespace penstock {
 
-// Offsets of variable-length sequences, outermost level first: level {0, 2, 5} is a sequence of 2 and one
-// of 3.
+// Offsets of variable-length sequences, outermost level first: level {0, 2, 5} has a sequence of length 2 and
+// one of length 3.
 using LoDLevel = std::vector<std::uint64_t>;
 using LoD = std::vector<LoDLevel>;
 
-// Memory aligned to 64 bytes, freed with the last owner. The deleter may belong to a device or to a foreign
-// owner.
+// Memory aligned to 64 bytes, freed with the last owner. The deleter may belong to a device or to another
+// library.
 class Buffer {
  public:
   static std::shared_ptr<Buffer> Allocate(std::size_t bytes);
@@ -39,14 +39,14 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  DeviceKind device() const { return device_; }  // whose memory it is
+  DeviceKind device() const { return device_; }  // the device that the memory belongs to
 
  private:
   Buffer(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, DeviceKind device)
       : data_(data), bytes_(bytes), owner_(std::move(owner)), device_(device) {}
   std::byte* data_;
   std::size_t bytes_;
-  std::shared_ptr<void> owner_;  // null: the memory is ours
+  std::shared_ptr<void> owner_;  // null: the buffer owns the memory
   DeviceKind device_;
 };
 
@@ -61,7 +61,7 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   const LoD& lod() const { return lod_ == nullptr ? NoLod() : *lod_; }
   void set_lod(LoD lod);
-  // The same offsets as `other` has, without a copy.
+  // Shares the offsets of `other` without a copy.
   void ShareLod(const Tensor& other) {
     if (lod_ != other.lod_) lod_ = other.lod_;
   }
@@ -90,17 +90,17 @@ class Tensor {
     return {Data<T>(), static_cast<std::size_t>(count())};
   }
 
-  // Makes this tensor (type, shape), keeping the buffer if this tensor alone owns it and it is large enough;
-  // otherwise takes a new one. Contents are not kept; LoD is cleared.
+  // Gives this tensor a type and shape. Reuses the buffer if it is large enough and not shared; otherwise
+  // allocates a new one. Contents are not kept; LoD is cleared.
   void Reset(DType type, const Shape& shape);
-  // Makes this tensor (type, shape), keeping the memory if it has both already, whoever else shares it;
-  // otherwise as Reset. Contents are not kept; LoD is cleared.
+  // Gives this tensor a type and shape. Reuses the memory, even if shared, if both are unchanged; otherwise
+  // as Reset. Contents are not kept; LoD is cleared.
   void Refit(DType type, const Shape& shape);
-  // The same elements seen with another shape of the same count.
+  // The same elements in another shape with the same count.
   Tensor Reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first extent, sharing the buffer.
   Tensor Rows(Dim begin, Dim end) const;
-  // Makes this tensor whole.Rows(begin, end); keeps the capacity of its shape, so it seldom allocates.
+  // Makes this tensor whole.Rows(begin, end); reuses its shape's memory, so it seldom allocates.
   void ViewRows(const Tensor& whole, Dim begin, Dim end);
   Tensor Clone() const;
   // Copies the bytes of `from` (same type and count).

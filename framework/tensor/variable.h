@@ -1,5 +1,5 @@
-// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, an array of
-// tensors, sequences by their lengths, or what a block has left behind.
+// The value of a variable at run time: empty, a dense tensor, selected rows of a tall tensor, an array of
+// tensors, a table of sequence lengths, or the scopes that runs of a block have left.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace penstock {
 class RowStart;
 class Scope;
 
-// Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once
-// (its values add up). value.shape() is [rows.size(), width...].
+// Some rows of a tensor of `height` rows: row i of the value is row rows[i]. A row number may occur more than
+// once (the values add up). value.shape() is [rows.size(), width...].
 struct SelectedRows {
   std::vector<std::int64_t> rows;
   std::int64_t height = 0;
   Tensor value;
-  // What the rows that are not listed are (row_start.h); null: there is nothing about them.
+  // Initial values of the rows that are not listed (row_start.h); null: those rows do not exist.
   std::shared_ptr<const RowStart> start = nullptr;
 
-  // Values for a new list of rows, as Tensor::Reset gives them; the rows that it does not list are nothing.
+  // Gives `value` a type and shape, as Tensor::Reset, for a new list of rows; drops `start`.
   void ResetValue(DType type, const Shape& shape) {
     value.Reset(type, shape);
     start.reset();
@@ -32,7 +32,7 @@ struct SelectedRows {
 
 using TensorArray = std::vector<Tensor>;
 
-// The sequences of one LoD level, longest first, equal ones in their order.
+// The sequences of one LoD level, longest first; equal lengths keep their order.
 struct RankTable {
   struct Item {
     std::int64_t index = 0;   // of the sequence within its level
@@ -42,7 +42,7 @@ struct RankTable {
   std::vector<Item> items;
 };
 
-// What the runs of a block have left for its gradient: one scope for each, in the order they ran.
+// The scopes that runs of a block keep for its gradient, one per run, in order.
 using StepScopes = std::vector<std::shared_ptr<Scope>>;
 
 class Variable {
@@ -52,7 +52,7 @@ class Variable {
   bool Is() const {
     return std::holds_alternative<T>(value_);
   }
-  // The value as a T; a default one is made if it was something else. Check with Is before reading what
+  // The value as a T; if it has another type, replaces it by a default T. Check with Is before reading what
   // others wrote.
   template <typename T>
   T& As() {

@@ -6,8 +6,8 @@
 //   rules.Of("conv.b", 64)       // none: fewer than 4096 elements
 //   rules.ToString()             // the same text, names in order
 //
-// The user's rules name parameters. Those of a role program name what it pushes, or receives, and nothing
-// else (policies.h).
+// The user's rules name parameters. Those of a role program name only the variables that it pushes or
+// receives (policies.h).
 //
 //   rules = [ rule { "," rule } ]
 //   rule  = how [ "from" elements ]  |  name ":" how         # at most one without a name
@@ -23,32 +23,32 @@
 
 namespace penstock {
 
-// Of one fp32 gradient.
+// The compression of one fp32 gradient.
 //
-//   kFp16, kBf16  each element is rounded to the nearest of 16 bits, ties to even
+//   kFp16, kBf16  each element is rounded to the nearest 16-bit value, ties to even
 //   kTwoBit       as MXNet's gradient_compression of type 2bit: the gradient is added to the residual;
-//                 of that an element >= threshold is sent as +threshold, one <= -threshold as -threshold,
-//                 others as 0, and what is sent is taken from the residual
+//                 an element >= threshold is sent as +threshold, one <= -threshold as -threshold, others
+//                 as 0, and the sent values are subtracted from the residual
 //   kTopK         as deep gradient compression without its momentum: the gradient is added to the residual;
 //                 of each message, a chunk of rows that its server updates as one, the
-//                 max(1, ceil(ratio * elements)) elements of largest magnitude are sent as they are, and
+//                 max(1, ceil(ratio * elements)) elements of largest magnitude are sent unchanged and
 //                 become 0 in the residual
 struct Compression {
   enum class Kind { kNone, kFp16, kBf16, kTwoBit, kTopK };
   Kind kind = Kind::kNone;
   float threshold = 0.5f;  // of kTwoBit; above 0
-  float ratio = 0.01f;     // of kTopK: the part of the elements that is sent; above 0, at most 1
+  float ratio = 0.01f;     // of kTopK: the fraction of the elements that is sent; above 0, at most 1
 
   bool none() const { return kind == Kind::kNone; }
-  // Whether what is not sent is kept in a residual of the trainer and sent later.
+  // Whether the trainer keeps the unsent part in a residual and sends it later.
   bool HasResidual() const { return kind == Kind::kTwoBit || kind == Kind::kTopK; }
-  // How many of `elements` are in one message.
+  // The number of elements in a message of `elements`.
   std::int64_t Sent(std::int64_t elements) const;
-  // What they take there. kTwoBit: words of 4 bytes with 16 elements each; kTopK: 4 bytes of
-  // index and 4 of value for each that is sent.
+  // The bytes of that message. kTwoBit: words of 4 bytes with 16 elements each; kTopK: 4 bytes of index and 4
+  // of value for each element that is sent.
   std::int64_t Bytes(std::int64_t elements) const;
   std::string ToString() const;  // "two_bit 0.5"
-  // Parameters of other kinds do not count.
+  // Ignores parameters of other kinds.
   friend bool operator==(const Compression& a, const Compression& b);
 };
 
@@ -58,7 +58,7 @@ Status ValidateCompression(std::string_view what, const Compression& compression
 struct CompressionRules {
   Compression all;                                          // of gradients with at least `min_size` elements
   std::int64_t min_size = 0;                                // at least 0
-  std::map<std::string, Compression, std::less<>> by_name;  // instead, whatever the size
+  std::map<std::string, Compression, std::less<>> by_name;  // takes precedence, for any size
 
   bool empty() const { return all.none() && by_name.empty(); }
   Compression Of(std::string_view name, std::int64_t elements) const;
@@ -66,11 +66,11 @@ struct CompressionRules {
   friend bool operator==(const CompressionRules&, const CompressionRules&) = default;
 };
 
-// kInvalidArgument: E-text-syntax shows the place; E-compression-value.
+// kInvalidArgument: E-text-syntax, with the place; E-compression-value.
 Result<CompressionRules> ParseCompression(std::string_view text);
 
-// w@RESIDUAL: where a trainer keeps what compression has not sent of the gradient of parameter w. f32, of the
-// parameter's shape, persistable: part of the trainer's state, slices or not.
+// w@RESIDUAL: the trainer's variable for the unsent part of the gradient of parameter w. f32, of the
+// parameter's shape, persistable: part of the trainer's state, whether w is sliced or not.
 std::string ResidualName(std::string_view param);
 
 }  // namespace penstock

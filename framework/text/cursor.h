@@ -4,8 +4,8 @@
 //   PENSTOCK_RETURN_IF_ERROR(in.Expect("program"));
 //   if (in.TakeIf("=")) ...
 //
-// Line ends separate statements, but between Open and Close of a bracket they are skipped. Where the text is
-// cut into no tokens, a token comes that is none, which nothing takes; the error at it is the lexer's.
+// Line ends separate statements, except between Open and Close of a bracket. On a lexical error the cursor
+// yields an invalid token that no parser accepts; Error at that token is the lexer's error.
 #pragma once
 
 #include <deque>
@@ -38,7 +38,7 @@ class Cursor {
   bool AtEnd() { return Peek().kind == TokenKind::kEnd; }
   bool TakeIf(std::string_view text);
   Status Expect(std::string_view text);
-  Status Open(std::string_view bracket);  // Expect, and line ends no longer count
+  Status Open(std::string_view bracket);  // Expect; line ends are skipped until Close
   Status Close(std::string_view bracket);
   void SkipNewlines();
   Status EndOfStatement();  // a line end, the end of the text, or the "}" that closes a block
@@ -51,16 +51,16 @@ class Cursor {
   Result<Shape> ShapeInBrackets();
   // One attribute value.
   Result<Attr> Literal();
-  // "{" (name "=" literal),* "}"; empty if there is no "{". A name that comes twice is an error.
+  // "{" (name "=" literal),* "}"; empty if there is no "{". A duplicate name is an error.
   Result<std::vector<NamedAttr>> Attrs();
 
-  // An error at the next token, or at one that was taken.
+  // An error at the next token, or at a token taken before.
   Status Error(const std::string& message);
   Status ErrorAt(const Token& token, const std::string& message) const;
   std::string Found();  // "found ..." for messages
 
  private:
-  // Makes sure that this many tokens are held, or that the last one held is the end or none.
+  // Makes sure that `count` tokens are read ahead, unless the last one read is the end or invalid.
   void Hold(std::size_t count);
   Result<Attr> Scalar();
   Result<Attr> List();
@@ -68,8 +68,8 @@ class Cursor {
   std::string_view text_;
   std::string_view filename_;
   Lexer lexer_;
-  std::deque<Token> ahead_;  // cut and not taken yet
-  Status bad_;               // why a token is none
+  std::deque<Token> ahead_;  // read but not taken yet
+  Status bad_;               // the lexer's error, if a token is invalid
   int depth_ = 0;
 };
 

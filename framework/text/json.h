@@ -5,7 +5,7 @@
 //   enums     by name
 //   strings   as strings, or {"hex": "c3ff"} if they are not UTF-8
 //   maps      as arrays of {"key", "value"}, sorted
-//   others    fields that nobody knows are "unknown_fields", in hex
+//   others    unknown fields as "unknown_fields", in hex
 //
 // kInvalidArgument E-json: not JSON (line:column), or not a program (the path of the field).
 #pragma once

@@ -1,4 +1,4 @@
-// Any message of the binary form to and from JSON, by reflection.
+// Converts any message of the binary form to and from JSON, by reflection.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -13,7 +13,7 @@ namespace penstock {
 using Json = nlohmann::ordered_json;
 
 Json MessageToJson(const google::protobuf::Message& message);
-// `path` says where in the document `json` stands, for errors: "blocks[0].ops[3]".
+// `path` is the place of `json` in the document, for errors: "blocks[0].ops[3]".
 Status MessageFromJson(const Json& json, const std::string& path, google::protobuf::Message& message);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Cuts the textual form of programs and plans into tokens, each with its place.
+// Splits the textual form of programs and plans into tokens with their positions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class TokenKind {
   kNewline,  // one or more line ends
   kPunct,    // one of ( ) [ ] { } < > , : = ^ @ | ?
   kEnd,
-  kNone,  // what comes is no token
+  kNone,  // an invalid token
 };
 
 struct Token {
@@ -29,12 +29,12 @@ struct Token {
   int line = 1, column = 1;  // from 1; a column counts bytes
 };
 
-// Cuts one token after the other, so that a long text needs room for those alone that somebody looks at.
+// Produces one token at a time, so that memory does not grow with the text.
 class Lexer {
  public:
   // Both must outlive the lexer.
   Lexer(std::string_view text, std::string_view filename) : text_(text), filename_(filename) {}
-  // The next token; kEnd at the end, as often as it is asked. kInvalidArgument E-text-syntax with
+  // The next token; kEnd at the end, also when called again. kInvalidArgument E-text-syntax with
   // file:line:column.
   Result<Token> Next();
 
@@ -55,11 +55,11 @@ class Lexer {
   bool after_newline_ = false;  // several line ends are one token
 };
 
-// "file:line:column: message", and below it the line with a mark under the place.
+// "file:line:column: message", followed by the line and a mark below the position.
 Status TextError(std::string_view text, std::string_view filename, int line, int column,
                  const std::string& message);
 
-// A name as the textual form spells it: bare where the grammar allows, else in quotes.
+// A name in the textual form: bare if the grammar allows it, else quoted.
 std::string SpellName(std::string_view name);
 
 }  // namespace penstock

@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-// What follows the ":" of a declaration: kind, type and parts are set in `var`.
+// Parses what follows the ":" of a declaration; sets kind, type and parts of `var`.
 Status ParseVarType(Cursor& in, Var& var);
 
-// True at "param", "persist", "data" or "var" followed by a name: no op begins like that.
+// True at "param", "persist", "data" or "var" followed by a name; no op starts like that.
 bool AtDeclaration(Cursor& in);
 // The whole declaration, flags included, up to the end of its line.
 Result<Var> ParseDeclaration(Cursor& in);

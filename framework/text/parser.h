@@ -1,5 +1,5 @@
-// Reads the textual form of a program; the grammar is in this folder's README.md. Needs no registry: an op of
-// any type is taken as it stands.
+// Parses the textual form of a program; the grammar is in this folder's README.md. Needs no registry: accepts
+// ops of any type.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Program program, ParseText(text, "main.ir"));
 //

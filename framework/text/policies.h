@@ -1,6 +1,6 @@
-// What role programs say of bounded staleness, backup trainers, trainers with unequal batches and
-// compression, for which Fluid's programs have no place: the one writer and the one reader of these keys of
-// ProgramMeta::policies. Others are kept.
+// The settings for bounded staleness, backup trainers, uneven batches and compression in role programs;
+// Fluid's programs have no field for them. The only code that writes and reads these keys of
+// ProgramMeta::policies; other keys are preserved.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
 //   if (policies.staleness) ...                                // 3: bounded staleness
@@ -11,8 +11,8 @@
 //   "on_uneven"        -> "join"
 //   "compression"      -> "w@GRAD.block0.trainer_1: two_bit 0.5, w@GRAD.block1.trainer_1: two_bit 0.5"
 //
-// All but the last are the same in all programs of a job. That one names the gradients that this program
-// pushes, or receives, by the name that stands in the message; what is not named is not compressed.
+// All but the last are equal in all programs of a job. "compression" names the gradients that this program
+// pushes or receives, by the name in the message; others are not compressed.
 #pragma once
 
 #include <optional>
@@ -31,24 +31,24 @@ inline constexpr char kOnUnevenPolicy[] = "on_uneven";
 inline constexpr char kCompressionPolicy[] = "compression";
 
 struct JobPolicies {
-  // Asynchronous programs. Before step v a trainer's parameters have all updates of all live trainers' steps
-  // below v - staleness.
+  // For asynchronous programs. Before step v, a trainer's parameters include all updates of all live
+  // trainers' steps below v - staleness.
   std::optional<int> staleness;
-  // Synchronous programs: a step is updated with the gradients of all trainers but so many; those that come
-  // late are dropped.
+  // For synchronous programs: the number of trainers whose gradients a step does not wait for; late gradients
+  // are dropped.
   int backup_trainers = 0;
-  // Programs whose gradients are shares of all trainers' examples; framework/runtime/uneven_steps.h.
+  // For programs whose gradients are shares of all trainers' examples; framework/runtime/uneven_steps.h.
   OnUneven on_uneven = OnUneven::kNone;
-  CompressionRules compression;  // by the name of what is pushed; no rule for all
+  CompressionRules compression;  // by the name of the pushed variable; no rule for all
 
   Compression CompressionOf(std::string_view pushed) const { return compression.Of(pushed, 0); }
   friend bool operator==(const JobPolicies&, const JobPolicies&) = default;
 };
 
-// kInvalidArgument: E-policy-value (staleness or backup_trainers is not a number from 0 on, on_uneven is none
-// of its words; compression has a rule for all), E-text-syntax, E-compression-value.
+// kInvalidArgument: E-policy-value (staleness or backup_trainers is not a non-negative number, on_uneven is
+// none of its words; compression has a rule for all), E-text-syntax, E-compression-value.
 Result<JobPolicies> ReadPolicies(const ProgramMeta& meta);
-// Replaces these; those that are not asked for are left out.
+// Writes these keys, and removes those whose policy is not set.
 void WritePolicies(const JobPolicies& policies, ProgramMeta& meta);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Programs as text; ParseText (parser.h) reads it back. The grammar is in this folder's README.md.
+// Prints programs as text; ParseText (parser.h) reads it back. The grammar is in this folder's README.md.
 //
 //   PrintProgram(program, PrintOptions::Everything());   // loses nothing: `penstock convert`
 //   PrintProgram(program);                               // for people: `penstock show`
@@ -12,13 +12,13 @@
 namespace penstock {
 
 struct PrintOptions {
-  // What is left out unless asked for.
+  // Each flag adds something that is omitted by default.
   bool defaults = false;      // attributes that hold their default, the framework's own empty ones included
   bool forward_role = false;  // @forward
   bool locations = false;     // at "...", by "...", op_callstack
   bool carried = false;       // at the top: plan, job_facts, chunk_rows, op_compatible_map, unknown fields
 
-  // Whether an attribute holds its schema's default; asked only without `defaults`. Null: no schema is known.
+  // Whether an attribute holds its schema's default; used only without `defaults`. Null: unknown.
   std::function<bool(const Op&, const NamedAttr&)> is_default;
 
   static PrintOptions Everything() {
@@ -26,13 +26,13 @@ struct PrintOptions {
   }
 };
 
-// Ends with a line end. A plain temporary's type stands where it is first written, all other variables are
-// declared at the head of their block, in the block's order.
+// The result ends with a newline. A plain temporary's type is printed where it is first written; all other
+// variables are declared at the head of their block, in the block's order.
 std::string PrintProgram(const Program& program, const PrintOptions& options = {});
 
-// One op on one line, without types and without a line end, as it stands in an error.
+// One op on one line, without types and without a newline, as errors show it.
 std::string PrintOp(const Op& op, const PrintOptions& options = {});
-// The same with the types of what it writes, as the block knows them.
+// The same with the types of its outputs, as declared in the block.
 std::string PrintOp(const Program& program, int block, const Op& op, const PrintOptions& options = {});
 
 // "f32[?, 784]", "rows<f32[?, 16]>", "control"

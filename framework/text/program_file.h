@@ -1,4 +1,4 @@
-// Programs in files, the form told by the name:
+// Reads and writes programs in files; the name determines the format:
 //
 //   .pb  .pdmodel  __model__  model   the binary form          .ir     the textual form
 //   .json                             JSON                     .gz behind any of them: packed
@@ -12,10 +12,10 @@
 
 namespace penstock {
 
-// kInvalidArgument E-file-format: a name of another kind. All errors name the file. A long one in binary form
-// is read by the pool's threads if there is one.
+// kInvalidArgument E-file-format: an unknown ending. All errors name the file. Uses the pool's threads, if
+// given, for a long file in binary form.
 Result<Program> ReadProgramFile(const std::string& path, ThreadPool* threads = nullptr);
-// Text is written with everything (PrintOptions::Everything).
+// Writes the textual form in full (PrintOptions::Everything).
 Status WriteProgramFile(const std::string& path, const Program& program);
 
 }  // namespace penstock

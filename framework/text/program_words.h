@@ -1,4 +1,4 @@
-// Names of what the textual form writes as attributes of the program.
+// Names of the attributes of a program in the textual form.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@ inline constexpr std::string_view kVersionWord = "version";         // a long
 inline constexpr std::string_view kRandomSeedWord = "random_seed";  // a long
 inline constexpr std::string_view kPoliciesWord = "policies";       // strings: name, value, name, value...
 inline constexpr std::string_view kPlanWord = "plan";               // the plan's text
-inline constexpr std::string_view kJobFactsWord = "job_facts";      // what the roles of one job share
+inline constexpr std::string_view kJobFactsWord = "job_facts";      // the facts that all roles share
 inline constexpr std::string_view kChunkRowsWord =
     "chunk_rows";  // strings: variable, rows, variable, rows...
 inline constexpr std::string_view kCompatibleMapWord = "op_compatible_map";  // the message's bytes

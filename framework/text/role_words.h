@@ -1,4 +1,4 @@
-// Roles of ops as the textual form spells them: "backward|loss".
+// Roles of ops in the textual form: "backward|loss".
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Nothing if the number has a bit that no role has.
+// nullopt if the number has a bit that is no role's.
 std::optional<std::string> RoleWords(Role role);
 std::optional<Role> RoleFromWord(std::string_view word);
 

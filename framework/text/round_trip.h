@@ -1,6 +1,6 @@
-// A program through all of its forms and back. With PENSTOCK_VERIFY=roundtrip in the environment the pass
-// manager and the executor send every program through this, so that any test also proves that nothing a
-// program means is lost on the way: PENSTOCK_VERIFY=roundtrip ctest -L quick.
+// Sends a program through all of its forms and back. With PENSTOCK_VERIFY=roundtrip in the environment, the
+// pass manager and the executor do this to every program, so that every test also proves that no form loses
+// information: PENSTOCK_VERIFY=roundtrip ctest -L quick.
 #pragma once
 
 #include "framework/base/status.h"
@@ -8,14 +8,14 @@
 
 namespace penstock {
 
-// Serialized and parsed, printed and read: the same blocks under the same OpIds, with the ops, variables and
-// attributes that were read. kInternal E-round-trip: a form that does not read back, or not to the same.
+// Serializes and parses, prints and reads: returns the same blocks under the same OpIds, with ops, variables
+// and attributes as they were read. kInternal E-round-trip: a form does not read back to the same program.
 Result<Program> RoundTrip(const Program& program);
 
-// Whether the process was started with PENSTOCK_VERIFY=roundtrip. It changes what is proved, never a result.
+// Whether PENSTOCK_VERIFY=roundtrip was set at startup. It adds checks and never changes results.
 bool RoundTripsAreAsked();
 
-// RoundTrip if it is asked for, else the program.
+// RoundTrip if it is enabled, else the program itself.
 Result<Program> Verified(Program program);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// The words of variable declarations: one spelling for the printer and the parser.
+// The keywords of variable declarations, shared by the printer and the parser.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// What a declaration begins with.
+// The first word of a declaration.
 inline constexpr std::string_view kParamWord = "param";      // a parameter, persistable
 inline constexpr std::string_view kPersistWord = "persist";  // persistable, not a parameter
 inline constexpr std::string_view kDataWord = "data";        // must be fed

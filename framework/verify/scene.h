@@ -1,4 +1,4 @@
-// What a rule of the verifier sees, and where it puts what it finds.
+// The input of the verifier's rules, and the collector of their findings.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace penstock {
 
-// The declaration that an argument means.
+// The declaration that an argument refers to.
 struct Declaration {
-  const Var* var = nullptr;  // null: there is none, or the argument is no name
-  std::int32_t here = -1;    // where it stands among the variables of the op's own block; -1: not there
-  bool missing = false;      // a name that nothing declares
+  const Var* var = nullptr;  // null: undeclared, or the argument is no name
+  std::int32_t here = -1;    // its position in the op's own block; -1: not there
+  bool missing = false;      // a name without a declaration
 };
 
-// Of every argument of a block's ops, by the op's position: what the rules ask, without a walk over the ops.
+// The declarations of all arguments of a block's ops, by the op's position, so that rules need no look-ups.
 class Declarations {
  public:
   Declarations(const Program& program, int block);
@@ -40,7 +40,7 @@ class Declarations {
   }
 
   std::vector<Declaration> all_;
-  std::vector<std::size_t> begins_;  // of each op's inputs and of its outputs in all_; where all end
+  std::vector<std::size_t> begins_;  // where each op's inputs and outputs begin in all_; then the end
   bool complete_ = true;
 };
 
@@ -50,24 +50,24 @@ class VerifyScene {
 
   const Program& program() const { return program_; }
   const OpRegistry* ops() const { return options_.ops; }
-  // Whether all of the program is checked, not just what a pass has touched.
+  // Whether the whole program is checked, or only what a pass has touched.
   bool Whole() const { return options_.before == nullptr; }
-  // False for an op that the program before the pass already held, in the same block.
+  // False for an op that the program before the pass already had, in the same block.
   bool Touched(const Block& block, const OpEntry& entry) const;
 
-  // Looked up once for all rules.
+  // Computed once for all rules.
   const Declarations& DeclarationsIn(int block);
 
-  // True for a block of the program before the pass that no op enters, or none any more: it stays for its
-  // index alone.
+  // True for a block that existed before the pass and that no op enters any more: it stays only to keep block
+  // indices.
   bool LeftBehind(int block) const { return left_behind_.contains(block); }
 
-  // Ops that break their schema: what their shapes are makes no sense to ask.
+  // Records an op that violates its schema: shape inference for it is skipped.
   void NoteMalformed(const Op& op) { malformed_.insert(&op); }
   bool WellFormed(const Op& op) const { return !malformed_.contains(&op); }
 
-  // Temporaries that are declared bool, as Fluid declares those whose element type it has not inferred, and
-  // what they hold by the op that writes them; nothing if no one knows.
+  // Records a temporary that is declared bool because Fluid has not inferred its type, and the type that its
+  // writer gives it; nullopt if unknown.
   void NoteHeld(const Var& var, std::optional<DType> held) {
     held ? void(held_.emplace(&var, *held)) : void(untold_.insert(&var));
   }
@@ -78,7 +78,7 @@ class VerifyScene {
   }
 
   void Add(Status violation);
-  // With the op, its arguments and its place below the message.
+  // Adds a violation, with the op, its arguments and its place below the message.
   void AddAt(Status violation, const Block& block, std::size_t position);
   bool Full() const { return violations_.size() >= options_.findings_max; }
   std::vector<Status> TakeViolations() { return std::move(violations_); }
@@ -86,20 +86,20 @@ class VerifyScene {
  private:
   const Program& program_;
   const VerifyOptions& options_;
-  std::unordered_set<const Op*> malformed_;  // asked, never walked
+  std::unordered_set<const Op*> malformed_;  // looked up, never iterated
   std::set<int> left_behind_;
-  std::unordered_map<const Var*, DType> held_;  // asked, never walked
+  std::unordered_map<const Var*, DType> held_;  // looked up, never iterated
   std::unordered_set<const Var*> untold_;
   std::vector<std::optional<Declarations>> declarations_;  // by block
   std::vector<Status> violations_;
 };
 
-bool IsName(std::string_view arg);  // not empty, nor what stands for none
+bool IsName(std::string_view arg);  // false for "" and for the placeholder of a missing argument
 
-// The blocks that an attribute names; none if it names no blocks.
+// The blocks that an attribute names; empty if it names none.
 std::span<const BlockRef> BlocksOf(const Attr& attr);
 
-// The rules, by what they look at.
+// The rules, by subject.
 void CheckBlockParents(VerifyScene& scene);  // rules_blocks.cc
 void CheckBlockReferences(VerifyScene& scene);
 void CheckDeclared(VerifyScene& scene);  // rules_names.cc

@@ -1,4 +1,4 @@
-// How programs are printed for people: without what the schemas' defaults say anyway.
+// Prints programs for people, with defaults omitted.
 #pragma once
 
 #include "framework/op/op_registry.h"

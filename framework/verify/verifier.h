@@ -1,10 +1,10 @@
-// What must hold of every program, checked from the program alone.
+// Checks the rules that every program must satisfy, from the program alone.
 //
 //   PENSTOCK_RETURN_IF_ERROR(VerifyProgram(program, {.ops = &ops}));
 //
-// Each rule is a row of VerifierRules(): its id, what it says, a function. An error has the op as printed,
-// what is known of its arguments and the user's line (framework/text/describe.h). An op that the registry
-// does not know is checked for names and blocks only; whoever needs to run it asks the registry.
+// Each rule is a row of VerifierRules(): its id, its description, a function. An error shows the op as
+// printed, the declarations of its arguments and the user's line (framework/text/describe.h). For an op
+// unknown to the registry only names and blocks are checked; the executor rejects it when it runs.
 #pragma once
 
 #include <string_view>
@@ -19,10 +19,10 @@ namespace penstock {
 struct VerifyOptions {
   // Null: schemas and shapes are not checked.
   const OpRegistry* ops = nullptr;
-  // Ops that stand unchanged in this program are not checked against schemas and shapes again: after a pass,
-  // the program before it.
+  // If set, ops that are unchanged from this program are not checked against schemas and shapes again: the
+  // program before a pass.
   const Program* before = nullptr;
-  // More findings than these are not collected.
+  // The maximum number of findings to collect.
   std::size_t findings_max = 100;
 };
 
@@ -32,10 +32,10 @@ std::vector<Status> FindViolations(const Program& program, const VerifyOptions& 
 // The first violation, or ok. kInvalidArgument.
 Status VerifyProgram(const Program& program, const VerifyOptions& options = {});
 
-// One rule and what it may look at.
+// One rule.
 class VerifyScene;
 struct VerifyRule {
-  std::string_view id;  // of its errors; rules that ask the registry bring the errors' own
+  std::string_view id;  // of its errors; rules that ask the registry pass on its ids
   std::string_view says;
   void (*check)(VerifyScene& scene);
 };

@@ -1,4 +1,4 @@
-// Numbers of framework.proto that both directions of the plain form (wire_plain.h) spell, and of extra.proto.
+// Field numbers of framework.proto, shared by reading and writing in plain form (plain.h), and of extra.proto.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr int kTypeKind = 1, kTypeRows = 2, kTypeTensor = 3, kTypeArray =
                      kTypeTuple = 7;
 inline constexpr int kTensorType = 1, kTensorDims = 2;
 inline constexpr int kLodTensor = 1, kLodLevel = 2, kReaderPart = 1, kTupleElement = 1;
-// Of an attribute's value, by AttrKind.
+// The field of an attribute's value, by AttrKind.
 inline constexpr int kValueField[] = {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15};
 inline constexpr std::size_t kAttrKinds = std::size(kValueField);
 

@@ -1,4 +1,4 @@
-// The parts of the binary form that wire.cc puts together: one op, one variable, the extension.
+// The parts that wire.cc combines into the binary form: one op, one variable, the extension.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,12 @@ class VarExtra;
 Result<std::shared_ptr<Op>> ParseOp(std::string_view bytes);
 Result<std::shared_ptr<Var>> ParseVar(std::string_view bytes);
 
-// The fields of ProgramExtra. False if all facts are defaults: what was appended says nothing then.
+// Appends the fields of ProgramExtra. Returns false if all facts are defaults: then omit the extension.
 bool AppendExtra(const Program& program, std::string& out);
 // kDataLoss.
 Status ReadExtra(std::string_view bytes, proto::ProgramExtra& extra);
-// What it says of one block: of variables by name, which they outlive, of ops by position. Facts of what a
-// tool that does not know them has since removed are passed over.
+// The facts of one block: those of variables by name (the names outlive them), those of ops by position.
+// Facts of variables or ops that another tool has removed are skipped.
 using VarFactsByName = ViewMap<const proto::VarExtra*>;
 VarFactsByName VarFactsOf(const proto::BlockExtra& extra);
 void ApplyVarFacts(const proto::VarExtra& facts, Var& var);

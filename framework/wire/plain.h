@@ -1,7 +1,7 @@
-// OpDesc and VarDesc read and written without protobuf's message objects, which cost several times the work
-// of the bytes themselves. Writing gives the bytes that protobuf gives. Reading takes the form that protobuf
-// and Fluid write; whatever else is legal (packed lists, unknown fields, a message in two parts) is left to
-// protobuf by answering false.
+// Reads and writes OpDesc and VarDesc without protobuf's message objects, which cost several times the work
+// of the bytes themselves. Writing gives protobuf's bytes. Reading accepts the form that protobuf and Fluid
+// write; for any other legal form (packed lists, unknown fields, a message in two parts) it returns false,
+// and the caller uses protobuf.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace penstock {
 
-// Into an op or variable that is as it was made. False: not in the plain form; nothing is said of whether the
-// bytes are right, and what was read until there is left. wire_bytes is set only where writing would give
-// other bytes.
+// Reads into a default-constructed op or variable. False: the bytes are not in the plain form, which may be
+// valid or not; fields read so far remain. Sets wire_bytes only if writing would give different
+// bytes.
 bool ReadPlainOp(std::string_view bytes, Op& op);
 bool ReadPlainVar(std::string_view bytes, Var& var);
 
-// The fields of the message, without tag and length.
+// Appends the fields of the message, without tag and length.
 void AppendOpFields(const Op& op, std::string& out);
 void AppendVarFields(const Var& var, std::string& out);
 
-// A length-delimited field: tag, length, bytes.
+// Appends a length-delimited field: tag, length, bytes.
 void AppendBytesField(int number, std::string_view bytes, std::string& out);
 
 }  // namespace penstock

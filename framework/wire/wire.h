@@ -1,8 +1,8 @@
-// Programs to and from Fluid's binary form.
+// Reads and writes programs in Fluid's binary form.
 //
-// Reading keeps the bytes of ops and variables that would not be written as they are; writing puts them back
-// if they were not changed, so binary to binary is byte-equal. Facts travel in extension 1000
-// (proto/extra.proto) and are left out when all are defaults.
+// Reading keeps the original bytes of ops and variables that would be written differently; writing restores
+// them if they are unchanged, so binary to binary is byte-equal. Facts travel in extension 1000
+// (proto/extra.proto), which is omitted when all are defaults.
 //
 // kDataLoss: truncated or foreign bytes, with the place. kInvalidArgument: well-formed but not a program (a
 // block index that is not its position, a required field missing, an element type that does not exist).
@@ -21,7 +21,7 @@ struct WireOptions {
   bool extra = true;  // write ProgramExtra
 };
 
-// A long program is read in stretches, by the pool's threads if there is one.
+// Reads a long program in parallel with the pool's threads, if given.
 Result<Program> ParseProgram(std::string_view bytes, ThreadPool* threads = nullptr);
 std::string SerializeProgram(const Program& program, const WireOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Fields as protobuf writes them, appended to bytes.
+// Appends fields in protobuf's format.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace penstock::wire {
 
 inline constexpr std::size_t kVarintBytesMax = 10;
 
-// Returns the end of what it wrote.
+// Returns the end of the written bytes.
 inline char* WriteVarint(std::uint64_t value, char* to) {
   while (value >= 0x80) {
     *to++ = static_cast<char>(value | 0x80);
@@ -30,7 +30,7 @@ inline char* WriteTag(int number, int wire_type, char* to) {
 inline void AppendNumberField(int number, std::int64_t value, std::string& out) {
   char bytes[2 * kVarintBytesMax];
   char* end = WriteTag(number, kVarint, bytes);
-  end = WriteVarint(static_cast<std::uint64_t>(value), end);  // negative ones take ten bytes, also of 32 bits
+  end = WriteVarint(static_cast<std::uint64_t>(value), end);  // negative numbers take ten bytes, even int32
   out.append(bytes, static_cast<std::size_t>(end - bytes));
 }
 
@@ -49,7 +49,7 @@ inline void AppendTextField(int number, std::string_view text, std::string& out)
   out.append(text);
 }
 
-// A message in a field: its length stands before it and is known after it.
+// A message as a field: its length precedes it but is known only afterwards.
 template <typename Write>
 void AppendMessage(int number, std::string& out, const Write& write) {
   char bytes[kVarintBytesMax + 1];

@@ -1,5 +1,5 @@
-// The trainer's RpcClient: a Session whose questions are waited for. Waiting costs nothing, is reported after
-// 10 s, 20 s, 40 s and so on, and ends at once when a peer is gone or somebody cancels.
+// The trainer's RpcClient: a Session whose operations it waits for. A wait uses no CPU, is reported after 10
+// s, 20 s, 40 s and so on, and ends at once when a peer is gone or the run is cancelled.
 #pragma once
 
 #include <condition_variable>
@@ -16,15 +16,15 @@ namespace penstock::client {
 
 struct ClientOptions {
   SessionOptions session;
-  std::function<void(const std::string&)> report;  // a line for the user
-  std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
-  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
+  std::function<void(const std::string&)> report;  // prints a line for the user
+  std::function<void(int)> on_trainer;  // gets this trainer's id once a program says it; may be empty
+  Nanoseconds report_after = observe::kReportAfter;  // first report of a wait; then at each doubling
 };
 
 class TrainerClient : public SessionClient {
  public:
   TrainerClient(std::unique_ptr<Transport> transport, ClientOptions options);
-  // Closes connections that are open; without Complete the servers take that for a death.
+  // Closes open connections; unless Complete was called, the servers consider this trainer dead.
   ~TrainerClient() override;
   Status Attach(const Program& program) override;
 
@@ -35,13 +35,13 @@ class TrainerClient : public SessionClient {
 
   const std::unique_ptr<Transport> transport_;
   ClientOptions options_;
-  std::mutex mutex_;                 // of what follows; none of the session's is taken with it
+  std::mutex mutex_;                 // guards what follows; never held together with the session's
   std::condition_variable changed_;  // for the thread that waits
   std::condition_variable stopped_;  // for the watch
   std::uint64_t changes_ = 0;
   bool stop_ = false;
   Session session_;
-  std::thread watch_;  // sends again, connects again; sleeps otherwise
+  std::thread watch_;  // resends and reconnects; sleeps otherwise
 };
 
 }  // namespace penstock::client

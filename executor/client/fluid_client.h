@@ -1,17 +1,17 @@
-// A trainer's RpcClient on Fluid's wire: each call becomes a call of `sendrecv.SendRecvService`, so that it
-// trains on parameter servers of Fluid 1.8.5, or on ours with wire = fluid.
+// A trainer's RpcClient over Fluid's wire: each call becomes a call of `sendrecv.SendRecvService`, so the
+// trainer can use parameter servers of Fluid 1.8.5, or ours with wire = fluid.
 //
 //   FluidClient client(options);
 //   ... ExecutorOptions{.rpc = &client} ...
 //
-// What Fluid's wire lacks is lacking here: no hello (two plans that do not fit are found out by the first
-// message that is refused, or not at all), no step in a message, so no exactly-once: a gradient that is sent
-// again because its connection broke may be applied twice by a server that updates when it arrives. Nobody
-// tells servers of a trainer's failure.
+// Limits of Fluid's wire: there is no hello (plans that do not fit are noticed when a message is refused, or
+// not at all), and messages carry no step, so delivery is not exactly-once: a gradient that is resent after a
+// broken connection may be applied twice by a server that updates on arrival. Servers are not told when a
+// trainer fails.
 //
-// Gradients are sent, and parameters asked for, all at the same time; barriers go out when all before them
-// was answered. Calls wait as long as the connection lives, and say after 10 s, 20 s, 40 s and so on what
-// for.
+// Gradients and requests for parameters are sent concurrently; a barrier goes out when everything before it
+// has been answered. Calls wait as long as the connection lives, and report after 10 s, 20 s, 40 s and so on
+// what they wait for.
 #pragma once
 
 #include <array>
@@ -37,15 +37,15 @@
 namespace penstock::client {
 
 struct FluidClientOptions {
-  Nanoseconds connect_deadline = std::chrono::minutes(10);    // for a server that does not come up
-  Nanoseconds reconnect_deadline = std::chrono::seconds(15);  // for one whose connection broke
+  Nanoseconds connect_deadline = std::chrono::minutes(10);    // for a server to come up
+  Nanoseconds reconnect_deadline = std::chrono::seconds(15);  // for a server whose connection broke
   int retries = 3;                                            // of a call, when the connection breaks
-  std::function<void(const std::string&)> report;             // a line for the user
-  std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
+  std::function<void(const std::string&)> report;             // prints a line for the user
+  std::function<void(int)> on_trainer;  // gets this trainer's id once a program says it; may be empty
   // Called when a server's failure ends this trainer; may be empty.
   std::function<void(const Status&)> on_reaction;
   observe::Observer* observer = nullptr;             // records and counts what this trainer does
-  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
+  Nanoseconds report_after = observe::kReportAfter;  // first report of a wait; then at each doubling
 };
 
 class FluidClient : public RpcClient {
@@ -78,14 +78,14 @@ class FluidClient : public RpcClient {
   struct Server {
     std::string address;
     std::unique_ptr<transport::UnaryClient> calls;
-    bool answered = false;  // something
+    bool answered = false;  // at least one call
     observe::PeerNotes notes;
   };
   struct Piece {
     RemotePiece remote;
     Server* server = nullptr;
     bool first_value = false;       // pushed once, before training
-    bool lands_at_barrier = false;  // pulled: at the fetch_barrier, as its program has one
+    bool lands_at_barrier = false;  // pulled: complete at the fetch_barrier, if its program has one
     bool pushed = false;            // in the open step
   };
   enum class Kind { kSend, kFetch, kRows, kSave, kControl };
@@ -96,12 +96,12 @@ class FluidClient : public RpcClient {
     std::string method;
     std::string what;  // "GetVariable of w"
     Payload request;
-    int retries = 0;                 // that are left
+    int retries = 0;                 // remaining
     std::optional<Tensor> out = {};  // where a reply's values go
     std::optional<Result<transport::UnaryReply>> reply = {};
   };
 
-  struct Flights {  // of one kind
+  struct Flights {  // calls in flight, of one kind
     std::list<Flight> all;
     std::size_t unanswered = 0;
   };
@@ -128,10 +128,10 @@ class FluidClient : public RpcClient {
   std::set<std::pair<std::string, std::string>> first_values_;  // server, name
   std::vector<Piece> pushes_, pulls_, tables_;
   std::vector<std::vector<Server*>> groups_;
-  std::string counter_;      // by which servers count this trainer's steps; empty: its program tells of none
-  bool sends_open_ = false;  // something was sent since all of it was answered
+  std::string counter_;      // the variable by which servers count this trainer's steps; may be empty
+  bool sends_open_ = false;  // something was sent since all sends were answered
   bool async_ = false;       // its program sends gradients and has no barriers
-  bool in_get_ = true;       // what the servers' phase is for this trainer: GET until its fetch_barrier
+  bool in_get_ = true;       // the servers' phase for this trainer: GET until its fetch_barrier
   bool completed_ = false;
 
   mutable std::mutex mutex_;
@@ -140,7 +140,7 @@ class FluidClient : public RpcClient {
   Status status_;
   bool cancelled_ = false;
   std::array<Flights, kKinds> flights_;                     // by kind
-  std::map<std::string, std::unique_ptr<Server>> servers_;  // by address; the last: their calls end first
+  std::map<std::string, std::unique_ptr<Server>> servers_;  // by address; last member, so its calls end first
 };
 
 }  // namespace penstock::client

@@ -1,13 +1,13 @@
-// Values that a caller has put into a trainer's scope before the first step: what a load reads, or what a
-// script sets by hand. On one machine training goes on from them, so with parameter servers the servers must
-// begin from them too.
+// Hands to the servers the values that a caller has put into a trainer's scope before the first step, by a
+// load or by hand. On one machine training continues from such values, so with parameter servers the servers
+// must start from them too.
 //
 //   InitialValues initial;
 //   ... each run:  if (!changed.empty() && initial.Concerns(program))
 //                    PENSTOCK_RETURN_IF_ERROR(InitialValues::HandOver(program, scope, changed, rpc));
 //
-// Which server holds which rows of what is read from the program's wiring (recv, concat,
-// distributed_lookup_table, nce), never from names. Not thread-safe.
+// The program's wiring (recv, concat, distributed_lookup_table, nce), never a name, determines which server
+// holds which rows. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,33 +25,33 @@ class Program;
 
 namespace penstock::client {
 
-// Rows of a variable of a trainer, and where they are kept between steps.
+// Rows of a trainer's variable, and the server that keeps them between steps.
 struct RemotePart {
   std::string pserver;
-  std::string name;  // there
+  std::string name;  // on the server
   Dim begin = 0, end = 0;
 };
-// By variable of the trainer, in the order of its rows: what the program receives from servers, or asks them
-// rows of. Tables sharded by id are not among them.
+// The remote parts of each variable that the program receives from servers or whose rows it looks up, in row
+// order. Without tables sharded by id.
 std::map<std::string, std::vector<RemotePart>> RemoteParts(const Program& program);
 
-// Variables that the caller has changed since the program before; true: by a load.
+// Variables that the caller has changed since the last program ran; the value is true for a load.
 using ChangedVars = std::map<std::string, bool>;
 
 class InitialValues {
  public:
-  // Whether the program receives something from servers, or ends a step.
+  // Whether the program receives variables from servers, or ends a step.
   bool Concerns(const Program& program);
-  // Before such a program runs in `scope`. A trainer's main program: those of `changed` that it receives
-  // become initial values on the servers, and `changed` is emptied. A startup program that receives some:
-  // these are about to be overwritten, as any startup program overwrites what is there, and are taken out.
+  // Call before such a program runs in `scope`. For a trainer's main program: the variables in `changed` that
+  // it receives become initial values on the servers, and `changed` is cleared. For a startup program:
+  // removes from `changed` the variables that it receives, because it overwrites them.
   //
-  // kFailedPrecondition E-load-late: something was loaded after the first step. What was set by hand then is
-  // the trainer's own copy, which the next step overwrites, as in Fluid.
+  // kFailedPrecondition E-load-late: something was loaded after the first step. A value set by hand that late
+  // stays in the trainer's own copy and is overwritten by the next step, as in Fluid.
   static Status HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc);
 
  private:
-  // A program's ops are looked at once, however often it runs.
+  // Caches the answer, so each program's ops are examined once.
   std::map<std::uint64_t, bool> speaks_to_servers_;  // by content id
 };
 

@@ -1,16 +1,16 @@
-// One server, as a trainer sees it: the connection, what is believed to be there (the contract), what waits
-// for its welcome or for credit, what it has not acknowledged, what is on its way from it. A link knows of no
-// other link.
+// A trainer's connection to one server: its state, the contract with the server, work that waits for the
+// server's welcome or for credit, messages not yet acknowledged, and replies under way. Links are independent
+// of each other.
 //
 //   Link link(environment, "10.0.0.2:6174", 0, contract, job_facts);    // connects, and says hello
 //   const std::optional<Slot> grad = link.FindPush("w@GRAD");
 //   link.Push(*grad, gradient);  link.EndStep();  link.Pull(*param, w, Landing::kWithOthers);
 //
-// A variable is known by its slot, a number that stays when the contract grows; on the wire it is a position
-// in the contract, which may change then. All state of a variable stands in a vector by slot, and of a chunk
-// in a vector by chunk: a message costs the same however many there are.
+// A variable has a slot, a number that stays the same when the contract grows; on the wire it is a position
+// in the contract, which may then change. All state of a variable is in a vector by slot, and of a chunk in a
+// vector by chunk: the cost of a message does not depend on their number.
 //
-// Thread-safe: each link has a lock of its own, and calls its host without it.
+// Thread-safe: each link has its own lock, and calls its host without holding it.
 #pragma once
 
 #include <deque>
@@ -32,11 +32,11 @@
 
 namespace penstock::client {
 
-// What a link tells the session that holds it.
+// Events that a link reports to its session.
 class LinkHost {
  public:
   virtual ~LinkHost() = default;
-  // The job is over for this trainer. `by_peer`: because a peer failed.
+  // The job has ended for this trainer. `by_peer`: because a peer failed.
   virtual void OnLinkFailure(Status why, bool by_peer) = 0;
   virtual void OnLeft(const protocol::Left& left) = 0;
 };
@@ -50,7 +50,7 @@ struct LinkEnvironment {
 
 using Slot = std::uint32_t;
 
-// Whether somebody waits for one pull, or for all that are on their way.
+// Whether the caller waits for this pull alone, or for all pulls in flight.
 enum class Landing { kAlone, kWithOthers };
 
 class Link final : public ConnectionHandler {
@@ -58,46 +58,46 @@ class Link final : public ConnectionHandler {
   Link(const LinkEnvironment& environment, std::string address, int trainer, protocol::Contract contract,
        std::string job_facts);
 
-  // A startup program and the main program each know a part: the contract grows, and the server is told
-  // again.
+  // Extends the contract: the startup program and the main program each know a part. Tells the server the
+  // result.
   Status Adopt(const protocol::Contract& contract, const std::string& job_facts);
-  // What is pushed (a gradient, or an initial value), pulled, and asked for by rows.
+  // Look up what is pushed (a gradient, or an initial value), pulled, and asked for by rows.
   std::optional<Slot> FindPush(const std::string& name) const;
   std::optional<Slot> FindPull(const std::string& name) const;
   std::optional<Slot> FindRows(const std::string& name) const;
 
   Status PushInitial(const InitialPiece& piece);  // copied
-  // `residual` as of RpcClient::PushWithResidual; empty where nothing is left behind.
+  // `residual` as in RpcClient::PushWithResidual; empty if there is none.
   Status Push(Slot slot, const Tensor& value, const Tensor& residual = {});
   Status PushRows(Slot slot, const SelectedRows& value);  // copied
-  bool HasPushed() const;                                 // a gradient in the open step
-  bool HasPushed(Slot slot) const;                        // this one
+  bool HasPushed() const;                                 // any gradient in the open step
+  bool HasPushed(Slot slot) const;                        // this gradient
   void CountStep();
   void EndStep();
   Status Pull(Slot slot, Tensor& out, Landing landing);
   void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
   Status PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing landing);
   void Save(const std::string& table, const std::string& file);
-  Status TakeSaved();  // the first error of saves since the call before
+  Status TakeSaved();  // the first error of saves since the last call
   void Complete();
 
-  // Tells the server why this trainer ends, and closes. Nothing that arrives counts any more.
+  // Tells the server why this trainer ends, and closes. Later arrivals are ignored.
   void End(const Status& why);
   void Close();
   void Abort();
-  bool IsClosed() const;  // and no call from the connection is under way
+  bool IsClosed() const;  // and no call from the connection is in progress
   bool IsPulling(Slot slot) const;
 
-  // Sends again, connects again; an error: the server does not answer.
+  // Resends and reconnects. An error means that the server does not answer.
   Status Tick();
-  // Asks what the oldest pull waits for, and tells what this trainer does.
+  // Asks what the oldest pull waits for, and tells the server what this trainer does.
   void Ask(const std::string& waits_for);
-  // Of several links, the one to blame has the smallest urgency.
+  // How likely this link is the cause of a wait: among several, the smallest value.
   enum class Urgency { kNoWelcome, kNoVersion, kNoAnswer, kNone };
   struct Waiting {
     Urgency urgency = Urgency::kNone;
     std::string text;
-    Nanoseconds silent{0};          // since the server was heard, or since this trainer tries
+    Nanoseconds silent{0};          // since the last message from the server, or since the first attempt
     observe::PeerNotes notes = {};  // of the server
     observe::NameId variable = 0;
   };
@@ -110,7 +110,7 @@ class Link final : public ConnectionHandler {
   Room RoomFor(const std::shared_ptr<Connection>& from, const std::string& head, std::size_t body) override;
 
  private:
-  struct Target {  // memory of a caller's tensor
+  struct Target {  // memory inside a caller's tensor
     std::shared_ptr<Buffer> buffer;
     std::byte* data = nullptr;
 
@@ -119,11 +119,11 @@ class Link final : public ConnectionHandler {
   struct PendingPush {
     Slot slot = 0;
     std::uint64_t step = 0;
-    std::uint32_t chunk = 0;  // those before it were sent
+    std::uint32_t chunk = 0;  // the next to send
     Bytes bytes;              // a tensor's; of rows: all ids, then all values
     std::uint64_t rows = 0;   // of a gradient of rows
     Target residual;          // of a compressed gradient
-    Nanoseconds asked{0};     // when we asked for credit
+    Nanoseconds asked{0};     // when credit was requested
   };
   struct PendingPull {
     Slot slot = 0;
@@ -139,23 +139,23 @@ class Link final : public ConnectionHandler {
     std::uint64_t step = 0;
     std::vector<Slot> pushed;
   };
-  // What is handed over; until the welcome nobody knows in which chunks and parts it travels.
+  // Work that was handed over. Before the welcome its chunks and parts are not known.
   using Pending =
       std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
 
-  // kOnItsWay: a message's body is being received into its place.
+  // kOnItsWay: the body is being received directly into its place.
   enum class PartIs : std::uint8_t { kMissing, kOnItsWay, kThere };
   struct Arriving {  // a pull
     bool active = false;
     Landing landing = Landing::kWithOthers;
     std::uint64_t version = 0;
     Target to;
-    std::size_t chunks_left = 0;            // 0 of an active one: it was not sent yet
+    std::size_t chunks_left = 0;            // 0 of an active pull: not sent yet
     std::vector<std::uint32_t> parts_left;  // by chunk
-    std::vector<PartIs> have;               // parts, as many for each chunk as the first has
-    // Of how many updates the parts that are there are, by chunk; none came as of fewer. Empty: of versions.
+    std::vector<PartIs> have;               // per part, with the same number of entries for each chunk
+    // Per chunk: the update count of the received parts; a newer reply replaces them. Empty: of versions.
     std::vector<std::uint64_t> updates = {};
-    // Of a table's rows that changed: where they go, and `to` is where their parts do, as one chunk.
+    // For changed rows of a table: the destination; `to` then holds their parts, as one chunk.
     std::shared_ptr<SelectedRows> changed = {};
     std::uint64_t rows = 0;
   };
@@ -164,24 +164,24 @@ class Link final : public ConnectionHandler {
     observe::NameId name = 0;
     bool is_gradient = false;
     bool pushed = false;     // in the open step
-    bool has_start = false;  // its initial value was sent
+    bool has_start = false;  // its initial value has been sent
     bool has_initial = false;
-    // As the welcome says: how it is cut.
+    // From the welcome: how the variable is cut.
     std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;
-    std::size_t parts = 0;                     // of a chunk; the last may have fewer
-    bool by_turn = false;                      // pushes wait for credit from the first on
-    std::vector<std::uint64_t> welcome_below;  // pushes, by chunk; else at least the window
+    std::size_t parts = 0;                     // per chunk; the last chunk may have fewer
+    bool by_turn = false;                      // pushes wait for credit from the start
+    std::vector<std::uint64_t> welcome_below;  // allowed pushes, by chunk; otherwise at least the window
     std::vector<PendingPush> waiting;          // for credit
     Arriving arriving;
   };
-  struct ArrivingRows {  // of one request
+  struct ArrivingRows {  // of one request for rows
     std::uint64_t version = 0;
     Slot slot = 0;
     Target to;
     std::size_t begin = 0, bytes = 0;  // there
     std::size_t parts_left = 0;
-    std::vector<bool> have;     // parts; none until it was sent
-    std::uint32_t updates = 0;  // of which those parts are
+    std::vector<bool> have;     // per part; empty until the request was sent
+    std::uint32_t updates = 0;  // the number of updates that those parts include
     bool whole = false;
   };
   struct Extent {
@@ -198,7 +198,7 @@ class Link final : public ConnectionHandler {
   void Connect();
   void SayHello();
 
-  // link_pushes.cc: what goes out.
+  // link_pushes.cc: outgoing.
   void HandOver(Pending pending);
   void Dispatch(Pending& pending);
   void Send(PendingPush& push);
@@ -208,24 +208,24 @@ class Link final : public ConnectionHandler {
   void Send(PendingEndStep& end);
   void Send(protocol::Save& save);
   void Compress(const Variable& variable, PendingPush& push) const;
-  bool SendAllowed(PendingPush& push);  // as far as there is credit; whether all of it was sent
+  bool SendAllowed(PendingPush& push);  // as far as credit allows; returns whether all of it was sent
   void SendParts(const Variable& variable, const PendingPush& push, Extent chunk);
   void SendWaiting(Variable& variable);
   void SendAllThatWaited();
   void SendCompleteIfLast();
   template <typename E>
-  bool SendKept(E event);  // false: one with the same key is on its way
+  bool SendKept(E event);  // false: an event with the same key is in flight
   void SendMessage(const protocol::Event& event, std::uint64_t contract);
   Status OpenPush(Slot slot);
-  // Each push is counted, and each message of it.
+  // Counts each push, and each of its messages.
   void BeginPush(const Variable& variable, std::uint64_t step);
   void EndPush(const Variable& variable, std::uint64_t step);
   Extent ChunkOf(const Variable& variable, std::uint32_t chunk) const;
-  Extent PushedChunkOf(const Variable& variable, std::uint32_t chunk) const;  // as it travels
+  Extent PushedChunkOf(const Variable& variable, std::uint32_t chunk) const;  // in its compressed form
   Extent PartOf(Extent whole, std::uint32_t part) const;
   std::size_t PartsOf(std::size_t bytes) const;
 
-  // link_replies.cc: what comes in.
+  // link_replies.cc: incoming.
   Status Take(const protocol::Reply& reply, std::uint64_t contract);
   Status On(const protocol::Welcome& welcome);
   Status On(const protocol::Pushed& pushed);
@@ -240,15 +240,15 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Credit& credit);
   Status On(const protocol::Saved& saved);
   Status On(const protocol::Answer& answer);
-  Status On(const protocol::Left&) { return OkStatus(); }  // the host's business
+  Status On(const protocol::Left&) { return OkStatus(); }  // handled by the host
   Status On(const protocol::Completed&);
-  Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // of servers among themselves
+  Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // only between servers
   Status On(const protocol::SumsTaken&) { return OkStatus(); }
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
-  bool Acknowledge(const SentKey& key);  // whether it was sent
+  bool Acknowledge(const SentKey& key);  // returns whether it was sent
   void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
-  // A part of a pull that is under way: which, and where its bytes go. None: it is there, or not asked for.
+  // An expected part of a pull in flight, and where its bytes go. None: already received, or not requested.
   struct AwaitedPart {
     PartIs& is;
     std::byte* to;
@@ -280,34 +280,34 @@ class Link final : public ConnectionHandler {
   mutable std::mutex mutex_;
   protocol::Sender sender_;
   protocol::Contract contract_;
-  std::string job_facts_;            // of the programs attached; empty: they have none
-  bool tables_by_id_ = false;        // one of the tables may have any row
+  std::string job_facts_;            // of the attached programs; empty: they have none
+  bool tables_by_id_ = false;        // a table may have any row
   std::vector<Variable> variables_;  // by slot
   std::vector<Slot> slot_of_;        // by position
 
   std::shared_ptr<Connection> connection_;
-  bool welcome_ = false;      // it has accepted `contract_`
-  bool was_welcome_ = false;  // it has accepted us at least once
+  bool welcome_ = false;      // the server has accepted `contract_`
+  bool was_welcome_ = false;  // the server has accepted a contract at least once
   bool completing_ = false, complete_sent_ = false, completed_ = false;
   bool closed_ = true;
   bool ended_ = false;    // the session has failed
-  int closing_ = 0;       // calls of OnClosed under way
-  Nanoseconds since_{0};  // trying to connect
+  int closing_ = 0;       // calls of OnClosed in progress
+  Nanoseconds since_{0};  // when it began to connect
   Nanoseconds closed_at_{0};
   Nanoseconds heard_{0};
-  protocol::WelcomeBody cut_;  // without chunk_rows, which the variables have
+  protocol::WelcomeBody cut_;  // without chunk_rows, which are stored in the variables
 
   std::deque<Pending> before_welcome_;
   RetentionLog log_;
   std::size_t pushes_waiting_ = 0;  // for credit
   std::vector<Slot> pushed_;        // in the open step
-  std::size_t pulls_ = 0;           // on their way
-  std::deque<ArrivingRows> rows_;   // by request, from `first_request_` on; those at its front are not whole
+  std::size_t pulls_ = 0;           // in flight
+  std::deque<ArrivingRows> rows_;   // by request, from `first_request_` on; the first is incomplete
   std::uint32_t first_request_ = 0;
-  std::uint32_t saves_ = 0;  // asked for, so far
+  std::uint32_t saves_ = 0;  // requested so far
   Status saved_;
   std::string answer_;
-  bool changed_ = false;  // an answer that may be waited for, by the reply under way
+  bool changed_ = false;  // the current reply changed an answer that may be waited for
   std::uint64_t visited_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Whether a value is what the contract declares it to be. Errors are kInvalidArgument where nothing else is
-// said.
+// Checks that a value matches its declaration in the contract. Errors are kInvalidArgument unless stated
+// otherwise.
 #pragma once
 
 #include "executor/protocol/contract.h"
@@ -7,16 +7,16 @@
 
 namespace penstock::client {
 
-// Of a table sharded by id, any number is a row's. Whether the piece is of such a one only its
-// server knows, where there is one.
+// Whether the contract has a table. If it is sharded by id, any number is a valid row; only its server knows
+// whether it is.
 bool MayHaveAnyRow(const protocol::Contract& contract);
 
-// E-send-shape: it is not a tensor of that type and shape.
+// E-send-shape: the value is not a tensor of that type and shape.
 Status RequireTensor(const protocol::ContractPiece& piece, const Tensor& value);
-// E-send-residual: what compression leaves of this gradient has no place, or not one of its type and shape.
+// E-send-residual: the residual is missing, or has another type or shape than the gradient.
 // E-compression-finite (kFailedPrecondition; protocol/compressed.h).
 Status RequireResidual(const protocol::ContractPiece& piece, const Tensor& value, const Tensor& residual);
-// E-send-shape: it is not rows of such a tensor. E-op-index: one of its rows is outside.
+// E-send-shape: the value is not selected rows of such a tensor. E-op-index: a row is out of range.
 Status RequireRows(const protocol::ContractPiece& piece, const SelectedRows& value, bool any_row);
 // E-load-shape.
 Status RequireInitial(const protocol::ContractPiece& piece, const Tensor& value);

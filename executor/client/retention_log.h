@@ -1,12 +1,12 @@
-// What was sent to one server and may have to be sent again.
+// Messages that were sent to one server and may have to be sent again.
 //
 //   log.Keep(push, contract, now);                                                    // it is sent
 //   log.Release(KeyOf(protocol::Push{.at = a.at, .step = a.step, .part = a.part}));   // it has arrived
 //   log.SendAgain(now - patience, now, [&](const RetentionLog::Sent& sent) { ... });
 //
-// An acknowledgement releases what it is for. A server that keeps checkpoints will say which version is
-// durable, and a gradient will then be released by that: today none does, so what is acknowledged is durable
-// enough. Each call takes the same time however much is kept. Not thread-safe.
+// An acknowledgement releases the messages that it covers. A server that keeps checkpoints would have to say
+// which version is durable before a gradient can be released; today none does, so an acknowledged message is
+// durable enough. Each call takes constant time. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace penstock::client {
 
-// What the answer to an event repeats of it.
+// The fields by which an answer identifies its event.
 struct SentKey {
   std::size_t kind = 0;  // the event's position in protocol::Event
   std::uint64_t step = 0;
@@ -26,8 +26,8 @@ struct SentKey {
 
   friend bool operator==(const SentKey&, const SentKey&) = default;
 };
-// Events that are answered; others are not kept.
-SentKey KeyOf(const protocol::Hello&);  // of one at a time
+// The keys of events that are answered; others are not kept.
+SentKey KeyOf(const protocol::Hello&);  // at most one is kept
 SentKey KeyOf(const protocol::Push& push);
 SentKey KeyOf(const protocol::EndStep& end);
 SentKey KeyOf(const protocol::CountStep& count);
@@ -42,18 +42,18 @@ class RetentionLog {
   struct Sent {
     SentKey key;
     protocol::Event event;
-    std::uint64_t contract = 0;  // under which it was sent
-    Nanoseconds at{0};           // when, the last time
+    std::uint64_t contract = 0;  // the hash of the contract under which it was sent
+    Nanoseconds at{0};           // when it was last sent
 
    private:
     friend class RetentionLog;
-    Sent* next = nullptr;  // of its bucket
+    Sent* next = nullptr;  // in its bucket
     std::list<Sent>::iterator self;
   };
 
   struct Kept {
     const Sent& sent;
-    bool replaced = false;  // one with the same key
+    bool replaced = false;  // an earlier entry with the same key
   };
   template <typename E>
   Kept Keep(E event, std::uint64_t contract, Nanoseconds now) {
@@ -64,9 +64,9 @@ class RetentionLog {
     sent.event = std::move(event);
     return {sent, size_ == before};
   }
-  // Whether it was kept.
+  // Returns whether the event was kept.
   bool Release(const SentKey& key);
-  // Whatever was last sent at `due` or before, the earliest first.
+  // Calls `send` for all entries last sent at `due` or before, the earliest first.
   template <typename Send>
   void SendAgain(Nanoseconds due, Nanoseconds now, const Send& send) {
     for (std::size_t left = size_; left > 0 && kept_.front().at <= due; --left) {
@@ -76,17 +76,17 @@ class RetentionLog {
     }
   }
   bool empty() const { return size_ == 0; }
-  const Sent& oldest() const { return kept_.front(); }  // not of an empty log; sent last the longest ago
+  const Sent& oldest() const { return kept_.front(); }  // by time of sending; the log must not be empty
   std::size_t size() const { return size_; }
-  std::uint64_t compared() const { return compared_; }  // keys, so far; for tests of what a message costs
+  std::uint64_t compared() const { return compared_; }  // keys compared so far, for tests of the cost
 
  private:
   Sent& Place(const SentKey& key);  // at the end of kept_
-  Sent** Find(const SentKey& key);  // where the pointer to it stands, or its bucket's null
+  Sent** Find(const SentKey& key);  // the link that points to it, or the null link that ends its bucket
   void Grow();
 
   std::list<Sent> kept_;                                 // in the order of `at`
-  std::list<Sent> spare_;                                // for the next ones
+  std::list<Sent> spare_;                                // nodes for reuse
   std::vector<Sent*> buckets_ = std::vector<Sent*>(64);  // a power of two
   std::size_t size_ = 0;
   std::uint64_t compared_ = 0;

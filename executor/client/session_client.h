@@ -1,5 +1,5 @@
-// The RpcClient that a Session makes: what each call hands to it, and what is waited for before the call
-// returns. How to wait is left open: TrainerClient blocks its thread, a simulation moves its clock.
+// An RpcClient on top of a Session: forwards each call and waits for what the call must have before it
+// returns. Subclasses define how to wait: TrainerClient blocks its thread, a simulation moves its clock.
 #pragma once
 
 #include <functional>
@@ -45,13 +45,13 @@ class SessionClient : public RpcClient {
   void Abandon(const Status& why) override { session_.Abandon(why); }
 
  protected:
-  // Of the derived class, which may make it after this base.
+  // The session belongs to the derived class, which may construct it after this base.
   explicit SessionClient(Session& session) : session_(session) {}
-  // Until the answer is yes or the session has failed; the session's status.
+  // Waits until `answer` is true or the session has failed; returns the session's status.
   virtual Status Wait(const std::function<bool()>& answer) = 0;
 
  private:
-  // What is on its way still, with others, is waited for before it is asked for again.
+  // A piece that is in flight together with others is waited for before it is requested again.
   Status WaitForEarlier(PullHandle piece);
 
   Session& session_;

@@ -1,4 +1,4 @@
-// What a Session is told once: who this trainer is, how patient it is, and whom it tells what.
+// The settings of a Session: this trainer's identity, its deadlines, and its callbacks.
 #pragma once
 
 #include <functional>
@@ -12,22 +12,22 @@ namespace penstock::client {
 
 struct SessionOptions {
   std::string job;
-  // Where servers save tables, if this process knows: paths in it are told as names in it.
+  // The folder in which servers save tables, if known: paths in it are sent relative to it.
   std::string checkpoint_folder;
-  int trainers = 0;               // as this process was told; 0: it was not
+  int trainers = 0;               // as this process was told; 0: it was not told
   std::uint64_t incarnation = 1;  // larger at each start of this trainer
   Nanoseconds resend_after = std::chrono::seconds(30);
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
-  // A server that has not answered by then fails the job: it is not coming, or has been and gone.
+  // A server that has not answered within this time fails the job.
   Nanoseconds connect_deadline = std::chrono::minutes(10);
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
-  // Called when an answer that may be waited for (a Done question, AllClosed, status) has changed, and not
+  // Called when a query that may be waited for (a Done query, AllClosed, status) has changed its answer, not
   // for other messages; must not call back.
   std::function<void()> on_change = [] {};
-  // Called when a peer's failure, not one of this trainer's, ends the job; must not call back; may be empty.
+  // Called when the failure of a peer, not of this trainer, ends the job; must not call back; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
-  observe::Observer* observer = nullptr;  // records and counts what this trainer does; null: nobody does
+  observe::Observer* observer = nullptr;  // records and counts what this trainer does; may be null
 };
 
 }  // namespace penstock::client

@@ -1,15 +1,15 @@
-// The one RpcClient of a process, shared by all its executors: a trainer is a process of a job, however many
-// executors it makes.
+// The one RpcClient of a process, shared by all its executors: to the job a process is one trainer, however
+// many executors it makes.
 //
 //   SharedClient client(std::move(made));
 //   std::unique_ptr<RpcClient> mine = client.NewUser();   // one for each executor
-//   mine->Complete();                                     // close(): tells the servers if nobody else is
+//   mine->Complete();                                     // close(): tells the servers if no other is in use
 //   client.Complete();                                    // the process ends normally
 //
 // A user is in use from the first program with parameter servers that it attaches until its Complete or its
-// destruction. Complete of a user tells the servers once no other user is in use. Destroying a user tells
-// them nothing: an Executor that is local to a function goes with it, and training may go on.
-// Thread-safe, as far as the shared client is. Must outlive its users.
+// destruction. The last user's Complete tells the servers. Destroying a user tells them nothing: an Executor
+// that is local to a function is destroyed with it, and training may continue. As thread-safe as the shared
+// client. Must outlive its users.
 #pragma once
 
 #include <memory>
@@ -27,18 +27,18 @@ class SharedClient {
   ~SharedClient();
 
   std::unique_ptr<RpcClient> NewUser();
-  // The same for the communicator, which works for the others: it is never in use itself, so that nobody's
+  // The same for the communicator, which works on behalf of the others: it never counts as in use, so no
   // Complete waits for it.
   std::unique_ptr<RpcClient> NewHelper();
-  // What its users answer for communicator(); it is stopped before this trainer completes, and outlives them.
+  // Sets the users' communicator(). Stop it before this trainer completes; it must outlive the users.
   void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
-  // Completes whoever still is in use; ok at once if no program with parameter servers was ever attached.
+  // Completes all users still in use; ok at once if no program with parameter servers was ever attached.
   Status Complete();
-  // Tells the servers that this trainer ends without having completed, and why. Without effect after
+  // Tells the servers that this trainer ends without completing, and why. No effect after
   // Complete.
   void Abandon(const Status& why);
-  // Ends the connections and the communicator's threads, when the process is about to end. Users may be
-  // destroyed after it, and no more.
+  // Ends the connections and the communicator's threads; call when the process is about to end. Afterwards
+  // users may only be destroyed.
   void Disconnect();
 
  private:
@@ -47,9 +47,9 @@ class SharedClient {
 
   std::unique_ptr<RpcClient> client_;
   TrainerCommunicator* communicator_ = nullptr;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::set<const User*> in_use_;
-  bool attached_ = false;  // a user was in use at some time
+  bool attached_ = false;  // a user has been in use
 };
 
 }  // namespace penstock::client

@@ -1,12 +1,12 @@
-// Which step a trainer is in, and how much of what it has handed over is still under way: counted as it
-// changes, so that no question looks at variables or servers.
+// A trainer's current step, and how much of the work it handed over is still in flight. Counters are updated
+// on each change, so queries need not look at variables or servers.
 //
 //   steps.BeginPush(steps.step());  ...  steps.EndStep();
 //   steps.EarlierPushesDone(1);                              // false
-//   steps.EndPush(0);                                        // true: now somebody may go on
+//   steps.EndPush(0);                                        // true: a waiting thread may continue
 //   steps.EarlierPushesDone(1);                              // true
 //
-// Thread-safe; its lock is the last of the client's (session.h) and is held for a few instructions.
+// Thread-safe; its lock is the last in the client's order (session.h) and is held for a few instructions.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace penstock::client {
 
-// What is waited for as a whole, whatever step it is of.
+// Kinds of work that are waited for as a whole, across steps.
 enum class Work : std::uint8_t { kFirstValues, kPulls, kRows, kSaves, kCompletes };
 
 class StepTracker {
@@ -26,15 +26,15 @@ class StepTracker {
   void EndStep();
 
   void Begin(Work work) { Open(work).fetch_add(1, std::memory_order_relaxed); }
-  // Whether nothing of the kind is left.
+  // Returns whether no work of the kind is left.
   bool End(Work work) { return Open(work).fetch_sub(1, std::memory_order_acq_rel) == 1; }
   bool Done(Work work) const { return open_[Index(work)].load(std::memory_order_acquire) == 0; }
 
-  // A gradient, or a message of it, of the open step or of one that has more under way.
+  // Counts a gradient, or a message of it, of the open step or of a step with more in flight.
   void BeginPush(std::uint64_t step);
-  // Whether this was the last of all steps up to `step`, and that one has ended.
+  // Returns whether this was the last push of all steps up to `step`, and that step has ended.
   bool EndPush(std::uint64_t step);
-  // Nothing of the steps before `step` is under way, and no initial value.
+  // Whether no push of a step before `step`, and no initial value, is in flight.
   bool EarlierPushesDone(std::uint64_t step) const;
 
  private:
@@ -43,8 +43,8 @@ class StepTracker {
 
   std::array<std::atomic<std::size_t>, 5> open_{};
   std::atomic<std::uint64_t> step_{0};
-  mutable std::mutex mutex_;  // of what follows
-  // Pushes under way, by step from `first_` on; the first of them are not 0.
+  mutable std::mutex mutex_;  // guards what follows
+  // Pushes in flight, by step from `first_` on; the first entry is not 0.
   std::deque<std::size_t> pushes_;
   std::uint64_t first_ = 0;
 };

@@ -1,12 +1,12 @@
-// What lies where in the memory that the ranks of a group share, threads of one process or processes of one
-// host. Zero bytes are an arena that nobody has used.
+// The layout of the memory that the ranks of a group share: threads of one process, or processes of one host.
+// An unused arena is all zero bytes.
 //
 //   Arena arena(pages.data(), ranks);                 // of Arena::Bytes(ranks) bytes
-//   std::memcpy(arena.In(turn, rank), data, n);       // what a rank gives, n <= Arena::BlockBytes
+//   std::memcpy(arena.In(turn, rank), data, n);       // a rank's contribution, n <= Arena::BlockBytes
 //   arena.line(rank).arrived.Set(turn + 1);
 //
-// Of what is written in a turn there are two copies, used alternately: ranks read those of the turn before
-// while others write. Nothing here is trusted to be a valid value but what this process wrote.
+// What is written in a turn has two copies, used alternately: ranks read those of the previous turn while
+// others write. Only values that this process wrote are trusted to be valid.
 #pragma once
 
 #include <atomic>
@@ -19,16 +19,16 @@
 namespace penstock::collective {
 
 constexpr int kMaxRanks = 256;           // of one host
-constexpr std::uint32_t kBoxPieces = 2;  // of a message that wait for its receiver
+constexpr std::uint32_t kBoxPieces = 2;  // pieces of a message that can wait for the receiver
 
-// A rank's own lines.
+// The cache lines of one rank.
 struct alignas(128) RankLine {
-  Signal arrived;                      // how many turns it has ended
-  alignas(64) Signal bell;             // rings when a message to or from it has gone on
+  Signal arrived;                      // the number of turns it has ended
+  alignas(64) Signal bell;             // rings when a message to or from it makes progress
   alignas(64) std::atomic<bool> left;  // it starts no more operations
 };
 
-// The first failure, for all ranks to read.
+// The first failure, read by all ranks.
 struct FailureRecord {
   enum State : std::uint32_t { kNone, kBeingWritten, kWritten };
   std::atomic<std::uint32_t> state;
@@ -36,7 +36,7 @@ struct FailureRecord {
   char message[2000];
 };
 
-// Messages from one rank to another: pieces that were written, and those that were read.
+// Messages from one rank to another: the number of pieces written, and the number read.
 struct alignas(128) Box {
   std::atomic<std::uint32_t> written;
   alignas(64) std::atomic<std::uint32_t> read;
@@ -49,7 +49,7 @@ class Arena {
 
   Arena(std::byte* memory, int ranks) : memory_(memory), ranks_(static_cast<std::size_t>(ranks)) {}
   static std::size_t Bytes(int ranks);
-  // Bytes that a rank gives in a turn, at the most; a multiple of 4096.
+  // The most bytes that a rank contributes in a turn; a multiple of 4096.
   static std::size_t BlockBytes(int ranks);
 
   int ranks() const { return static_cast<int>(ranks_); }
@@ -58,7 +58,7 @@ class Arena {
   FailureRecord& failure() const { return *reinterpret_cast<FailureRecord*>(memory_); }
   RankLine& line(int rank) const;
   Signature& signature(std::uint32_t turn, int rank) const;
-  // What a rank gave in that turn; what all ranks together made in it. block_bytes() each.
+  // The block that a rank contributed in that turn; the block that all ranks made in it. block_bytes() each.
   std::byte* In(std::uint32_t turn, int rank) const;
   std::byte* Made(std::uint32_t turn) const;
   Box& box(int from, int to) const;

@@ -1,12 +1,12 @@
-// Runs operations through memory that all ranks of the group share: what `threads` and `shared_memory` have
-// in common.
+// Runs operations through memory that all ranks of the group share: the common part of `threads` and
+// `shared_memory`.
 //
 //   ArenaBackend backend({.name = "threads", .rank = 0, .ranks = 4, .memory = pages, .gone = ...});
 //
-// In turns: in each, a rank copies a block of its data into the arena, reduces its slice of the block before,
-// and copies the result of the one before that out; then all meet. Blocks are small enough to stay in a
-// cache, and a rank reads its own slice where it lies. What each rank is about to do stands in the arena
-// before the first meeting, so ranks that do not agree find out before they write to anybody's memory.
+// Works in turns: in each, a rank copies a block of its data into the arena, reduces its slice of the
+// previous block, and copies out the result of the block before that; then all ranks meet. Blocks are small
+// enough for a cache, and a rank reads its own slice in place. Before the first meeting each rank writes to
+// the arena what it is about to do, so ranks that disagree find out before they write to each other's memory.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ struct ArenaOptions {
   std::string_view name;  // of the backend
   int rank = 0;
   int ranks = 1;
-  std::byte* memory = nullptr;        // Arena::Bytes(ranks), zero before the first rank uses it
-  std::shared_ptr<const void> owner;  // keeps it
+  std::byte* memory = nullptr;        // Arena::Bytes(ranks), zero before the first use
+  std::shared_ptr<const void> owner;  // keeps the memory alive
   GoneCheck gone;
   Nanoseconds report_after = observe::kReportAfter;
 };
@@ -53,8 +53,8 @@ class ArenaBackend : public Backend {
   void ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
                   std::size_t offset_bytes, std::byte* copy = nullptr) const;
 
-  // Turns of `blocks` blocks: give(k), then work(k) a turn later, then take(k) another turn later. In one
-  // turn they are of different blocks.
+  // Processes `blocks` blocks in turns: give(k), one turn later work(k), another turn later take(k). Within a
+  // turn the three work on different blocks.
   template <typename Give, typename Work, typename Take>
   Status InTurns(std::size_t blocks, const Give& give, const Work& work, const Take* take);
   template <typename Give, typename Work>
@@ -74,8 +74,8 @@ class ArenaBackend : public Backend {
   const Arena arena_;
   const std::shared_ptr<const void> owner_;
   Peers peers_;
-  std::uint32_t turn_ = 0;  // meetings so far; the same on all ranks
-  Signature what_;          // of the operation that runs
+  std::uint32_t turn_ = 0;  // number of meetings; the same on all ranks
+  Signature what_;          // of the current operation
 };
 
 }  // namespace penstock::collective

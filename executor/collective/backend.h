@@ -1,4 +1,4 @@
-// What runs a group's operations, one at a time; QueuedGroup makes a CollectiveGroup of it.
+// Runs a group's operations, one at a time; QueuedGroup makes a CollectiveGroup of a backend.
 #pragma once
 
 #include <string_view>
@@ -17,8 +17,8 @@ class Backend {
   virtual std::string_view name() const = 0;
   virtual bool adds_in_rank_order() const = 0;
 
-  // What this backend cannot run although `op` was checked; it ends only that operation, on each rank that
-  // starts it. From any thread.
+  // An error if this backend cannot run `op` although it was checked; ends only that operation, on each rank
+  // that starts it. From any thread.
   virtual Status Accept(const Operation&) const { return OkStatus(); }
   // Blocks until this rank's part is done. `op` was checked (queued_group.h). Not called after an error.
   virtual Status Run(const Operation& op) = 0;

@@ -1,14 +1,14 @@
-// What ranks over a network tell each other before an operation (ring_backend.h): from each a block, which is
-// its signature and, of a small operation, its data.
+// What ranks tell each other over a network before an operation (ring_backend.h): a block per rank, which
+// holds its signature and, for a small operation, its data.
 //
-//   Blocks blocks(4, 32768);                        // of 4 ranks, with at most 32 KB of data
+//   Blocks blocks(4, 32768);                        // for 4 ranks, with at most 32 KB of data each
 //   blocks.Clear();
 //   blocks.Add(signature, data);                    // this rank's own
 //   links.Send(to, Channel::kAgreement, blocks.First(1));
-//   if (!blocks.AddFrom(received, 1)) ...           // that of another rank
+//   if (!blocks.AddFrom(received, 1)) ...           // another rank's
 //   blocks.data(1)                                  // its data, aligned for all element types
 //
-// The memory stays where it is, so what First gave may be on its way while blocks are added.
+// The memory does not move, so the result of First may be in flight while blocks are added.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ class Blocks {
   std::size_t most_data() const { return most_data_; }
   std::size_t most_bytes() const { return BytesOf(most_data_); }  // of a whole block
   void Clear() { begins_.clear(); }
-  // At most as many as ranks; data: at most most_data().
+  // Add at most as many blocks as there are ranks, with at most most_data() of data.
   void Add(const Signature& what, std::span<const std::byte> data);
-  // Adds `count` blocks from a message that any process may have sent; `message` may be longer than they are.
-  // False: it does not begin with so many blocks.
+  // Adds `count` blocks from a message that any process may have sent; `message` may be longer than the
+  // blocks. Returns false if it does not begin with that many blocks.
   bool AddFrom(std::span<const std::byte> message, std::size_t count);
 
   std::size_t size() const { return begins_.size(); }

@@ -1,4 +1,4 @@
-// What one rank can see of an operation that cannot be run.
+// Checks of an operation that one rank can make alone.
 #pragma once
 
 #include "executor/collective/operation.h"

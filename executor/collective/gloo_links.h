@@ -1,4 +1,4 @@
-// Links over Gloo's TCP transport. No exception of Gloo's leaves it.
+// Links over Gloo's TCP transport. Catches Gloo's exceptions.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace penstock::collective {
 
-// Errors as MakeGlooGroup.
+// Errors as in MakeGlooGroup.
 Result<std::unique_ptr<Links>> ConnectGloo(const GlooRendezvous& rendezvous);
 
 }  // namespace penstock::collective

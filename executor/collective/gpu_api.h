@@ -1,11 +1,11 @@
-// The functions of NCCL and of CUDA's runtime that a group over NCCL calls, as tables: filled from the
-// libraries that this machine has, when they are first asked for, or by a test that records the calls.
+// The functions of NCCL and the CUDA runtime that a group over NCCL calls, as tables: loaded from the
+// machine's libraries on first use, or filled by a test that records the calls.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const GpuApi* const api, LoadGpuApi());
 //   const int error = api->nccl.all_reduce(in, out, count, kNcclFloat32, kNcclSum, comm, stream);
 //
-// The numbers and the layout of the structures are those of NCCL 2's binary interface, so no header of NCCL
-// or CUDA is needed to compile this, and every build has it; tests compare them with nccl.h where that is.
+// Numbers and structure layouts are those of NCCL 2's binary interface, so this compiles in every build,
+// without headers of NCCL or CUDA; tests compare them with nccl.h where it is installed.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct NcclId {  // ncclUniqueId
   char bytes[128] = {};
 };
 
-// The fields that ncclConfig_t had first; its size and version tell NCCL that there are no others.
+// The first fields of ncclConfig_t; its size and version tell NCCL that there are no others.
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0;  // calls return while NCCL still works; ncclCommGetAsyncError says when it is done
+  int blocking = 0;  // calls return while NCCL still works; ncclCommGetAsyncError tells when it is done
 };
 
 enum NcclResult : int { kNcclSuccess = 0, kNcclSystemError = 2, kNcclRemoteError = 6, kNcclInProgress = 7 };
@@ -43,7 +43,7 @@ enum NcclType : int {
   kNcclBfloat16 = 9
 };
 enum NcclReduction : int { kNcclSum = 0, kNcclProd = 1, kNcclMax = 2, kNcclMin = 3, kNcclAvg = 4 };
-constexpr int kNcclOldestVersion = 21400;  // has calls that do not block; 2.10 had the mean
+constexpr int kNcclOldestVersion = 21400;  // the first with non-blocking calls; ncclAvg exists since 2.10
 
 enum CudaResult : int { kCudaSuccess = 0, kCudaNotReady = 600 };
 enum CudaCopy : int { kCudaHostToDevice = 1, kCudaDeviceToHost = 2 };
@@ -95,11 +95,11 @@ struct GpuApi {
   CudaApi cuda;
 };
 
-// From libnccl.so.2 and libcudart.so, where the loader finds them. The same answer each time.
-// kFailedPrecondition E-collective-nccl: one of them is not there, or too old.
+// Loads libnccl.so.2 and libcudart.so with the system's loader. Always returns the same answer.
+// kFailedPrecondition E-collective-nccl: a library is missing or too old.
 Result<const GpuApi*> LoadGpuApi();
 
-// How many GPUs this process sees, at least one. kFailedPrecondition E-collective-nccl: none, and why.
+// The number of GPUs visible to this process, at least one. kFailedPrecondition E-collective-nccl: none; why.
 Result<int> CountGpus(const GpuApi& api);
 
 }  // namespace penstock::collective

@@ -1,10 +1,10 @@
-// How a group whose ranks have only messages in common ends: the first error, and how all ranks learn of it.
+// How a group connected only by messages ends: the first error, and how all ranks learn of it.
 //
 //   GroupEnd end(links);
 //   if (const LinkEnd came = transit->Wait(); came != LinkEnd::kDone) return end.Of(from, came, what);
 //
-// A rank that finds an error tells all others, and each that hears of one for the first time tells all others
-// too: so all survivors learn of it, also where one that told it dies meanwhile. Thread-safe.
+// A rank that finds an error tells all others, and each rank that hears of an error for the first time tells
+// all others too. All survivors therefore learn of it even if the sender dies meanwhile. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ class GroupEnd {
 
   // The first failure, if there is one.
   Status Failure() const;
-  // Makes `why` the group's first failure, unless there is one; returns the first.
+  // Records `why` as the group's first failure if there is none; returns the first failure.
   Status Fail(const Status& why);
-  // This rank fails with `why`, and the others with its text.
+  // This rank fails with `why`, the others with its text.
   void Abort(const Status& why);
-  // What it means that a wait for `rank` ended otherwise than done: kUnavailable E-collective-peer-lost,
+  // The error for a wait for `rank` that ended other than done: kUnavailable E-collective-peer-lost,
   // E-collective-peer-left, or the first failure.
   Status Of(int rank, LinkEnd end, const Signature& what);
-  // This rank starts no more operations. The last call.
+  // This rank starts no more operations. Must be the last call.
   void Leave();
 
  private:

@@ -1,4 +1,4 @@
-// The operations of a hierarchical group (hierarchy.h), each a few of the groups that it is made of.
+// The operations of a hierarchical group (hierarchy.h), each composed of operations of its smaller groups.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace penstock::collective {
 
 class HierarchyBackend : public Backend {
  public:
-  // `hierarchy` fits together.
+  // `hierarchy` must be consistent.
   explicit HierarchyBackend(Hierarchy hierarchy);
 
   int rank() const override { return rank_; }
@@ -34,7 +34,7 @@ class HierarchyBackend : public Backend {
   const Place& PlaceOf(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& MyHost() const { return hosts_[static_cast<std::size_t>(place().host)]; }
   CollectiveOptions Options() const { return {.label = label_, .blocking = true}; }
-  // The group that a message to or from `other` takes, or null, and what that rank is called there.
+  // The group that carries a message to or from `other`, or null, and that rank's number in it.
   CollectiveGroup* RouteTo(int other, int& there) const;
 
   Status Agree(const Operation& op);
@@ -45,12 +45,12 @@ class HierarchyBackend : public Backend {
   Status Broadcast(const Operation& op);
   Status Exchange(const Operation& op);
 
-  // Reduces all ranks' elements into `data` of each leader. Elsewhere `data` stays as it is.
+  // Reduces all ranks' elements into `data` of each leader. Elsewhere `data` is unchanged.
   Status ReduceToLeaders(const Operation& op, Elements data);
   // Every rank's elements, host by host: counts[r] of rank r.
   Status GatherByHost(ConstElements mine, const std::vector<std::int64_t>& counts, Elements all);
 
-  // What a step of one of the groups gave; its error ends the other group too.
+  // The result of a step of one group; its error ends the other group too.
   Status OfInner(const Completion& step);
   Status OfOuter(const Completion& step);
 
@@ -59,7 +59,7 @@ class HierarchyBackend : public Backend {
   std::vector<int> order_;  // ranks, host by host
   std::vector<Place> places_;
   const std::unique_ptr<CollectiveGroup> inner_, outer_;
-  std::string label_;  // of the steps: the operation that runs
+  std::string label_;  // of the steps: describes the current operation
 };
 
 }  // namespace penstock::collective

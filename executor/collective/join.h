@@ -1,10 +1,10 @@
-// How the processes of one host come by a group's memory: rank 0 listens on a unix socket, all others
+// Passes a group's memory to the processes of one host: rank 0 listens on a unix socket, all others
 // connect.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Descriptor memory, JoinMemory(rendezvous, bytes));
 //
-// hello (rank, size, bytes) -> memory -> ready -> go. A rank that returns has locked its byte of the memory
-// and knows that all others have, so from then on a missing lock is a dead process.
+// hello (rank, size, bytes) -> memory -> ready -> go. A rank for which this returns has locked its byte of
+// the memory, and so have all others: from then on a missing lock means a dead process.
 #pragma once
 
 #include "executor/collective/shared_memory.h"

@@ -1,12 +1,12 @@
-// Messages between the ranks of a group over a network: the seam between the operations (ring_backend.h) and
-// what carries bytes, which is Gloo in production and a seeded network in the simulator.
+// Messages between the ranks of a group over a network: the interface between the operations (ring_backend.h)
+// and the carrier, which is Gloo or MPI in production and a seeded network in the simulator.
 //
 //   const std::unique_ptr<Transit> sent = links.Send(right, Channel::kOperations, mine);
 //   const std::unique_ptr<Transit> came = links.Receive(left, Channel::kOperations, theirs);
 //   if (came->Wait() != LinkEnd::kDone) ...
 //
-// Messages of one channel between two ranks arrive in the order in which they were sent; a receive names at
-// least as many bytes as its message has. No call throws.
+// Messages of one channel between two ranks arrive in the order in which they were sent; a receive must offer
+// at least as many bytes as its message has. No call throws.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +25,19 @@ enum class LinkEnd : std::uint8_t {
   kInterrupted,  // Links::Interrupt
 };
 
-// A message on its way. The memory belongs to the caller; nobody touches it once the Transit is gone.
+// A message in flight. The memory belongs to the caller; it is not used after the Transit is destroyed.
 class Transit {
  public:
   virtual ~Transit() = default;
-  // Sent: the memory is free. Received: the memory is filled. Called at most once.
+  // Sent: the memory is free. Received: the memory is filled. Call at most once.
   virtual LinkEnd Wait() = 0;
 };
 
-// What a rank tells the others, whatever they wait for. Plain data, for the wire.
+// A notice to other ranks, whatever they wait for. Plain data, for the wire.
 struct Notice {
   enum Kind : std::uint32_t { kLeft, kFailed };
   std::uint32_t kind = kLeft;
-  char id[40] = {};         // kFailed: of the group's first error
+  char id[40] = {};         // kFailed: the id of the group's first error
   char message[2000] = {};  // kFailed: its text
 };
 
@@ -54,15 +54,15 @@ class Links {
   virtual std::unique_ptr<Transit> Send(int to, Channel channel, std::span<const std::byte> bytes) = 0;
   virtual std::unique_ptr<Transit> Receive(int from, Channel channel, std::span<std::byte> bytes) = 0;
 
-  // Notices arrive from now on. Called once, before any other call but rank() and size().
+  // Notices arrive from now on. Call once, before any other call except rank() and size().
   virtual void Listen(NoticeHandler handler) = 0;
   // Does not wait. From any thread.
   virtual void Tell(int to, const Notice& notice) = 0;
-  // Ends all waits, those of messages that start later too. From any thread.
+  // Ends all waits, also those that start later. From any thread.
   virtual void Interrupt() = 0;
-  // Waits until a notice has made `heard` true, at most some hundred milliseconds.
+  // Waits until a notice has made `heard` true, at most a few hundred milliseconds.
   virtual void Linger(const std::function<bool()>& heard) = 0;
-  // Waits until notices are sent, at most a second, and ends all connections. No notice arrives afterwards.
+  // Sends remaining notices, for at most a second, and ends all connections. No notice arrives afterwards.
   virtual void Close() = 0;
 };
 

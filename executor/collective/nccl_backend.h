@@ -1,7 +1,7 @@
-// Runs a group's operations by NCCL, after its ranks have agreed on each: nccl.h.
+// Runs a group's operations with NCCL, after the ranks have agreed on each; see nccl.h.
 //
-// A failure of any rank ends all: it is told in `watch`, where every rank hears of it while NCCL runs, and in
-// `agree`, where it hears of it before. Its id travels in the text, so that all ranks give the same one.
+// The failure of any rank ends all. It is announced in `watch`, where ranks learn of it while NCCL runs, and
+// in `agree`, where they learn of it before. The text carries its id, so all ranks report the same error.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class NcclBackend : public Backend {
   NcclBackend(const GpuApi& api, NcclRendezvous rendezvous);
   ~NcclBackend() override;
 
-  // Before the first Run. Errors as MakeNcclGroup.
+  // Call before the first Run. Errors as in MakeNcclGroup.
   Status Connect();
 
   int rank() const override { return agree_->rank(); }
@@ -35,27 +35,27 @@ class NcclBackend : public Backend {
   Status Enqueue(const Operation& op, std::byte* gpu);
   Status AllGather(const Operation& op, std::byte* gpu);
   Status Message(const Operation& op, std::byte* gpu);
-  // What of the host's memory lies where in that of the GPU, before and after the call.
+  // The offset of host memory's input in GPU memory, before and after the call.
   std::size_t PlaceOfInput(const Operation& op) const;
   std::size_t PlaceOfOutput(const Operation& op) const;
 
-  // An error of the groups beside this one, as the rank that failed gave it.
+  // An error of the helper groups, as the rank that failed gave it.
   static Status AsGiven(const Status& status);
-  // Of an operation that failed while NCCL ran.
+  // The error of an operation that failed while NCCL ran.
   Status Explained(const Status& status) const;
-  // Ends the communicator and the groups with `why`; returns what this rank's operation ends with.
+  // Ends the communicator and the groups with `why`; returns the error for this rank's operation.
   Status Fail(const Status& why);
-  Status Heard() const;   // of `watch`
-  Status ReportOrStop();  // asked while NCCL works
+  Status Heard() const;   // from `watch`
+  Status ReportOrStop();  // called while NCCL works
 
   const GpuApi& api_;
   const Nanoseconds report_after_;
   NcclStream stream_;
-  std::byte word_{};  // that never comes
+  std::byte word_{};  // buffer of the message that never comes
   mutable std::mutex mutex_;
-  Status heard_;  // a failure of another rank, or an Abort of this one
+  Status heard_;  // the failure of another rank, or this rank's Abort
   std::atomic<bool> stopped_ = false;
-  Signature what_;  // of the operation that runs
+  Signature what_;  // of the current operation
   Nanoseconds began_{0};
   observe::ReportTimes times_;
   const std::unique_ptr<CollectiveGroup> agree_;

@@ -1,4 +1,4 @@
-// A communicator of NCCL's with the stream in which its calls run, and memory of the GPU for what they move.
+// An NCCL communicator with the stream in which its calls run, and GPU memory for the data.
 //
 //   NcclStream stream(api, device);
 //   PENSTOCK_RETURN_IF_ERROR(stream.Prepare());
@@ -9,9 +9,9 @@
 //   PENSTOCK_RETURN_IF_ERROR(stream.ToHost(data, gpu, bytes));
 //   PENSTOCK_RETURN_IF_ERROR(stream.Finish(stop));
 //
-// Waits ask `stop` all the while, and end with its error. Errors of NCCL's: kUnavailable
-// E-collective-peer-lost where it says that a rank or the network is the cause, else kFailedPrecondition
-// E-collective-nccl; of CUDA's: the latter. After any error: Abort. From one thread at a time.
+// Waits call `stop` repeatedly, and end with its error. NCCL's errors: kUnavailable E-collective-peer-lost if
+// NCCL blames a rank or the network, else kFailedPrecondition E-collective-nccl; CUDA's errors: the latter.
+// After any error call Abort. From one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace penstock::collective {
 
 class NcclStream {
  public:
-  // Why not to wait any longer; ok: go on. Called every millisecond or more often.
+  // Returns an error to end the wait, ok to go on. Called every millisecond or more often.
   using Stop = std::function<Status()>;
 
   NcclStream(const GpuApi& api, int device) : api_(api), device_(device) {}
@@ -33,25 +33,25 @@ class NcclStream {
   NcclStream(const NcclStream&) = delete;
   NcclStream& operator=(const NcclStream&) = delete;
 
-  // The device, a stream and an event of it. Waits for nobody.
+  // Sets up the device, a stream and an event. Does not wait.
   Status Prepare();
   // Returns when all ranks have called it.
   Status Connect(const NcclId& id, int rank, int size, const Stop& stop);
-  // The calling thread works on this device from now on. Before other calls on a thread.
+  // Makes the calling thread use this device. Call it first on each thread.
   Status UseDevice();
 
-  // Of at least so many bytes, the same memory until more is asked for. The stream has nothing to do.
+  // GPU memory of at least `bytes`, the same until more is requested. The stream must be idle.
   Result<std::byte*> Memory(std::size_t bytes);
   Status ToGpu(std::byte* gpu, const std::byte* host, std::size_t bytes);
   Status ToHost(std::byte* host, const std::byte* gpu, std::size_t bytes);
-  // Runs a call of NCCL's, which may go on after it returns, until it has put its work into the stream.
+  // Makes a call of NCCL, which may continue after it returns, and waits until it has queued its work.
   Status Call(std::string_view name, const std::function<int()>& call, const Stop& stop);
-  // The same of several calls, which NCCL does at the same time: `calls` makes each by Add.
+  // The same for several calls that NCCL runs together: `calls` makes each of them by Add.
   Status Group(const std::function<Status()>& calls, const Stop& stop);
   Status Add(std::string_view name, int result) const { return OfNccl(name, result); }
-  // Waits until the stream has done all.
+  // Waits until the stream has finished all work.
   Status Finish(const Stop& stop);
-  // Ends the communicator and what is in the stream; nobody touches the caller's memory any more.
+  // Ends the communicator and the stream's work; afterwards the caller's memory is no longer used.
   void Abort();
 
   NcclHandle comm() const { return comm_; }
@@ -60,7 +60,7 @@ class NcclStream {
  private:
   Status OfNccl(std::string_view name, int error) const;
   Status OfCuda(std::string_view name, int error) const;
-  // Until ncclCommGetAsyncError says neither "in progress" nor an error.
+  // Waits until ncclCommGetAsyncError no longer reports "in progress".
   Status Settle(std::string_view name, const Stop& stop);
   void Leave();
 

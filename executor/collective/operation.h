@@ -1,4 +1,4 @@
-// One operation of a group: what is done to which memory, and how other ranks and people are told of it.
+// One operation of a group: what is done to which memory, and how it is described to other ranks and users.
 //
 //   Operation op{.kind = OperationKind::kAllReduce, .type = ElementType::kFp32, .in = data, .out = data};
 //   const Signature mine = SignatureOf(op);
@@ -22,7 +22,7 @@ enum class OperationKind : std::uint8_t {
   kBroadcast,
   kReduce,
   kBarrier,
-  kMessage,  // not of all ranks
+  kMessage,  // between two ranks
 };
 
 struct Operation {
@@ -31,22 +31,22 @@ struct Operation {
   Reduction reduction = Reduction::kSum;
   int root = -1;                          // of a broadcast or reduce
   int to = -1, from = -1;                 // of a message; -1: nothing is sent, or received
-  ConstElements in = {};                  // what is read
-  Elements out = {};                      // what is written; in place: the same memory
+  ConstElements in = {};                  // read
+  Elements out = {};                      // written; in place: the same memory
   std::vector<std::int64_t> counts = {};  // of an all-gather: elements of each rank
   std::uint64_t number = 0;               // 1: the group's first; 0: a message
-  std::uint64_t tag = 0;                  // of what is exchanged
+  std::uint64_t tag = 0;                  // identifies what is exchanged
   std::string label = {};
 };
 
 constexpr std::size_t kLabelBytes = 160;
 
-// What all ranks' operations of one number have in common, and a label. Plain data, for shared memory.
+// The parts of an operation that must be equal on all ranks, and a label. Plain data, for shared memory.
 struct Signature {
   std::uint64_t number = 0;
-  std::int64_t count = 0;   // all that one rank gives to a reduction; all that a gather makes
+  std::int64_t count = 0;   // a reduction's elements per rank; a gather's in total
   std::uint64_t parts = 0;  // hash of an all-gather's counts
-  std::uint64_t tag = 0;    // not of a message
+  std::uint64_t tag = 0;    // not used by messages
   std::int32_t root = -1;   // of a message: its sender
   std::int32_t to = -1;     // of a message: its receiver
   OperationKind kind = OperationKind::kBarrier;
@@ -57,13 +57,13 @@ struct Signature {
 };
 
 Signature SignatureOf(const Operation& op);
-// Of what `op` sends from `rank`, or receives there.
+// The message that `op` sends from `rank`; the message that it receives there.
 Signature SignatureOfSent(const Operation& op, int rank);
 Signature SignatureOfReceived(const Operation& op, int rank);
 
-// Equal but for the labels.
+// Compares everything but the labels.
 bool SameOperation(const Signature& a, const Signature& b);
-// Of signatures that any process may have written.
+// Also for signatures that any process may have written.
 std::string Describe(const Signature& signature);
 
 // kInvalidArgument E-collective-mismatch: names two ranks whose operations differ. signatures[r]: of rank r.

@@ -1,10 +1,10 @@
-// Memory that ranks share: of one process, or of several by a descriptor. Zero at first, aligned to pages.
+// Memory that ranks share, within a process or between processes by a descriptor. Zeroed and page-aligned.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Descriptor memory, MakeSharedMemory(bytes));  // one rank; passes it
 //   PENSTOCK_ASSIGN_OR_RETURN(Pages pages, Pages::OfDescriptor(memory, bytes));   // all ranks
 //
-// It has no name, so it ends with the last process that has it, however that ends. Pages that nobody touches
-// take no memory.
+// The memory has no name, so it is freed with the last process that has it, however that ends. Untouched
+// pages take no memory.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ Result<transport::Descriptor> MakeSharedMemory(std::size_t bytes);
 
 class Pages {
  public:
-  // kUnavailable E-collective-memory, of both: the system gives none, or the descriptor is no such memory.
+  // Both: kUnavailable E-collective-memory: the system provides none, or the descriptor is no such memory.
   static Result<Pages> OfThisProcess(std::size_t bytes);
   static Result<Pages> OfDescriptor(const transport::Descriptor& memory, std::size_t bytes);
   ~Pages();

@@ -1,13 +1,13 @@
-// How a rank waits for others, and learns that it waits in vain.
+// How a rank waits for others, and how it learns that the wait cannot succeed.
 //
 //   Peers peers(arena, rank, [](int rank) { return false; }, 10s);
-//   peers.Meet(turn, op);                                         // all ranks have come so far
+//   peers.Meet(turn, op);                                         // all ranks have come here
 //   peers.Until(arena.line(rank).bell, ready, {{from}}, signature);  // a message has come
 //
-// A wait looks at the value for some tens of microseconds, and lets others run meanwhile; then it sleeps
-// until the value changes. Ten times a second it looks whether the ranks that it waits for are still there.
-// What one rank finds out all ranks get: it is written into the arena, once. Abort may be called from any
-// thread, the rest from one at a time.
+// A wait polls the value for some tens of microseconds, yielding meanwhile; then it sleeps until the value
+// changes. Ten times a second it checks that the ranks it waits for are still there. A failure that one rank
+// finds reaches all: it is written into the arena, once. Abort may be called from any thread, the rest from
+// one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -22,18 +22,18 @@
 
 namespace penstock::collective {
 
-// Whether the process of that rank is gone.
+// Whether the process of a rank is gone.
 using GoneCheck = std::function<bool(int rank)>;
 
 class Peers {
  public:
   Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after);
 
-  // Arrives at the end of `turn`, and waits until all ranks have. Returns as Until.
+  // Arrives at the end of `turn`, and waits for all ranks. Errors as Until.
   Status Meet(std::uint32_t turn, const Signature& what);
 
-  // Waits until `ready()`; whoever makes it so changes `signal` afterwards. `awaited`: the ranks without
-  // which it cannot become so. kUnavailable E-collective-peer-lost, E-collective-peer-left; what Abort gave.
+  // Waits until `ready()`; whoever makes it true changes `signal` afterwards. `awaited`: the ranks that are
+  // needed for that. kUnavailable E-collective-peer-lost, E-collective-peer-left; the status given to Abort.
   template <typename Ready>
   Status Until(Signal& signal, const Ready& ready, std::span<const int> awaited, const Signature& what) {
     for (int look = 0; look < kLooks; ++look) {
@@ -46,7 +46,7 @@ class Peers {
       if (ready()) return OkStatus();
       PENSTOCK_RETURN_IF_ERROR(Failure());
       const std::optional<Status> in_vain = InVain(awaited, what, sleeper);
-      // What a rank did before it went counts.
+      // What a rank did before it went still counts.
       if (in_vain) return ready() ? OkStatus() : Fail(*in_vain);
       Sleep(signal, seen, awaited, what, sleeper);
     }
@@ -54,11 +54,11 @@ class Peers {
 
   // The first failure, if there is one.
   Status Failure() const;
-  // Makes `why` every rank's first failure, unless there is one; returns the first.
+  // Records `why` as every rank's first failure if there is none; returns the first failure.
   Status Fail(const Status& why);
-  // This rank fails with `why`, and the others with its text.
+  // This rank fails with `why`, the others with its text.
   void Abort(const Status& why);
-  // This rank waits for nobody any more.
+  // This rank will wait for no other rank any more.
   void Leave();
 
  private:
@@ -67,9 +67,9 @@ class Peers {
     Nanoseconds began{0};  // 0: has not slept yet
   };
 
-  // About a microsecond, which a rank with a core of its own is late by; then some tens, in which others may
-  // have the core, perhaps those that are waited for: sooner than a sleeper would be woken, and ranks that do
-  // not sleep are given cores of their own.
+  // First a poll of about a microsecond, the delay of a rank with its own core; then some tens of
+  // microseconds in which other ranks can have the core, perhaps those awaited. That is faster than waking a
+  // sleeper, and ranks that do not sleep get cores of their own from the scheduler.
   static constexpr int kLooksInPlace = 30, kLooks = 130;
 
   static void Relax();

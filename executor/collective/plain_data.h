@@ -1,4 +1,4 @@
-// Plain data that ranks hand each other: elements, and texts in arrays of a fixed size.
+// Plain data that ranks exchange: elements, and texts in arrays of a fixed size.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace penstock::collective {
 
-// Nothing where both are the same.
+// Does nothing if both are the same.
 inline void CopyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-// Cuts what does not fit.
+// Truncates what does not fit.
 template <std::size_t kSize>
 void WriteText(char (&to)[kSize], std::string_view text) {
   const std::size_t size = std::min(text.size(), kSize - 1);
@@ -22,7 +22,7 @@ void WriteText(char (&to)[kSize], std::string_view text) {
   to[size] = '\0';
 }
 
-// Reads within the array, whatever another rank wrote there.
+// Never reads beyond the array, whatever another rank wrote there.
 template <std::size_t kSize>
 std::string ReadText(const char (&from)[kSize]) {
   return std::string(from, strnlen(from, kSize));

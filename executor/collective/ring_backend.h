@@ -1,17 +1,17 @@
-// Runs operations by messages between ranks: around a ring for large data, along a tree for broadcasts, with
-// the agreement for small data.
+// Runs operations with messages between ranks: around a ring for large data, along a tree for broadcasts, and
+// with the agreement for small data.
 //
 //   RingBackend backend("gloo", std::move(links), {.report_after = 10s});
 //
 // Before each operation all ranks learn what all others are about to do (log2 P messages, about 200 P bytes),
-// so ranks that do not agree find out before anybody's memory is written. Small data travels with that, and
+// so ranks that disagree find out before any memory is written. Small data travels with the agreement, and
 // each rank adds up all ranks' data in rank order.
 //
-// A reduction of more goes around in pieces: a rank adds its own elements to what comes from its left
-// neighbour and passes the sum on. Part c of the data is so added in the order c+1, c+2, ..., c (modulo the
-// ranks), always the same one, and one rank computes each part, so all get the same bytes. Partial sums have
-// the elements' type: of fp16 and bf16 each step is rounded. With two ranks the order makes no difference.
-// The first pieces leave while the ranks still agree: they arrive in memory of the backend's own.
+// A larger reduction goes around in pieces: a rank adds its own elements to what comes from its left
+// neighbour and passes the sum on. Part c of the data is thus added in the fixed order c+1, c+2, ..., c
+// (modulo the ranks), and one rank computes each part, so all get the same bytes. Partial sums have the
+// elements' type: for fp16 and bf16 each step is rounded. With two ranks the order makes no difference. The
+// first pieces are sent while the ranks still agree; they arrive in the backend's own memory.
 #pragma once
 
 #include <array>
@@ -29,12 +29,12 @@
 namespace penstock::collective {
 
 struct RingOptions {
-  Nanoseconds report_after = observe::kReportAfter;  // 0: waits are not reported
-  // Data of all ranks together that travels with the agreement; the same on all ranks. By then each rank gets
-  // all data of all others, where a ring would bring it two elements for each of its own, in 2(P-1) messages
-  // one after the other instead of log2 P: worth it while a message costs more than its bytes.
+  Nanoseconds report_after = observe::kReportAfter;  // 0: no reports of waits
+  // Up to this size, the data of all ranks together travels with the agreement; equal on all ranks. Each rank
+  // then gets all data of all others, while a ring would bring it two elements for each of its own, in 2(P-1)
+  // sequential messages instead of log2 P: worth it as long as a message costs more than its bytes.
   std::size_t small_bytes = std::size_t{128} << 10;
-  // Of a message of a ring. What has arrived is still in a cache when it is added.
+  // The size of a ring's message: what has arrived is still in a cache when it is added.
   std::size_t piece_bytes = std::size_t{256} << 10;
 };
 
@@ -55,9 +55,9 @@ class RingBackend : public Backend {
   struct Range {
     std::size_t begin = 0, bytes = 0;
   };
-  // Parts of data on their way around the ring. They go so many rounds, in which each rank sends a part to
-  // the right and receives one from the left: in the first ones what arrives is added, in the others it is
-  // kept.
+  // Parts of the data on their way around the ring, in rounds. In each round a rank sends a part to the
+  // right and receives one from the left: in the first rounds it adds what arrives, in the others it keeps
+  // it.
   struct Pass {
     std::byte* data;
     std::vector<Range> parts;
@@ -68,21 +68,21 @@ class RingBackend : public Backend {
   };
   class Stream;  // of a pass's pieces: ring_pass.cc
 
-  // One of the agreement: what this rank knows goes to `to`, and as much comes from `from`.
+  // One round of the agreement: sends what this rank knows to `to`, and receives as much from `from`.
   struct Round {
     int to = 0, from = 0;
-    std::size_t blocks = 0;  // that are passed on
+    std::size_t blocks = 0;  // number passed on
     std::unique_ptr<std::byte[]> memory;
     std::unique_ptr<Transit> came;  // of the next operation
   };
 
-  // The agreement: ring_agreement.cc. Agree returns when all ranks' blocks are there, and agree.
+  // The agreement: ring_agreement.cc. Agree returns when all ranks' blocks are there and equal.
   void MakeRounds();
   void StartAgreement(const Operation& op);
   Status Agree();
   void Expect(Round& round);
   std::unique_ptr<Transit> PassOn(const Round& round);
-  bool Travels(const Operation& op) const;  // its data, in the blocks
+  bool Travels(const Operation& op) const;  // its data is in the blocks
   Status RunSmall(const Operation& op);
   std::span<const std::byte> DataOf(int rank) const;
 
@@ -98,7 +98,7 @@ class RingBackend : public Backend {
   std::byte* Scratch(std::size_t bytes);
   std::vector<Range> EqualParts(std::int64_t elements, ElementType type) const;
 
-  // Null: there is nothing to wait for.
+  // Null: nothing to wait for.
   Status Await(std::unique_ptr<Transit>& transit, int rank);
   std::size_t Others() const { return static_cast<std::size_t>(size()) - 1; }
   int Neighbour(int distance) const { return (rank() + size() + distance % size()) % size(); }
@@ -108,8 +108,8 @@ class RingBackend : public Backend {
   const std::unique_ptr<Links> links_;
   GroupEnd end_;
   std::optional<WaitReporter> reporter_;
-  Signature what_;  // of the operation that runs
-  Blocks blocks_;   // of that operation: first this rank's, then those of the ranks to its right
+  Signature what_;  // of the current operation
+  Blocks blocks_;   // of that operation: this rank's first, then those of the ranks to its right
   std::vector<Round> rounds_;
   std::unique_ptr<Transit> told_;  // of the first round
   std::unique_ptr<std::byte[]> scratch_;

@@ -1,9 +1,9 @@
-// A number in shared memory that threads and processes wait for. Zero bytes are a signal of 0.
+// A number in shared memory that threads and processes can wait for. Zero bytes are a signal with value 0.
 //
-//   signal.Set(7);                                    // one side: wakes who sleeps
+//   signal.Set(7);                                    // one side: wakes sleepers
 //   while (signal.value.load() != 7) signal.Sleep(seen, 100ms);   // the other
 //
-// Setting costs a system call only while somebody sleeps.
+// Setting costs a system call only if a thread sleeps.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace penstock::collective {
 struct Signal {
   std::atomic<std::uint32_t> value;
   std::atomic<std::uint32_t>
-      sleepers;  // a process that was killed asleep stays counted: only a call too many
+      sleepers;  // a process killed in its sleep stays counted, which costs only unneeded calls
 
   void Set(std::uint32_t to) {
     value.store(to);
@@ -26,9 +26,9 @@ struct Signal {
     value.fetch_add(1);
     if (sleepers.load() != 0) Wake();
   }
-  // Wakes all that sleep, although nothing has changed.
+  // Wakes all sleepers without a change of the value.
   void Wake();
-  // Returns when the value is no longer `seen`, on Wake, after `limit`, or for no reason.
+  // Returns when the value is no longer `seen`, on Wake, after `limit`, or spuriously.
   void Sleep(std::uint32_t seen, Nanoseconds limit);
 };
 

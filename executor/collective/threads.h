@@ -1,4 +1,4 @@
-// Groups whose ranks are threads of one process: for tests, and for several places of one process.
+// Groups whose ranks are threads of one process: for tests, and for several devices of one process.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto groups, MakeThreadGroups(4));
 //   ... thread r:  groups[r]->AllReduce(...)
@@ -12,8 +12,8 @@
 
 namespace penstock::collective {
 
-// One group a rank, in rank order; each may be used and destroyed by a thread of its own.
-// report_after: of waits in operations; 0: none is reported.
+// Returns one group per rank, in rank order; each may be used and destroyed by a thread of its own.
+// report_after: of waits in operations; 0: no reports.
 // kInvalidArgument E-collective-size: not 1 to 256 ranks. kUnavailable E-collective-memory.
 Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(
     int ranks, Nanoseconds report_after = observe::kReportAfter);

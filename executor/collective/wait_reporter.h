@@ -1,11 +1,11 @@
-// Reports waits that last long: after report_after, twice and four times that, and so on.
+// Reports long waits: after report_after, twice and four times that, and so on.
 //
 //   WaitReporter reporter(rank, report_after);
 //   reporter.Begin(peer, what);
 //   ... wait ...
 //   reporter.End();
 //
-// A thread of its own, because what waits cannot be woken for a report. Begin and End from one thread.
+// Has its own thread, because a waiting thread cannot be woken to report. Begin and End from one thread.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class WaitReporter {
   WaitReporter(int rank, Nanoseconds report_after);
   ~WaitReporter();
 
-  // Rank `awaited` is waited for, in the operation `what`, which lives until End.
+  // A wait for rank `awaited` begins, in the operation `what`, which lives until End.
   void Begin(int awaited, const Signature& what);
   void End();
 
@@ -34,12 +34,12 @@ class WaitReporter {
   const Nanoseconds report_after_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  const Signature* what_ = nullptr;  // null: nothing is waited for
+  const Signature* what_ = nullptr;  // null: no wait
   int awaited_ = 0;
   Nanoseconds began_{0};
   observe::ReportTimes times_;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all the rest
+  std::thread thread_;  // last member, because it uses all others
 };
 
 }  // namespace penstock::collective

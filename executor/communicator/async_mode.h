@@ -1,12 +1,12 @@
 // ASYNC: a trainer's step does not wait for its gradients. They are copied into bounded queues; a send thread
-// merges what waits of a variable, sends it and ends a step of the client; a receive thread asks for
-// parameters into memory of its own.
+// merges the queued gradients of a variable, sends the result and ends a step of the client; a receive thread
+// requests parameters into memory of its own.
 //
-// Promise: every gradient is sent once, alone or in the mean of at most merge_max that follow each other; a
-// trainer is never more than queue_max gradients of a variable ahead of the send thread. A parameter
-// changes only in Land and between two runs of a program, so never while a step computes, and has the bytes
-// of one answer of its servers. A step that a learning-rate schedule is to count is counted once, with the
-// round that takes its gradients. Stop sends what waits, and returns when the servers have it.
+// Promise: every gradient is sent once, alone or in the mean of at most merge_max consecutive ones; a trainer
+// is never more than queue_max gradients of a variable ahead of the send thread. A parameter changes only in
+// Land and between two runs of a program, never while a step computes, and holds the bytes of one answer of
+// its servers. A step that counts for a learning-rate schedule is counted once, with the round that takes its
+// gradients. Stop sends what is queued, and returns when the servers have it.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ namespace penstock::communicator {
 
 struct AsyncSettings {
   QueueLimits queues;
-  // Parameters are asked for after more than so many rounds, by a thread of their own or by the send thread.
+  // Parameters are requested after more than this many rounds, by their own thread or by the send thread.
   std::size_t rounds_before_receive = 1;
   bool receives_apart = true;
-  observe::Observer* observer = nullptr;  // counts what the trainer waits for room; outlives the mode
+  observe::Observer* observer = nullptr;  // counts the trainer's waits for room; outlives the mode
 };
 
-// Steps end at `pservers`, which are attached when the first gradient comes. The client outlives the mode;
-// its calls are made from threads of the mode, and from the trainer's at the same time.
+// Steps end at `pservers`, which must be attached when the first gradient comes. The client outlives the
+// mode; the mode's threads and the trainer's call it concurrently.
 std::unique_ptr<Mode> MakeAsyncMode(RpcClient& rpc, AsyncSettings settings, std::vector<std::string> pservers,
                                     int trainer_id);
 

@@ -1,13 +1,13 @@
-// The communicator of a trainer process: what stands between the `send` and `recv` ops of a program that was
-// transpiled with runtime_split_send_recv and the parameter servers. There is one for a process; a mode
-// decides what it does, from Start to Stop.
+// The communicator of a trainer process. It connects the `send` and `recv` ops of a program transpiled with
+// runtime_split_send_recv to the parameter servers. A process has one; from Start to Stop, a mode decides
+// what it does.
 //
 //   Communicator communicator(rpc);
 //   PENSTOCK_RETURN_IF_ERROR(communicator.Start(trainer_program, {.mode = ModeName::kSync}));
 //   ... steps of the program, whose kernels call Send, EndStep and Land ...
 //   PENSTOCK_RETURN_IF_ERROR(communicator.Stop());
 //
-// Start, Stop and running may be called from any thread, the rest as TrainerCommunicator says.
+// Start, Stop and running may be called from any thread; for the others see TrainerCommunicator.
 #pragma once
 
 #include <deque>
@@ -33,25 +33,25 @@ struct Settings {
   GeoSettings geo = {};
 };
 
-// Whether the program's sends and barriers are those of the mode. kInvalidArgument: E-communicator-program
-// (no gradient of the program goes through a communicator, or it is none of geo-SGD), E-communicator-steps
-// (its steps end otherwise); of mode GEO also what ExchangeProgram says.
+// Checks that the program's sends and barriers fit the mode. kInvalidArgument: E-communicator-program (no
+// gradient of the program goes through a communicator, or it is not a geo-SGD program), E-communicator-steps
+// (its steps end differently); for mode GEO also the errors of ExchangeProgram.
 Status CheckProgram(const Program& program, const Settings& settings);
 
 class Communicator : public TrainerCommunicator {
  public:
-  explicit Communicator(RpcClient& rpc) : rpc_(rpc) {}  // which outlives it
+  explicit Communicator(RpcClient& rpc) : rpc_(rpc) {}  // the client outlives it
 
-  // What CheckProgram says, and kFailedPrecondition E-communicator-running: it was started and not stopped.
+  // Errors of CheckProgram, and kFailedPrecondition E-communicator-running: it is running already.
   Status Start(const Program& program, const Settings& settings);
   Status Stop() override;
   bool running() const;
 
-  // Of mode GEO. A step of `program` is to run in `scope`, and is the first: then Begin comes before it.
+  // Mode GEO: whether a step of `program` in `scope` would be the first, so Begin must come before it.
   bool AwaitsBegin(const Program& program) const;
-  // Parameters are those of `scope`, which is kept until Stop, as they are now.
+  // Takes the parameters from `scope` in their current state; keeps the scope until Stop.
   Status Begin(std::shared_ptr<Scope> scope);
-  // What says where `program`'s parameters lie: itself, or, of a program of geo-SGD, what is exchanged.
+  // The program that tells where `program`'s parameters are: itself or, for geo-SGD, the exchange program.
   Program WiringOf(const Program& program) const;
 
   Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) override;
@@ -66,13 +66,13 @@ class Communicator : public TrainerCommunicator {
   Status EndLocalStep(const Scope& scope) override;
 
  private:
-  // The mode while it runs; a call that is under way keeps it.
+  // The mode while the communicator runs; a call in progress keeps it alive.
   Result<std::shared_ptr<Mode>> Running(std::string_view op, std::string_view name) const;
 
   RpcClient& rpc_;
-  mutable std::mutex mutex_;  // of what follows, but not of what is inside the mode
+  mutable std::mutex mutex_;  // guards what follows, but not the state inside the mode
   std::shared_ptr<Mode> mode_;
-  std::deque<Gradient> gradients_;  // a handle is a position; they stay where they are
+  std::deque<Gradient> gradients_;  // a handle is a position; elements do not move
   std::deque<Param> params_;
   std::deque<Table> tables_;
   std::map<std::string, int> gradient_at_, param_at_, table_at_;

@@ -1,13 +1,13 @@
-// The arithmetic of geo-SGD: what a trainer has changed since the last exchange, and what others have.
+// The arithmetic of geo-SGD: deltas since the last exchange, and landing the servers' answers.
 //
 //   TakeDelta(now, 1.0 / trainers, old, delta);   // delta = (now - old) * share;  old += delta
 //   ... the servers add delta to theirs, and answer with `value` ...
 //   LandValue(value, old, now);                   // now += value - old;  old = value
 //
-// `old` is what the servers would hold if nobody else had sent anything: it gets the delta by the same sum as
-// theirs does. So a trainer that is alone, whose share is 1, gets what it has, and `now` keeps its bytes.
+// `old` is the value that the servers would hold if no other trainer had sent anything: it gets the delta by
+// the same addition. So a trainer that is alone, with share 1, gets back its own value: `now` is unchanged.
 //
-// Tensors of one element, f32 or f64 (CanExchange), and of one shape; rows are within it.
+// Tensors must have one element type, f32 or f64 (CanExchange), and one shape; rows must be in range.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ bool CanExchange(DType type);
 void TakeDelta(const Tensor& now, double share, Tensor& old, Tensor& delta);
 void LandValue(const Tensor& value, Tensor& old, Tensor& now);
 
-// The same of single rows, each once.
+// The same for single rows, each at most once.
 void TakeDelta(const Tensor& now, std::span<const std::int64_t> rows, double share, Tensor& old,
                SelectedRows& delta);
-// `value`: rows of the tensor's rows from `begin` on.
+// `value`: selected rows, numbered from row `begin` of the tensor.
 void LandValue(const SelectedRows& value, Dim begin, Tensor& old, Tensor& now);
 
 }  // namespace penstock::communicator

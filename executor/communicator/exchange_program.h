@@ -1,5 +1,5 @@
-// What a trainer of geo-SGD exchanges with its servers, as a program. Its own programs do not say it: in
-// Fluid the communicator is told which rows of a parameter lie where.
+// The exchanges of a geo-SGD trainer with its servers, as a program. The trainer's own programs do not
+// describe them: in Fluid the communicator is told which rows of a parameter are on which server.
 //
 //   const GeoSettings settings{.trainers = 2, .push_every = 100,
 //                              .variables = {{.name = "w", .pieces = {{"w.block0", "10.0.0.1:6174", 7},
@@ -11,7 +11,7 @@
 //   w = recv() {recv_varnames=["w.block0", "w.block1"], epmap=[...]}
 //   fetch_barrier() {endpoints=[...]}
 //
-// It is not run: contracts, handles and initial values are read from it, as from programs of the other modes.
+// It is never run: contracts, handles and initial values are read from it, as in the other modes.
 #pragma once
 
 #include <string>
@@ -30,8 +30,8 @@ struct GeoVariable {
     Dim rows = 0;
   };
   std::string name;                // the trainer's parameter
-  bool rows = false;               // a table: only rows that were touched are exchanged
-  std::vector<Piece> pieces = {};  // in the order of the rows, all of them
+  bool rows = false;               // a table: only touched rows are exchanged
+  std::vector<Piece> pieces = {};  // all, in the order of their rows
 };
 
 struct GeoSettings {
@@ -40,11 +40,11 @@ struct GeoSettings {
   std::vector<GeoVariable> variables = {};
 };
 
-// kInvalidArgument: E-communicator-geo (a count is below 1, nothing is exchanged, or twice), E-contract-var,
-// E-contract-shape (roles::RowPiecesOf). kUnimplemented E-communicator-type: neither f32 nor f64.
+// kInvalidArgument: E-communicator-geo (a count is below 1, or a variable is missing or listed twice);
+// errors of roles::RowPiecesOf. kUnimplemented E-communicator-type: neither f32 nor f64.
 Result<Program> ExchangeProgram(const Program& trainer, const GeoSettings& settings);
 
-// Of each variable, in the order of the settings: its delta and itself, cut.
+// For each variable, in the order of the settings: its delta and its value, in pieces.
 struct Exchanged {
   WholeVariable delta, param;
 };

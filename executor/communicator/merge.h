@@ -1,10 +1,10 @@
-// Several gradients of one variable as one.
+// Merges several gradients of one variable into one.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Variable one, Merge(std::move(gradients), MergeRule::kMean));
 //
-// kMean is right for every optimizer: the merged gradient is one of a larger batch. kSum is what the
-// gradients would do one after the other, for an update that is linear in the gradient and keeps no state
-// (sgd); Adam and its kin would take a step several times too long by it.
+// kMean suits every optimizer: the result is the gradient of a larger batch. kSum has the effect of applying
+// the gradients one after the other, for an update that is linear in the gradient and keeps no state (sgd);
+// for Adam and similar optimizers it makes a step several times too long.
 #pragma once
 
 #include <vector>
@@ -16,9 +16,9 @@ namespace penstock::communicator {
 
 enum class MergeRule { kMean, kSum };
 
-// At least one, all tensors of one shape or all rows of one table; one alone is returned as it is. Of tensors
-// the sum is made in order, in the memory of the first, which nobody else has; rows are listed one after the
-// other, which adds up. kUnimplemented E-communicator-merge: an element type other than f32 and f64.
+// Takes at least one gradient, all tensors of one shape or all selected rows of one table; a single one is
+// returned unchanged. Tensors are added in order, in the memory of the first, which must not be shared; rows
+// are concatenated, which adds them up. kUnimplemented E-communicator-merge: neither f32 nor f64.
 Result<Variable> Merge(std::vector<Variable> gradients, MergeRule rule);
 
 }  // namespace penstock::communicator

@@ -1,14 +1,14 @@
-// When a communicator sends what it is given, and when it asks for parameters.
+// Decides when a communicator sends its gradients and when it requests parameters.
 //
 //   std::unique_ptr<Mode> mode = MakeStepMode(rpc);
 //   mode->Send(gradient, value);  mode->EndStep(peers);  mode->Land(param, w);  mode->Stop();
 //
-// In geo-SGD, where trainers optimize by themselves:
+// In geo-SGD, where trainers optimize locally:
 //
 //   mode->Begin(scope);  mode->Touch(table, ids);  mode->EndLocalStep(*scope);  mode->Stop();
 //
-// Called from one thread at a time. Gradients, parameters and tables outlive the mode. What a mode does not
-// take is kFailedPrecondition E-communicator-unfit.
+// Call from one thread at a time. Gradients, parameters and tables outlive the mode. A call that a mode does
+// not support returns kFailedPrecondition E-communicator-unfit.
 #pragma once
 
 #include <memory>
@@ -22,24 +22,24 @@ namespace penstock::communicator {
 class Mode {
  public:
   virtual ~Mode() = default;
-  // `residual` as of TrainerCommunicator::Send.
+  // `residual` as in TrainerCommunicator::Send.
   virtual Status Send(Gradient&, const Variable&, const Tensor& /*residual*/) {
     return Unfit("sends a gradient");
   }
   virtual Status EndStep(PeersHandle) { return Unfit("ends a step of all trainers"); }
   virtual Status CountStep(PeersHandle) { return Unfit("counts a step"); }
   virtual Status Land(Param&, Tensor&) { return Unfit("receives a parameter"); }
-  // What has come since it was landed last gets into `scope`, where a program is about to run.
+  // Writes parameters received since they were last landed to `scope`, in which a program is about to run.
   virtual Status BeginRun(Scope&) { return OkStatus(); }
 
-  // Before the first step: parameters are those of `scope`, which is kept until Stop.
+  // Call before the first step: takes the parameters of `scope`, which is kept until Stop.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual Status Begin(std::shared_ptr<Scope>) { return OkStatus(); }
   virtual bool has_begun() const { return true; }
   virtual Status Touch(const Table&, std::span<const std::int64_t>) { return UnfitForGeo(); }
   virtual Status EndLocalStep(const Scope&) { return UnfitForGeo(); }
 
-  // Sends what waits. The last call.
+  // Sends what is queued. The last call.
   virtual Status Stop() = 0;
 
  protected:

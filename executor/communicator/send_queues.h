@@ -1,16 +1,16 @@
-// Gradients that wait to be sent: a bounded queue for each variable. A trainer's thread fills them, a send
-// thread empties all of them together, a round at a time.
+// Queues of gradients to be sent, one bounded queue per variable. A trainer's thread fills them; a send
+// thread empties all of them together, one round at a time.
 //
 //   SendQueues queues({.queue_max = 20, .merge_max = 5, .patience = 50ms});
 //   if (!queues.Put(0, std::move(gradient))) ...      // trainer: waits while queue 0 is full; false: closed
 //   while (true) {                                    // send thread
 //     std::vector<SendQueues::Batch> round = queues.Take();
-//     if (round.empty()) break;                       // closed, and nothing is left
+//     if (round.empty()) break;                       // closed, and all queues are empty
 //     ...
 //   }
 //
-// Nothing that was put is lost or taken twice, and what is taken of a queue keeps its order. What Put waits
-// is exposed time. Thread-safe.
+// No gradient is lost or taken twice, and the order within a queue is kept. Time spent waiting in Put counts
+// as exposed communication. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -29,8 +29,8 @@ namespace penstock::communicator {
 
 struct QueueLimits {
   std::size_t queue_max = 1;           // gradients in a queue
-  std::size_t merge_max = 1;           // of them, in a batch
-  std::chrono::milliseconds patience;  // how long a round waits for more than it has
+  std::size_t merge_max = 1;           // gradients in a batch
+  std::chrono::milliseconds patience;  // how long a round waits for more gradients
 };
 
 class SendQueues {
@@ -40,24 +40,24 @@ class SendQueues {
     std::vector<Variable> gradients;  // the oldest first
   };
 
-  // `observer` counts what Put waits, and outlives the queues; null: nobody does.
+  // `observer` counts the waits of Put, and outlives the queues; may be null.
   explicit SendQueues(QueueLimits limits, observe::Observer* observer = nullptr)
       : limits_(limits), observer_(observer) {}
 
-  // A queue exists from its first Put on.
+  // A queue is created by its first Put.
   bool Put(std::size_t queue, Variable gradient);
-  // Waits until there is a gradient; then until each queue has a whole batch, somebody waits for room, or the
-  // patience is over. By position of the queue.
+  // Waits until there is a gradient, and then until each queue has a full batch, a Put waits for room, or the
+  // patience is over. Returns batches by position of the queue.
   std::vector<Batch> Take();
-  // Put gives up from here on; what waits stays to be taken.
+  // Put fails from here on; queued gradients can still be taken.
   void Close();
-  // What waits is dropped too: it cannot be sent.
+  // Also drops the queued gradients, which cannot be sent.
   void CloseEmpty();
-  // How often a queue was looked at so far, for tests of what a gradient costs.
+  // The number of visits to queues so far, for tests of the cost of a gradient.
   std::uint64_t visited() const;
 
  private:
-  bool IsWhole() const {  // a round that is waited for no longer
+  bool IsWhole() const {  // the round need not wait any longer
     return closed_ || waiting_for_room_ > 0 || whole_ == queues_.size();
   }
 
@@ -66,11 +66,11 @@ class SendQueues {
 
   const QueueLimits limits_;
   observe::Observer* const observer_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable room_, work_;
   std::vector<std::deque<Variable>> queues_;
   std::set<std::size_t> filled_;  // queues that are not empty
-  std::size_t whole_ = 0;         // of them, those that have a whole batch
+  std::size_t whole_ = 0;         // the number of queues with a full batch
   std::uint64_t visited_ = 0;
   std::size_t waiting_for_room_ = 0;
   bool closed_ = false;

@@ -1,7 +1,7 @@
-// Gradients and parameters as the communicator holds them: whole, with the handle of each server's rows.
+// Gradients and parameters as the communicator holds them: whole, with a handle for each server's rows.
 //
-//   PENSTOCK_RETURN_IF_ERROR(PushRows(rpc, gradient, value, {}));   // each server its rows of `value`
-//   PENSTOCK_RETURN_IF_ERROR(PullRows(rpc, param, w));          // each server's rows into w's own memory
+//   PENSTOCK_RETURN_IF_ERROR(PushRows(rpc, gradient, value, {}));   // sends each server its rows of `value`
+//   PENSTOCK_RETURN_IF_ERROR(PullRows(rpc, param, w));              // receives each server's rows into w
 #pragma once
 
 #include <string>
@@ -20,23 +20,23 @@ struct Gradient {
 struct Param {
   WholeVariable whole;
   std::vector<PullHandle> pieces;
-  std::vector<Variable> views = {};  // of the tensor that is filled; what arrives late needs them
+  std::vector<Variable> views = {};  // of the tensor being filled; replies that come late need them
 };
 
-// One of which a program tells what it touches.
+// A table whose touched rows a program reports.
 struct Table {
   std::string name;
-  std::size_t index = 0;  // tables are numbered as they are declared
+  std::size_t index = 0;  // in the order of declaration
 };
 
-// Pushes rows of `value` to their servers, without a copy of a tensor: the bytes stay as they are until the
-// client says that they arrived. Of a gradient of rows each server gets those that it holds, numbered from
-// its own first row, in the order in which they come. kInvalidArgument E-send-kind: neither tensor nor rows.
-// `residual`, if it is not empty, is that of the whole gradient, which is compressed.
+// Pushes rows of `value` to their servers without copying a tensor: its bytes must not change until the
+// client reports their arrival. Of a sparse gradient each server gets the rows that it holds, numbered from
+// its own first row, in their order. kInvalidArgument E-send-kind: neither tensor nor selected rows.
+// `residual`, if not empty, belongs to the whole gradient, which is then compressed.
 Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual);
 
-// Asks for all pieces, into rows of `out`, which is made if it has another type or shape. They are there
-// when the client's CompletePulls returns.
+// Requests all pieces into rows of `out`, which is reallocated if its type or shape differs. They have
+// arrived when the client's CompletePulls returns.
 Status PullRows(RpcClient& rpc, Param& param, Tensor& out);
 
 }  // namespace penstock::communicator

@@ -1,4 +1,4 @@
-// The lines of a file, or of what a command makes of it: `sh -c COMMAND < FILE`.
+// The lines of a file, or of a command's output: `sh -c COMMAND < FILE`.
 //
 //   PipeCommands commands;
 //   PENSTOCK_ASSIGN_OR_RETURN(auto lines, LineSource::Open("part-0", "python gen.py", commands));
@@ -8,7 +8,7 @@
 //     if (!more) break;
 //   }
 //
-// The command writes its errors where this process does. Stop, from any thread, ends all commands and waits.
+// The command's standard error is that of this process. Stop, from any thread, ends all commands and waits.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@
 
 namespace penstock::dataset {
 
-// Commands that run. Thread-safe.
+// The running commands. Thread-safe.
 class PipeCommands {
  public:
   PipeCommands();
@@ -34,16 +34,16 @@ class PipeCommands {
   PipeCommands(const PipeCommands&) = delete;
   PipeCommands& operator=(const PipeCommands&) = delete;
 
-  // Kills those that run; what is opened or read from here on is kCancelled. For good.
+  // Kills the running commands, permanently: later opens and reads return kCancelled.
   void Stop();
   bool stopped() const { return stopped_; }
 
  private:
   friend class LineSource;
   Status Start(const std::string& command, int in, int out, pid_t& process);
-  // The status of waitpid, once it has ended.
+  // Waits for the process to end; returns the status of waitpid.
   int Wait(pid_t process);
-  int event() const { return event_; }  // readable once stopped; -1: no descriptor was left, so nothing opens
+  int event() const { return event_; }  // readable once stopped; -1: out of descriptors, so Open fails
 
   const int event_;
   std::atomic<bool> stopped_ = false;
@@ -54,16 +54,16 @@ class PipeCommands {
 class LineSource {
  public:
   // kFailedPrecondition E-dataset-file: the file cannot be read, or the command cannot be started;
-  // kCancelled. The command "cat" is the file itself.
+  // kCancelled. The command "cat" reads the file directly.
   static Result<std::unique_ptr<LineSource>> Open(const std::string& file, const std::string& command,
                                                   PipeCommands& commands);
   ~LineSource();
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
 
-  // The next line without its end, valid until the next call; false at the end. kFailedPrecondition
-  // E-dataset-command: the command has failed; E-dataset-file; kInvalidArgument E-dataset-line: a line has
-  // more than kLineBytesMax; kCancelled.
+  // The next line without its newline, valid until the next call; false at the end. kFailedPrecondition
+  // E-dataset-command: the command has failed; E-dataset-file; kInvalidArgument E-dataset-line: a line is
+  // longer than kLineBytesMax; kCancelled.
   Result<bool> Next(std::string_view& line);
   // "part-0, line 3", or "part-0, line 3 of what "python gen.py" wrote".
   std::string Place() const;
@@ -80,9 +80,9 @@ class LineSource {
   PipeCommands& commands_;
   int descriptor_ = -1;
   bool may_wait_ = true;  // a read
-  pid_t process_ = 0;     // 0: there is none
+  pid_t process_ = 0;     // 0: none
   std::string buffer_;
-  std::size_t begin_ = 0, searched_ = 0;  // of what was not given out; of it, without an end of line
+  std::size_t begin_ = 0, searched_ = 0;  // the unread part, and its prefix known to have no newline
   std::int64_t line_ = 0;
   bool at_end_ = false;
 };

@@ -1,11 +1,11 @@
-// Threads that make batches: of files, or of records in memory.
+// Threads that make batches from files, or from records in memory.
 //
 //   auto reading = Reading::OfFiles(format, {files, "python gen.py"}, {.threads = 2, .batch_size = 32});
 //   while (...) PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> batch, reading->queue(0)->Pop());
 //
-// Thread t reads files t, t + threads, ... into its own queue, or the t-th part of the records: what a
-// queue gives does not depend on timing. The last batch of a queue may be smaller. The first error is what
-// its queue gives at its end. Destroying it ends commands and threads, wherever they are.
+// Thread t reads files t, t + threads, ... into its own queue, or the t-th part of the records, so a queue's
+// content does not depend on timing. The last batch of a queue may be smaller. A queue ends with its first
+// error. Destroying the object ends commands and threads at once.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +31,20 @@ struct Files {
 struct ReadingOptions {
   std::size_t threads = 1;     // at least 1
   std::size_t batch_size = 1;  // at least 1
-  std::size_t capacity = 16;   // batches that wait in a queue
+  std::size_t capacity = 16;   // batches in a queue
 };
 
 class Reading {
  public:
   static std::unique_ptr<Reading> OfFiles(Format format, Files files, ReadingOptions options);
-  // `records` stay as they are while this lives.
+  // `records` must not change while this object lives.
   static std::unique_ptr<Reading> OfRecords(Format format, const Records& records, ReadingOptions options);
   ~Reading();
   Reading(const Reading&) = delete;
   Reading& operator=(const Reading&) = delete;
 
   const std::vector<std::shared_ptr<BatchQueue>>& queues() const { return queues_; }
-  // Ends commands and threads; a Pop that waits is E-read-not-started. From any thread, once.
+  // Ends commands and threads; a waiting Pop returns E-read-not-started. From any thread, once.
   void Stop();
 
  private:
@@ -60,7 +60,7 @@ class Reading {
   std::vector<std::thread> threads_;
 };
 
-// Reads all files with so many threads, and adds their records to `records`, in the order of the files.
+// Reads all files with that many threads, and adds their records to `records`, in the order of the files.
 // After an error nothing is added.
 Status Load(const Format& format, const Files& files, std::size_t threads, PipeCommands& commands,
             Records& records);

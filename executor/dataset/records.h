@@ -1,7 +1,7 @@
-// Instances in memory, packed: a few large chunks of bytes and a pointer for each.
+// Instances in memory, packed: a few large chunks of bytes and one pointer per instance.
 //
 //   Records records;
-//   records.Add(bytes);                 // those that Parser made
+//   records.Add(bytes);                 // as Parser made it
 //   records.Shuffle(seed);              // moves pointers; the same order on every machine
 //   Batch batch = MakeBatch(format, records.Slice(0, 32));
 //
@@ -45,34 +45,34 @@ class RecordView {
 class Records {
  public:
   void Add(std::string_view record);
-  void Append(Records&& other);  // which is empty then
+  void Append(Records&& other);  // leaves `other` empty
 
   std::size_t size() const { return index_.size(); }
   RecordView operator[](std::size_t i) const { return RecordView(index_[i]); }
-  // Of [begin, end).
+  // Records [begin, end).
   std::span<const std::byte* const> Slice(std::size_t begin, std::size_t end) const {
     return std::span(index_).subspan(begin, end - begin);
   }
   void Shuffle(std::uint64_t seed);
 
-  // The records one after the other, for a peer: those whose hash, mixed with `salt`, modulo `parts` is
-  // `part`. The hash is that of the id, if there is one, else of all bytes.
+  // The concatenated records for a peer: those for which the hash, mixed with `salt`, modulo `parts` is
+  // `part`. The hash covers the id if there is one, else all bytes.
   std::string Pack(std::size_t part, std::size_t parts, std::uint64_t salt) const;
-  // Adds what a peer has packed. kDataLoss E-dataset-packed: it is no sequence of records of this format;
-  // nothing is added then.
+  // Adds what a peer has packed. kDataLoss E-dataset-packed: it is not a sequence of records of this format;
+  // then nothing is added.
   Status Unpack(const Format& format, std::string_view packed);
 
  private:
   static constexpr std::size_t kChunkBytesMin = std::size_t{1} << 12, kChunkBytesMax = std::size_t{1} << 20;
 
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
-  std::size_t chunk_bytes_ = 0;  // the last one's, but for a record that is larger
-  std::size_t free_ = 0;         // bytes, at the end of the last chunk
+  std::size_t chunk_bytes_ = 0;  // size of the last chunk, not counting chunks made for one large record
+  std::size_t free_ = 0;         // free bytes at the end of the last chunk
   std::byte* next_ = nullptr;
   std::vector<const std::byte*> index_;
 };
 
-// One tensor for each used slot: [n, extents...] of a dense one, else [numbers, 1] with offsets.
+// One tensor per used slot: [n, extents...] for a dense slot, else [numbers, 1] with offsets.
 Batch MakeBatch(const Format& format, std::span<const std::byte* const> records);
 
 }  // namespace penstock::dataset

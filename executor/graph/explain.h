@@ -1,5 +1,5 @@
-// What turns an error of one op into one that its writer can act on: the op as printed, the facts, the user's
-// line.
+// Turns an error of one op into one that the author of the program can act on: the op as printed, the facts,
+// the user's line.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// One instruction made ready for given types of its arguments: its outputs' types and its kernel. Used when a
-// block is specialised and again, for one op at a time, when a value turns out to have another shape than
+// Prepares one instruction for given types of its arguments: its outputs' types and its kernel. Used when a
+// block is specialised, and again for a single op when a value turns out to have another shape than
 // expected.
 #pragma once
 
@@ -17,16 +17,16 @@
 
 namespace penstock::exec {
 
-// What a variable holds now; what its declaration says where it holds nothing.
+// Describes the variable's current value, or its declaration if it is empty.
 VarInfo InfoOf(const Variable& variable, const Var& declared);
-// Whether `variable` holds just what `info` describes. Allocates nothing.
+// Whether `variable` holds exactly what `info` describes. Allocates nothing.
 bool Holds(const Variable& variable, const VarInfo& info);
 bool Holds(const Tensor& tensor, const VarInfo& info);
 // Whether `info` is a dense tensor whose extents are all known.
 bool IsKnownTensor(const VarInfo& info);
 
-// Whether the arguments of input slot `i` of the op have to have a type, by their declarations or, at the
-// latest, when the op runs: the slot does not take just anything.
+// Whether the arguments of input slot `i` must have a type, in their declarations or at the latest when the
+// op runs: the slot does not accept every kind.
 bool NeedsType(const Instruction& instruction, std::size_t i);
 
 // "X = fc_0.out : f32[64, 784]" for each argument of the instruction's inputs.
@@ -39,11 +39,11 @@ struct Inferred {
   std::vector<LodShare> lod_shares;
 };
 
-// `slots`: what is known of each slot of the block, by index. Errors name the op.
+// `slots`: the information on each slot of the block, by index. Errors name the op.
 Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
                                   std::span<const VarInfo> slots);
 
-// After the instruction has run: the outputs that share an input's LoD get it. `variables`: by slot.
+// Call after the instruction has run: outputs that share an input's LoD get it. `variables`: by slot.
 void ShareLods(const Instruction& instruction, std::span<const LodShare> shares, Variable* const* variables);
 
 struct PreparedKernel {
@@ -51,8 +51,8 @@ struct PreparedKernel {
   std::vector<std::size_t> workspaces;  // bytes of each
 };
 
-// `slots` as they are before the instruction runs. kUnimplemented E-kernel-missing: no kernel for these
-// element types.
+// `slots`: the state before the instruction runs. kUnimplemented E-kernel-missing: there is no kernel for
+// these element types.
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
                                      const Inferred& inferred, std::span<const VarInfo> slots,
                                      const Services& services);

@@ -6,7 +6,7 @@
 
 namespace penstock::exec {
 
-// A temporary: alive from the instruction that first writes it to the one that uses it last, both included.
+// The life of a temporary: from the instruction that first writes it to its last use, both included.
 struct Lifetime {
   std::size_t bytes = 0;
   int first = 0;
@@ -18,9 +18,9 @@ struct MemoryPlan {
   std::size_t arena_bytes = 0;
 };
 
-// Walks the instructions in order and gives each new temporary the smallest free gap that holds it (the
-// lowest of equal ones), so the result depends on the lifetimes alone. What an instruction writes never
-// overlaps what it reads.
+// Goes through the instructions in order and gives each new temporary the smallest free gap that holds it (of
+// equal gaps the lowest), so the result depends only on the lifetimes. An instruction's outputs never overlap
+// its inputs.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace penstock::exec

@@ -1,8 +1,8 @@
-// Level 2 of compiling: a block for given shapes. Every op's shapes are inferred, its kernel prepared, and
+// Compilation, level 2: a block for given shapes. Every op's shapes are inferred, its kernel is prepared, and
 // every temporary has its place in the arena.
 //
-// An op whose inputs' shapes cannot be known before it runs (they depend on values) is left late: the
-// scheduler prepares it with what it meets.
+// An op whose input shapes depend on values is marked late: the scheduler prepares it with the actual shapes
+// when it runs.
 #pragma once
 
 #include <cstddef>
@@ -13,52 +13,52 @@
 
 namespace penstock::exec {
 
-// What a prepared kernel takes for granted of an input.
+// What a prepared kernel assumes of an input.
 struct InputOperand {
   int slot = -1;
-  VarInfo info;  // a tensor of known extents; of other kinds the kind alone counts
+  VarInfo info;  // a tensor of known extents; for other kinds only the kind counts
 };
 
-// A tensor that a step is about to write.
+// A tensor that a step will write.
 struct OutputTensor {
   int slot = -1;
   VarInfo info;
-  int place = -1;            // index into places; -1: the frame does not place it
+  int place = -1;            // index into places; -1: not placed by the frame
   int view = -1;             // index into views, -1: none
-  bool in_place = false;     // the op reads the same variable: what is there must stay
-  bool sent_before = false;  // an earlier step handed the variable to somebody who may still read its memory
+  bool in_place = false;     // the op reads the same variable: its content must stay
+  bool sent_before = false;  // an earlier step gave the variable to a receiver that may still read its memory
 };
 
-// One op, ready.
+// One prepared op.
 struct Step {
   const Instruction* instruction = nullptr;
   std::unique_ptr<Kernel> kernel;       // null: late
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
-  // Looked at before each run of the kernel: whoever wrote a variable last may have left another size, type
-  // or kind than was inferred. An input that is not as prepared makes the step late for this run; an output
-  // is made anew. Outputs are none for an op that starts blocks: those make what they write.
+  // Checked before each run of the kernel: the last writer of a variable may have left another size, type or
+  // kind than inferred. An input that differs makes the step late for this run; an output is reallocated. Ops
+  // that run blocks have no outputs here: the blocks make what they write.
   std::vector<InputOperand> inputs;
   std::vector<OutputTensor> outputs;  // dense ones of known shape
-  bool may_lack_inputs = false;       // the kernel finds out which inputs it reads
+  bool may_lack_inputs = false;       // the kernel decides which inputs it reads
   std::vector<LodShare> lod_shares;
   bool starts_blocks = false;
-  // Slots it reads that a block may have written or not: looked at before it runs.
+  // Inputs that a block may or may not have written: checked before the step runs.
   std::vector<int> uncertain;
 };
 
-// Where a temporary lies.
+// The memory of a temporary.
 struct Place {
   int slot = -1;
   DType dtype = DType::kFp32;  // as first written
   Shape shape;
-  std::size_t bytes = 0;    // the most it ever needs
+  std::size_t bytes = 0;    // the most that it ever needs
   std::size_t offset = 0;   // in the arena
   bool own_buffer = false;  // not in the arena
-  bool sent = false;        // an op with an effect outside reads it, or rows of it
+  bool sent = false;        // an op with side effects reads it, or rows of it
 };
 
-// A temporary that is rows [begin, end) of another variable where that one holds `whole` when the temporary
-// is first written; else it gets memory of its own.
+// A temporary that is rows [begin, end) of another variable if that variable holds `whole` when the temporary
+// is first written; otherwise it gets its own memory.
 struct RowView {
   int slot = -1;
   int of = -1;  // slot
@@ -78,7 +78,7 @@ struct Specialisation {
   int late_steps = 0;
 };
 
-// `known`: what each slot holds before the run; for slots not in block->key what is declared.
+// `known`: the state of each slot before the run; for slots not in block->key, their declaration.
 Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
                                                    std::vector<VarInfo> known, const Services& services);
 

@@ -1,10 +1,10 @@
 // GET /metrics over HTTP/1.1 on 127.0.0.1, for Prometheus and `penstock top`.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto server, MetricsServer::Start(0, [&] { return Exposition(...); }));
-//   server->port()                                                     // the one the system gave
+//   server->port()                                                     // the port in use
 //
-// One thread, at most eight connections at a time, each closed after one answer or two seconds; a request is
-// 4 KB at most and its body is not read. Whatever arrives, nothing waits for it and nothing of it is kept.
+// One thread and at most eight connections at a time, each closed after one answer or two seconds; a request
+// has at most 4 KB, and its body is ignored. Clients can neither block the server nor fill its memory.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace penstock::observe {
 
 class MetricsServer {
  public:
-  // Port 0: any that is free. `text` is called by the server's thread.
+  // Port 0: any free port. The server's thread calls `text`.
   // kUnavailable E-metrics-bind: the port is in use.
   static Result<std::unique_ptr<MetricsServer>> Start(std::uint16_t port, std::function<std::string()> text);
   ~MetricsServer();
@@ -33,11 +33,11 @@ class MetricsServer {
   MetricsServer(int listener, int wake, std::uint16_t port, std::function<std::string()> text);
   void Serve();
   void Accept(std::vector<Visitor>& visitors) const;
-  bool Move(Visitor& visitor) const;  // false: it is over
+  bool Move(Visitor& visitor) const;  // false: finished
   std::string AnswerTo(const std::string& request) const;
 
   const int listener_;
-  const int wake_;  // an eventfd: the thread is to end
+  const int wake_;  // an eventfd: tells the thread to end
   const std::uint16_t port_;
   const std::function<std::string()> text_;
   std::thread thread_;

@@ -1,11 +1,11 @@
-// What a process tells of its work: the recorder's events, and counters of what it sent, got and waited for,
-// by peer. The end-of-job receipt, /metrics and reports are made from the same numbers.
+// Records and counts a process's work: the recorder's events, and counters per peer of what it sent, received
+// and waited for. The receipt at the end of a job, /metrics and reports use the same numbers.
 //
-//   Observer observer(recorder);                                      // one a process, or one a test
+//   Observer observer(recorder);                                      // one per process, or per test
 //   PeerNotes notes(&observer, "pserver 10.0.0.1:6174");              // of one connection
 //   notes.Sent(bytes);  notes.Record(EventKind::kPushSent, step, notes.Name("w@GRAD"), bytes);
 //
-// A PeerNotes without an observer does nothing, so that who uses one need not ask. Counting is an atomic
+// A PeerNotes without an observer does nothing, so its users need not check. Counting is an atomic
 // addition. Thread-safe.
 #pragma once
 
@@ -21,37 +21,37 @@
 
 namespace penstock::observe {
 
-// Of one peer. Bytes are those of tensors and ids; what stands around them is some 60 bytes a message.
+// Counters for one peer. Bytes are those of tensors and ids; the overhead is some 60 bytes a message.
 struct PeerCounts {
   std::uint64_t messages_out = 0, messages_in = 0;
   std::uint64_t bytes_out = 0, bytes_in = 0;
-  std::uint64_t resent = 0;    // messages that were sent again because no answer came
-  std::uint64_t repeats = 0;   // messages that came again and were dropped
-  std::uint64_t connects = 0;  // times that a connection was begun, or a trainer came
-  // Of a trainer's gradients that travel compressed: bytes as they are sent, and as float32.
+  std::uint64_t resent = 0;    // messages sent again because no answer came
+  std::uint64_t repeats = 0;   // duplicate messages, dropped
+  std::uint64_t connects = 0;  // connections begun, or arrivals of a trainer
+  // Of a trainer's compressed gradients: bytes as sent, and as float32.
   std::uint64_t compressed = 0, compressed_from = 0;
-  // Of a trainer: until an answer of this server ended the wait. Of a synchronous server: from the last but
-  // one trainer's end of a step to this one's, if it is the last.
+  // Of a trainer: waits until an answer of this server. Of a synchronous server: the time from the
+  // second-to-last trainer's end of a step to this trainer's, if it is the last.
   std::uint64_t waits = 0;
   Nanoseconds waited{0};
 };
 
-// Bucket b counts gradients that were applied b updates of others and of its own after the pull that they
-// were computed from; the last bucket counts all beyond.
+// Bucket b counts gradients applied b updates (of other trainers or of this one) after the pull from which
+// they were computed; the last bucket counts all larger values.
 constexpr std::size_t kStalenessBuckets = 17;
 using StalenessHistogram = std::array<std::uint64_t, kStalenessBuckets>;
 
-// All counters at one time.
+// All counters at one moment.
 struct Counts {
   struct Peer {
     std::string name;
     PeerCounts counts;
-    Nanoseconds silent{0};  // since it was heard last
+    Nanoseconds silent{0};  // since the last message from it
   };
   Nanoseconds up{0};          // since the observer was made
-  std::uint64_t steps = 0;    // of a trainer: ended; of a server: the highest that a trainer has ended
-  std::uint64_t updates = 0;  // optimize blocks that were run
-  // That the trainer's own thread was held up in communication; and threads of its communicator.
+  std::uint64_t steps = 0;    // of a trainer: ended steps; of a server: the highest that a trainer has ended
+  std::uint64_t updates = 0;  // optimize blocks run
+  // The time that communication blocked the trainer's own thread, and its communicator's threads.
   Nanoseconds exposed{0}, in_background{0};
   std::uint64_t staleness_sum = 0;
   StalenessHistogram staleness{};
@@ -63,7 +63,7 @@ struct Counts {
 
 class Observer;
 
-// The atomic form of PeerCounts, which stays where it is.
+// The atomic form of PeerCounts. Its address is stable.
 struct Peer {
   Peer(Observer& observer, std::string name, NameId id) : observer(observer), name(std::move(name)), id(id) {}
 
@@ -81,14 +81,14 @@ class Observer {
   Recorder& recorder() { return recorder_; }
   const Clock& clock() const { return clock_; }
   Peer& PeerNamed(const std::string& name);  // the same for the same name
-  void SetSteps(std::uint64_t steps);        // never lower than before
+  void SetSteps(std::uint64_t steps);        // never decreases
   void CountUpdate() { updates_.fetch_add(1, std::memory_order_relaxed); }
   void CountStaleness(std::uint64_t versions);
-  // A thread of this process waited until `last` let it go on (null: something else did).
+  // A thread of this process waited until a message of `last` ended the wait (null: something else did).
   void CountWait(Nanoseconds waited, Peer* last);
   Counts Now() const;
 
-  // The peer whose message moved somebody's wait last.
+  // The peer whose message last ended a wait.
   std::atomic<Peer*> moved_by{nullptr};
 
  private:
@@ -98,11 +98,11 @@ class Observer {
   std::atomic<std::uint64_t> steps_{0}, updates_{0}, staleness_sum_{0};
   std::atomic<std::int64_t> exposed_ns_{0}, in_background_ns_{0};
   std::array<std::atomic<std::uint64_t>, kStalenessBuckets> staleness_{};
-  mutable std::mutex mutex_;  // of which peers there are
+  mutable std::mutex mutex_;  // guards the set of peers
   std::deque<Peer> peers_;
 };
 
-// Marks the threads of a communicator: while they wait, the trainer trains on.
+// Marks the threads of a communicator: their waits do not stop the trainer.
 class BackgroundThread {
  public:
   BackgroundThread();
@@ -127,7 +127,7 @@ class PeerNotes {
     Add(peer_->messages_out, 1);
     Add(peer_->bytes_out, bytes);
   }
-  // A gradient of `from` bytes travels in `bytes`.
+  // Counts a gradient of `from` bytes that travels in `bytes`.
   void Compressed(std::uint64_t bytes, std::uint64_t from) const {
     if (peer_ == nullptr) return;
     Add(peer_->compressed, bytes);
@@ -152,7 +152,7 @@ class PeerNotes {
   void Moved() const {
     if (peer_ != nullptr) peer_->observer.moved_by.store(peer_, std::memory_order_relaxed);
   }
-  // Others waited for it.
+  // Counts time for which others waited for this peer.
   void WaitedFor(Nanoseconds waited) const {
     if (peer_ == nullptr) return;
     Add(peer_->waits, 1);

@@ -1,12 +1,12 @@
-// The last 4,096 things that a process did towards its peers: always on, so that a hang or a failure can be
-// explained afterwards.
+// Records the last 4,096 events between a process and its peers: always on, so that a hang or a failure can
+// be explained afterwards.
 //
 //   Recorder recorder(FlightMemory::FromEnvironment());
 //   const NameId w = recorder.Intern("w@GRAD"), peer = recorder.Intern("pserver 10.0.0.1:6174");
 //   recorder.Record(EventKind::kPushSent, step, peer, w, bytes);
 //
-// Record takes some 20 ns, neither a lock nor an allocation; the time is that of the clock's last tick
-// (CoarseClock). Intern takes a lock, and is for set-up. Thread-safe.
+// Record takes some 20 ns, without a lock or an allocation; the time is that of the clock's last tick
+// (CoarseClock). Intern takes a lock; call it during set-up. Thread-safe.
 #pragma once
 
 #include <map>
@@ -24,21 +24,21 @@ using NameId = std::uint32_t;  // 0: no name
 
 enum class EventKind : std::uint8_t {
   kNone,
-  // Training moves on.
-  kStepEnded,      // by this trainer, or (peer a trainer) told by one
+  // Progress of training.
+  kStepEnded,      // by this trainer, or, if the peer is a trainer, by that one
   kPushSent,       // a message of a gradient or an initial value
   kPushTaken,      // the server has acknowledged it
-  kPullAnswered,   // a parameter is here, of the version `step`
-  kGradientTaken,  // server: begins to merge the gradient of the peer
+  kPullAnswered,   // a parameter has arrived, in version `step`
+  kGradientTaken,  // server: begins to merge a gradient of the peer
   kBlockRun,       // server: the update of `step` is done
-  kPublished,      // server: the version `step` goes to the peer
+  kPublished,      // server: sends version `step` to the peer
   kPeerCame,
-  // Nothing is gained by it alone.
+  // No progress by themselves.
   kPullAsked,
   kPeerLeft,
   kWaitBegun,  // a thread of this process waits
   kWaitEnded,
-  kWaitsFor,  // said by a wait that lasts: for this peer and variable
+  kWaitsFor,  // a wait that lasts reports its peer and variable
 };
 constexpr EventKind kLastOfProgress = EventKind::kPeerCame;
 const char* NameOf(EventKind kind);  // "push sent"
@@ -55,7 +55,7 @@ class Recorder {
  public:
   explicit Recorder(FlightMemory memory, const Clock& clock = CoarseClock());
 
-  // The number of a name; the same for the same name. 0 once a million bytes of names are there.
+  // The id of a name; equal names have the same id. 0 once the names take a million bytes.
   NameId Intern(std::string_view name);
 
   void Record(EventKind kind, std::uint64_t step, NameId peer = 0, NameId variable = 0,
@@ -75,7 +75,7 @@ class Recorder {
     if (kind <= kLastOfProgress) block_->progress_ns.store(now, kRelaxed);
   }
 
-  // The oldest first; what is written meanwhile is left out.
+  // The oldest first, without events written meanwhile.
   std::vector<RecordedEvent> Events() const;
 
  private:
@@ -84,7 +84,7 @@ class Recorder {
   const FlightMemory memory_;
   FlightBlock* const block_;  // null: nothing is recorded
   const Clock& clock_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::map<std::string, NameId, std::less<>> names_;
   std::size_t names_end_ = 1;
 };

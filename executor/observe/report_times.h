@@ -1,4 +1,4 @@
-// When a wait is reported: after a while, then each time that it has lasted twice as long.
+// When to report a wait: after an initial time, then each time that the wait has doubled.
 //
 //   ReportTimes times(10s);                        // 10 s, 20 s, 40 s ... after the wait began
 //   while (!WaitFor(answer, times.next() - waited)) { Report(); times.Pass(); }
@@ -20,8 +20,8 @@ class ReportTimes {
   Nanoseconds next_;
 };
 
-// PENSTOCK_REPORT_AFTER, in seconds ("0.2"), at least a millisecond; kReportAfter if it is not set or no such
-// number.
+// PENSTOCK_REPORT_AFTER, in seconds ("0.2"), at least a millisecond; kReportAfter if it is unset or
+// invalid.
 Nanoseconds ReportAfterFromEnvironment();
 
 }  // namespace penstock::observe

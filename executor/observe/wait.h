@@ -1,12 +1,12 @@
-// One wait of a thread: it is recorded, counted, and says when it is to be reported.
+// One wait of a thread: records it, counts it, and tells when to report it.
 //
 //   Wait wait(options.observer, clock, step, options.report_after);
 //   while (!WaitFor(answer, wait.ToNextReport())) {
 //     report(StrCat("waiting ", WholeSeconds(wait.Lasted()), " s ..."));
 //     wait.Reported();
-//   }                                                    // its end is counted when it goes out of scope
+//   }                                                    // counted when it goes out of scope
 //
-// Of the thread that makes it. `observer` may be null.
+// Use it only in the thread that made it. `observer` may be null.
 #pragma once
 
 #include "executor/observe/observer.h"

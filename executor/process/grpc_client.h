@@ -3,7 +3,7 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<RpcClient> rpc,
 //   MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
 //   ... ExecutorOptions{.rpc = rpc.get()} ...
-//   rpc->Complete();                                    // exe.close(): this trainer is done
+//   rpc->Complete();                                    // exe.close(): this trainer is finished
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@
 namespace penstock::process {
 
 struct GrpcClientOptions {
-  std::string job;    // name of the job; servers of another one refuse
-  std::string token;  // its secret; empty: none
-  int trainers = 0;   // how many this process was told of; 0: it was not
-  std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
+  std::string job;    // name of the job; servers of other jobs refuse the trainer
+  std::string token;  // the job's secret; empty: none
+  int trainers = 0;   // number of trainers as this process was told; 0: it was not told
+  std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server to come up
   transport::TlsFiles tls;
-  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
+  std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
-  std::string checkpoint_folder;  // where servers save tables; empty: this process does not know
+  std::string checkpoint_folder;                   // where servers save tables; empty: not known
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the working
-  // folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE; what is not set stays as above.
+  // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
+  // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE; unset ones leave the defaults.
   static GrpcClientOptions FromEnvironment();
 };
 

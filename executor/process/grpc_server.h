@@ -20,25 +20,25 @@
 namespace penstock::process {
 
 struct GrpcServerOptions {
-  std::string job;    // name of the job; trainers of another one are refused
-  std::string token;  // its secret; empty: none
-  int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
-  std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
-  std::optional<std::size_t> early_bytes = {};  // as of PserverOptions; nothing: its default
+  std::string job;    // name of the job; trainers of other jobs are refused
+  std::string token;  // the job's secret; empty: none
+  int threads = 0;    // to merge gradients and run blocks; 0: one per processor, at most 8
+  std::optional<std::size_t> chunk_bytes = {};  // as in ChunkStore::Make
+  std::optional<std::size_t> early_bytes = {};  // as in PserverOptions; nullopt: its default
   transport::TlsFiles tls;
-  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
+  std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
-  std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
-  Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
+  std::string checkpoint_folder = ".";             // tables are saved here, and nowhere else
+  Nanoseconds patience = std::chrono::seconds(5);  // for peers that have not identified themselves
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
-  // PENSTOCK_WIRE; what is not set stays as above.
+  // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
+  // PENSTOCK_WIRE; unset variables leave the defaults above.
   static GrpcServerOptions FromEnvironment();
 };
 
-// The registry and the runner outlive the server. kInvalidArgument E-wire-name.
+// The registry and the runner must outlive the server. kInvalidArgument E-wire-name.
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options);
 

@@ -5,7 +5,7 @@
 //   ... ExecutorOptions{.rings = &rings} ...
 //   rings.Leave(OkStatus());   // the process ends
 //
-// After Leave nothing is joined, made, begun or found any more: kFailedPrecondition E-collective-left.
+// After Leave, every call fails with kFailedPrecondition E-collective-left.
 //
 // One a process. Thread-safe, but for Disconnect; calls that wait for other ranks come one after the other,
 // and all ranks make their rings in the same order.
@@ -39,10 +39,10 @@ class JobRings : public CollectiveRings {
   Status Begin(const Program& program, int ring, std::string_view label) override;
   Result<CollectiveGroup*> Ring(int ring) override;
 
-  // Tells the other ranks that this one is done, or why it gives up: what they start, or wait for, then ends
-  // with that. The first call counts. Rank 0 waits for the others, at most 5 s.
+  // Tells the other ranks that this one is done, or why it gives up, which ends their operations and waits
+  // with this rank. Only the first call counts. Rank 0 waits for the others, at most 5 s.
   void Leave(const Status& why);
-  // Frees groups and connections. Nobody uses a group any more.
+  // Frees groups and connections. The groups must no longer be in use.
   void Disconnect();
 
  protected:
@@ -55,24 +55,24 @@ class JobRings : public CollectiveRings {
   // E-collective-ring-made.
   Status RequireGroups(int ring, int group_ranks) const;
   Result<std::unique_ptr<CollectiveGroup>> GroupOfAll(int ring, int group_ranks);
-  // Where there are several rings, ranks can wait for each other in different ones: this ends them then.
+  // With several rings, ranks can wait for each other in different ones: this detects and ends such waits.
   void WatchWaits();
   bool LookAtWaits();
-  // What this process waits in; nothing while a thread of it may still start what others wait for.
+  // The operations this process waits in; empty while one of its threads may still start awaited ones.
   std::vector<rendezvous::WaitedOperation> Waits();
 
-  std::mutex meeting_;  // held while ranks meet; taken before `mutex_`
-  // Of what follows, which only a meeting writes.
+  std::mutex meeting_;  // held while ranks meet; locked before `mutex_`
+  // Guards what follows, which only a meeting writes.
   mutable std::mutex mutex_;
   std::optional<rendezvous::JoinFacts> facts_;
-  JobStore job_;  // without a store where the job has one rank
+  JobStore job_;  // without a store if the job has one rank
   std::map<int, std::unique_ptr<CollectiveGroup>> groups_;
   std::map<int, int> group_ranks_;  // of rings over all ranks
   std::set<std::uint64_t> begun_;   // programs by content
   std::atomic<bool> cancelled_{false};
   bool left_ = false;
   std::unique_ptr<rendezvous::WaitBoard> board_;
-  std::unique_ptr<RingWatch> watch_;  // the first to go
+  std::unique_ptr<RingWatch> watch_;  // destroyed first
 };
 
 }  // namespace penstock::process

@@ -1,4 +1,4 @@
-// The store of the job that this process is a rank of (executor/collective/rendezvous), from the environment.
+// The store of this process's job (executor/collective/rendezvous), set up from the environment.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobStore job, JoinJobStore(facts));
 //   ... job.store->Barrier("start") ...
@@ -16,13 +16,13 @@ namespace penstock::process {
 
 struct JobStore {
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<rendezvous::Store> store;  // the first to go
+  std::unique_ptr<rendezvous::Store> store;  // destroyed first
 };
 
-// Returns when all ranks have come, as Store::Join. Job and token are PENSTOCK_JOB_ID and PENSTOCK_JOB_TOKEN,
-// files for TLS PENSTOCK_TLS_... (rank 0 shows the certificate), the carrier PENSTOCK_TRANSPORT, and
-// waits are reported after PENSTOCK_REPORT_AFTER seconds.
-// `interrupted`, if given, is asked while this and later calls of the store wait.
+// Returns when all ranks have come, as Store::Join. Reads the job's name and token from PENSTOCK_JOB_ID and
+// PENSTOCK_JOB_TOKEN, TLS files from PENSTOCK_TLS_... (rank 0 presents the certificate), and the carrier from
+// PENSTOCK_TRANSPORT; reports waits after PENSTOCK_REPORT_AFTER seconds.
+// `interrupted`, if given, is polled while this and later calls of the store wait.
 Result<JobStore> JoinJobStore(const rendezvous::JoinFacts& facts, std::function<bool()> interrupted = {});
 
 }  // namespace penstock::process

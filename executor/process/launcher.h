@@ -1,13 +1,13 @@
-// What a role tells the launcher that started it (python/penstock/distributed/launch/outcome.py).
+// What a role reports to the launcher that started it (python/penstock/distributed/launch/outcome.py).
 #pragma once
 
 #include "framework/base/status.h"
 
 namespace penstock::process {
 
-// Says on the launcher's pipe, once a process, that an error of a peer ends this one: then it is not the
-// cause of the job's failure. Does nothing without PENSTOCK_LAUNCH_FD, or where that descriptor is not the
-// pipe any more.
+// Tells the launcher, once per process, that a peer's error ends this process, which is then not the cause of
+// the job's failure. No effect without PENSTOCK_LAUNCH_FD, or if that descriptor is not the launcher's pipe
+// any more.
 void TellLauncherOfReaction(const Status& why);
 
 }  // namespace penstock::process

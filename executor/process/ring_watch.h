@@ -1,5 +1,5 @@
-// Calls a function every so often on a thread of its own, until it is asked to stop or the function has no
-// more to do.
+// Calls a function periodically on a thread of its own, until it is stopped or the function returns
+// false.
 //
 //   RingWatch watch(1s, [this] { return LookAtWaits(); });
 #pragma once
@@ -17,7 +17,7 @@ class RingWatch {
  public:
   // `look` returns whether to call it again.
   RingWatch(Nanoseconds every, std::function<bool()> look);
-  ~RingWatch();  // waits for a call under way
+  ~RingWatch();  // waits for a call in progress
   RingWatch(const RingWatch&) = delete;
   RingWatch& operator=(const RingWatch&) = delete;
 
@@ -29,7 +29,7 @@ class RingWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ending_ = false;
-  std::thread thread_;  // last: it uses all the rest
+  std::thread thread_;  // last member, because it uses all others
 };
 
 }  // namespace penstock::process

@@ -1,5 +1,5 @@
-// The wire that the processes of a job speak, by the name under which a user chooses it: PENSTOCK_WIRE, the
-// launcher's --wire, the Executor's `wire`. No program says it.
+// The wire protocol of a job's processes, by the name that users give: PENSTOCK_WIRE, the launcher's --wire,
+// the Executor's `wire`. Programs do not contain it.
 #pragma once
 
 #include <string>

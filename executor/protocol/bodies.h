@@ -1,5 +1,5 @@
-// The bodies of control messages. Each reads what it wrote, checks every size against what is left before it
-// allocates, and refuses bytes left over (kDataLoss E-rpc-body).
+// The bodies of control messages. Each can be read back, checks every size against the remaining bytes before
+// it allocates, and rejects trailing bytes (kDataLoss E-rpc-body).
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace penstock::protocol {
 
 struct HelloBody {
   std::string job;
-  std::uint32_t trainers = 0;  // as this trainer was told; 0: it was not
+  std::uint32_t trainers = 0;  // as this trainer was told; 0: it was not told
   std::string contract;        // Contract::ToText
-  std::string job_facts;       // ProgramMeta::job_facts; empty: the program has none
+  std::string job_facts;       // ProgramMeta::job_facts; may be empty
 };
-// Of a contract so long that the hello would not be one that a server takes from a stranger (64 KB), its
-// first lines and kCutLine: the envelope's hash stands for all of it.
+// If the contract is too long for a hello, which a server limits to 64 KB for unknown peers, only its first
+// lines and kCutLine are sent: the envelope's hash covers all of it.
 inline constexpr std::string_view kCutLine = "...\n";
 std::string WriteHello(const HelloBody& body);
 Result<HelloBody> ReadHello(std::string_view bytes);
 
 struct WelcomeBody {
-  std::uint32_t part_bytes = 0;           // a chunk travels in parts of this size
-  std::uint32_t window = 0;               // steps that may be pushed ahead of a variable's version
+  std::uint32_t part_bytes = 0;           // the size of the parts in which a chunk travels
+  std::uint32_t window = 0;               // steps that a push may be ahead of its variable's version
   std::vector<std::uint64_t> chunk_rows;  // by variable
-  // Variables whose pushes wait for credit (Credit) from the first step on: the window is not theirs.
+  // Variables whose pushes wait for Credit from the first step on, instead of using the window.
   std::vector<std::uint32_t> by_turn = {};
 };
 std::string WriteWelcome(const WelcomeBody& body);
@@ -44,7 +44,7 @@ std::string WriteSave(const SaveBody& body);
 Result<SaveBody> ReadSave(std::string_view bytes);
 
 std::string WriteStatus(const Status& status);
-// The status that the other side wrote; kDataLoss if the bytes are not one.
+// The status that the other side wrote; kDataLoss if the bytes are no status.
 Status ReadStatus(std::string_view bytes);
 
 }  // namespace penstock::protocol

@@ -1,4 +1,4 @@
-// Gradients in fewer bytes, as framework/text/compression.h says of each kind.
+// Compresses and expands gradients, as framework/text/compression.h defines for each kind.
 //
 //   PENSTOCK_RETURN_IF_ERROR(CheckCompressible(how, gradient, residual));          // trainer
 //   std::vector<std::byte> bytes(how.Bytes(count));
@@ -12,7 +12,7 @@
 //               high bits down; zeros up to a multiple of 4 bytes. As MXNet's gradient_compression.
 //   top_k       the positions of the elements, 32 bits each, ascending; then their values, f32
 //
-// A message is one chunk: a run of rows that its server updates as one, of at most 2^32 elements.
+// A message is one chunk: consecutive rows that the server updates together, at most 2^32 elements.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +25,18 @@
 
 namespace penstock::protocol {
 
-// kFailedPrecondition E-compression-finite: two_bit has no code for an element that is not finite, and would
+// kFailedPrecondition E-compression-finite: two_bit has no code for an infinite or NaN element, and would
 // hide it.
 Status CheckCompressible(const Compression& how, std::span<const float> gradient,
                          std::span<const float> residual);
-// Fills `out`, how.Bytes(gradient.size()) bytes. `residual` has as many elements as the gradient where
-// how.HasResidual(), and is brought up to date; else it is not looked at. For equal inputs the same bytes,
-// everywhere: of elements with one magnitude top_k takes the first.
+// Fills `out`, how.Bytes(gradient.size()) bytes. If how.HasResidual(), `residual` has as many elements as the
+// gradient and is updated; else it is not used. Equal inputs give equal bytes on every machine: of elements
+// of equal magnitude, top_k takes the first.
 void Compress(const Compression& how, std::span<const float> gradient, std::span<float> residual,
               std::byte* out);
 
-// Fills `out` with what was sent of the gradient. `parts`, end to end, are its bytes.
-// kDataLoss E-rpc-compressed: no Compress makes them.
+// Fills `out` with the transmitted part of the gradient. `parts`, concatenated, are its bytes.
+// kDataLoss E-rpc-compressed: the bytes cannot come from Compress.
 Status Expand(const Compression& how, const std::vector<Payload>& parts, std::span<float> out);
 
 }  // namespace penstock::protocol

@@ -5,9 +5,9 @@
 //   24 incarnation    32 step         40 durable version   48 credit      56 trainer (4)
 //   60 variable (4)   64 chunk (4)    68 part (4)          72 CRC-32C (4) 76 body size (4)
 //
-// That the sender belongs to the job is the connection's business (executor/transport/proof.h): no message
-// carries the token. The CRC covers the kind, the head from `job` on (itself as zero) and the body. Whoever
-// decodes has the body's true size and compares: no size in here is allocated.
+// The connection proves that the sender belongs to the job (executor/transport/proof.h): no message carries
+// the token. The CRC covers the kind, the head from `job` on (with its own field as zero) and the body. A
+// decoder compares the sizes with the body's true size: it allocates nothing by a size from the message.
 #pragma once
 
 #include <cstdint>
@@ -21,40 +21,38 @@
 namespace penstock::protocol {
 
 enum class MessageKind : std::uint8_t {
-  kHello = 1,    // trainer: who I am, what I believe you hold         body: Hello
+  kHello = 1,    // trainer: its identity and its contract             body: Hello
   kWelcome = 2,  // server: how variables are cut into chunks          body: Welcome
-  kPush =
-      3,  // a part of a chunk of a gradient, or of rows of one  body: its bytes; of rows: int64 ids, values
-  kPushed = 4,   // the server has it (or had it before)
-  kEndStep = 5,  // the step is over                                   body: which variables were pushed
+  kPush = 3,     // part of a chunk of a gradient                      body: bytes, or int64 ids and values
+  kPushed = 4,   // the server has the push (now or from an earlier copy)
+  kEndStep = 5,  // the step has ended                                 body: which variables were pushed
   kStepEnded = 6,
   kPull = 7,      // asks for version `step` of a chunk
-  kPulled = 8,    // a part of it                                       body: its bytes
-  kComplete = 9,  // the trainer is done for good
+  kPulled = 8,    // part of that version                               body: bytes
+  kComplete = 9,  // the trainer is finished
   kCompleted = 10,
-  kAsk =
-      11,  // what does this pull wait for? Is this push welcome now?   body: text, what the trainer waits for
-  kAnswer = 12,  // `credit` as for a push                              body: text
-  kError = 13,   // the job is over for the receiver                   body: a status
-  kGone = 14,    // that version was overwritten; `credit` is the one there now
-  kPullRows =
-      15,      // asks for rows of version `step` of a table; `part` is the request's number   body: int64 ids
-  kRows = 16,  // a part of them, in the order of the ids; `credit` is the request's number    body: its bytes
-               // where versions are not the updates of all trainers, `chunk` is how many the table has had
-  kRowsGone = 17,     // that version was overwritten; `credit` is the request's number
-  kCredit = 18,       // pushes of a gradient of rows are welcome for steps below `credit`
-  kSave = 19,         // keep version `step` of a table in a file; `part` is the request's number   body: Save
-  kSaved = 20,        // it is there, or could not be made                            body: a status, if so
-  kLeft = 24,         // trainer `credit` completed after `step` steps, which others go beyond
-  kCountStep = 25,    // the learning rate's schedule is to count step `step` of the trainer
-  kStepCounted = 26,  // it will, or has
-  kPulledNewest = 27,  // as kPulled; `credit` is how many updates the chunk has had         body: its bytes
-  kPullChanged = 28,   // asks for the rows of a table updated since the question of a lower `step`
-  kChangedRows =
-      29,  // a part of them; `credit` is how many, `chunk` how many updates  body: int64 ids, values
+  kAsk = 11,       // what does this pull wait for, is this push welcome?    body: what the trainer waits for
+  kAnswer = 12,    // `credit` as for a push                             body: text
+  kError = 13,     // the job has ended for the receiver                 body: a status
+  kGone = 14,      // that version was overwritten; `credit` is the current one
+  kPullRows = 15,  // asks for rows of version `step` of a table; `part` numbers the request   body: ids
+  // Part of the rows, in the order of the ids; `credit` is the request's number. If versions do not count all
+  // trainers' updates, `chunk` is the table's number of updates.
+  kRows = 16,          // body: their bytes
+  kRowsGone = 17,      // that version was overwritten; `credit` is the request's number
+  kCredit = 18,        // pushes of a sparse gradient are welcome for steps below `credit`
+  kSave = 19,          // save version `step` of a table to a file; `part` numbers the request    body: Save
+  kSaved = 20,         // saved, or failed                                   body: a status, if failed
+  kLeft = 24,          // trainer `credit` completed after `step` steps; others continue
+  kCountStep = 25,     // the learning-rate schedule must count step `step` of the trainer
+  kStepCounted = 26,   // the schedule will count it, or has
+  kPulledNewest = 27,  // as kPulled; `credit` is the chunk's number of updates    body: bytes
+  kPullChanged = 28,   // asks for the rows of a table updated since the request of a lower `step`
+  // Part of these rows; `credit` is their number, `chunk` the table's number of updates.
+  kChangedRows = 29,  // body: int64 ids, values
   kServerHello = 30,  // another server, number `variable` of those that exchange sums    body: Hello
   kServerWelcome = 31,
-  kSums = 32,  // what it measured of the gradients of step `step`                body: its values
+  kSums = 32,  // what a server measured of the gradients of step `step`    body: values
   kSumsTaken = 33,
 };
 
@@ -64,11 +62,11 @@ struct Envelope {
   MessageKind kind = MessageKind::kHello;
   std::uint64_t job = 0;              // FNV-1a of the job's name
   std::uint64_t contract = 0;         // Contract::Hash
-  std::uint64_t incarnation = 0;      // grows with each start of this trainer
+  std::uint64_t incarnation = 0;      // increases with each start of this trainer
   std::uint64_t step = 0;             // of a push; the version of a pull
-  std::uint64_t durable_version = 0;  // the newest version that a checkpoint holds; 0: none
-  // Of an answer: pushes of this variable are welcome for steps below this. Of a push of rows: how many there
-  // are.
+  std::uint64_t durable_version = 0;  // the newest version in a checkpoint; 0: none
+  // In an answer: pushes of this variable are welcome for steps below this. In a push of rows: the number of
+  // rows.
   std::uint64_t credit = 0;
   std::uint32_t trainer = 0;
   std::uint32_t variable = 0;  // position in the contract
@@ -78,16 +76,16 @@ struct Envelope {
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
-// Whether the CRC covers the body. It need not where the body stays in one machine's memory
-// (Connection::local): to read all of it once more costs as much as a copy.
+// Whether the CRC covers the body. It need not if the body stays in one machine's memory (Connection::local):
+// reading all of it once more costs as much as a copy.
 enum class BodyChecksum : std::uint8_t { kIncluded = 0, kLeftOut = 1 };
 
-// What a head says, before its body is there: nothing is verified but its size. None: it is not an envelope.
+// The fields of a head before its body is there: only its size is verified. nullopt: not an envelope.
 std::optional<Envelope> ReadHead(std::string_view head);
 
-// Reads the body only if its checksum is to be included and it carries none (Payload::crc32c).
+// Reads the body only if its checksum is needed and it carries none (Payload::crc32c).
 Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum = BodyChecksum::kIncluded);
-// kDataLoss E-rpc-envelope, E-rpc-crc. `least`: what the connection asks for; kLeftOut takes both.
+// kDataLoss E-rpc-envelope, E-rpc-crc. `least`: what the connection requires; kLeftOut accepts both.
 Result<Envelope> Open(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
 
 }  // namespace penstock::protocol

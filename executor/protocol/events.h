@@ -1,13 +1,13 @@
-// What passes between a trainer, or another server, and a parameter server: events go to the server, replies
-// to the other side. Each is a struct with a field for each meaning; how they are written is a codec's
-// business (native_codec.h).
+// The messages between a trainer, or another server, and a parameter server: events go to the server, replies
+// to the other side. Each is a struct with one field per meaning; a codec defines its encoding
+// (native_codec.h).
 //
 //   const Event event = Push{.variable = 3, .chunk = 0, .step = 7, .bytes = gradient};
 //   std::visit([](const auto& e) { ... }, event);
 //
-// A variable is its position in the contract. A version v of a chunk is what the updates of steps 0..v-1 made
-// of it: of all trainers, or (asynchronous modes) of the one that asks, and of others what there is. A large
-// body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
+// A variable is given by its position in the contract. Version v of a chunk is the result of the updates of
+// steps 0..v-1: of all trainers or, in asynchronous modes, of the requesting trainer and whatever others have
+// sent. A large body travels in parts of WelcomeBody::part_bytes; parts have no other meaning.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@
 
 namespace penstock::protocol {
 
-// Of each message: who the trainer is that sends or gets it, and what it believes the server holds.
+// In each message: the trainer that sends or receives it, and its contract with the server.
 struct Sender {
   std::uint64_t job = 0;          // FNV-1a of the job's name
   std::uint64_t contract = 0;     // Contract::Hash
-  std::uint64_t incarnation = 0;  // grows with each start of this trainer
+  std::uint64_t incarnation = 0;  // increases with each start of this trainer
   std::uint32_t trainer = 0;
-  // Of a reply: the newest version that a checkpoint of the server holds; gradients of earlier steps need not
-  // be kept. 0: none.
+  // In a reply: the newest version in a checkpoint of the server; gradients of earlier steps need not be
+  // kept. 0: none.
   std::uint64_t durable_version = 0;
 
   friend bool operator==(const Sender&, const Sender&) = default;
@@ -45,22 +45,22 @@ struct ChunkRef {
 // --- Events.
 
 struct Hello {
-  std::uint64_t step = 0;  // that the trainer is in
+  std::uint64_t step = 0;  // the trainer's current step
   HelloBody body;
 };
-// A part of a chunk of a gradient or of an initial value; of a gradient of rows: of its int64 ids and values.
+// A part of a chunk of a gradient or of an initial value; of a sparse gradient: of its int64 ids and values.
 struct Push {
   ChunkRef at;
   std::uint64_t step = 0;
   std::uint32_t part = 0;
-  std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
+  std::uint64_t rows = 0;  // of a sparse gradient: the number of rows in all its parts
   Payload bytes;
 };
 struct EndStep {
   std::uint64_t step = 0;
-  std::vector<std::uint32_t> variables;  // that were pushed in it
+  std::vector<std::uint32_t> variables;  // pushed in the step
 };
-// The learning rate's schedule is to count the step, which is open. Each step once.
+// The learning-rate schedule must count the open step. Sent once per step.
 struct CountStep {
   std::uint64_t step = 0;
 };
@@ -74,8 +74,8 @@ struct PullRows {
   std::uint32_t request = 0;
   Payload ids;  // int64
 };
-// Asks for all rows of a table that were updated since the trainer's question of a lower version; for the
-// first one, since training began. A question that is repeated gets those, and what was updated since.
+// Asks for all rows of a table that were updated since the trainer's request of a lower version (the first:
+// since training began). A repeated request also gets what was updated since.
 struct PullChanged {
   std::uint32_t variable = 0;
   std::uint64_t version = 0;
@@ -85,15 +85,15 @@ struct Save {
   std::uint32_t request = 0;
   SaveBody body;
 };
-// What does a pull of the chunk wait for, is a push of it welcome now? Without a chunk: only says what the
-// trainer waits for.
+// Asks what a pull of the chunk waits for, and whether a push of it is welcome. Without a chunk: only reports
+// what the trainer waits for.
 struct Ask {
   std::optional<ChunkRef> about;
-  std::uint64_t step = 0;  // or version; comes back in the answer
+  std::uint64_t step = 0;  // or version; repeated in the answer
   std::string waits_for;
 };
 struct Complete {};
-// Of either side: it has failed, and why.
+// From either side: it has failed, and why.
 struct Failure {
   Status why;
 };
@@ -106,7 +106,7 @@ struct ServerHello {
   std::uint32_t server = 0;  // its position in the exchange
   HelloBody body;
 };
-// What it measured of the gradients of a step: all its values, in their order.
+// What a server measured of the gradients of a step: all its values, in order.
 struct Sums {
   std::uint64_t step = 0;
   Payload bytes;
@@ -117,7 +117,7 @@ using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save
 // --- Replies.
 
 struct Welcome {
-  std::uint64_t steps_ended = 0;  // of this trainer, as the server knows
+  std::uint64_t steps_ended = 0;  // of this trainer, according to the server
   WelcomeBody body;
 };
 struct Pushed {
@@ -139,8 +139,8 @@ struct Pulled {
   std::uint64_t welcome_below = 0;
   Payload bytes;
 };
-// A part of the chunk as it was after `updates` updates, in which all gradients of the trainer's steps below
-// `version` are. Parts of different numbers of updates do not belong together.
+// A part of the chunk after `updates` updates, which include all gradients of the trainer's steps below
+// `version`. Parts with different numbers of updates must not be combined.
 struct PulledNewest {
   ChunkRef at;
   std::uint64_t version = 0;
@@ -148,19 +148,19 @@ struct PulledNewest {
   std::uint32_t part = 0;
   Payload bytes;
 };
-// The version that was asked for was overwritten.
+// The requested version was overwritten.
 struct Gone {
   ChunkRef at;
   std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
 };
-// A part of the rows asked for, in the order of the ids.
+// A part of the requested rows, in the order of the ids.
 struct Rows {
   std::uint32_t variable = 0, request = 0;
   std::uint64_t version = 0;
   std::uint32_t part = 0;
-  // Where versions are not the updates of all trainers: of how many the table is (the low bits). Parts of
-  // different numbers do not belong together.
+  // If versions do not count all trainers' updates: the table's number of updates (low bits). Parts with
+  // different numbers must not be combined.
   std::uint32_t updates = 0;
   Payload bytes;
 };
@@ -182,17 +182,17 @@ struct Answer {
   std::uint64_t welcome_below = 0;
   std::string lacking;  // "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody
 };
-// A part of the rows that were updated: all ids, ascending, then all values. Parts of different numbers of
-// updates (the low bits) do not belong together.
+// A part of the updated rows: all ids, ascending, then all values. Parts with different numbers of updates
+// (low bits) must not be combined.
 struct ChangedRows {
   std::uint32_t variable = 0;
   std::uint64_t version = 0;
   std::uint32_t updates = 0;
-  std::uint64_t rows = 0;  // in all parts; of none there is one empty part
+  std::uint64_t rows = 0;  // in all parts; if there are no rows, one empty part is sent
   std::uint32_t part = 0;
   Payload bytes;
 };
-// Trainer `trainer` completed after `steps` steps, which others go beyond.
+// Trainer `trainer` completed after `steps` steps; others continue.
 struct Left {
   std::uint64_t trainer = 0, steps = 0;
 };

@@ -1,4 +1,4 @@
-// How the failure of one process reads in another.
+// How the failure of one process is reported in another.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace penstock::protocol {
 
-// Of an exception in a trainer's own code, which only that trainer can do something about.
+// The id of an exception in a trainer's own code, which only that trainer can fix.
 inline constexpr char kTrainerRaised[] = "E-trainer-raised";
 
-// What the failure of `peer`, such as "trainer 1", is to this process. An interrupt and an exception of the
-// user's code are kUnavailable here. What says of another peer that it failed stays as it is; other errors
-// keep their code and id, and are told as the peer's.
+// The error in this process that follows from the failure `why` of `peer`, such as "trainer 1". An interrupt
+// or an exception of the user's code is kUnavailable here. An error that already blames another peer is
+// unchanged; other errors keep their code and id, and name the peer.
 Status FailureOf(std::string_view peer, const Status& why);
 
-// " after a silence of 13 s", to follow the words for a lost connection; empty where a loss was noticed at
-// once.
+// " after a silence of 13 s", to be appended to the text about a lost connection; empty if the loss was
+// noticed at once.
 std::string SilenceText(Nanoseconds since_heard);
 
 }  // namespace penstock::protocol

@@ -1,5 +1,5 @@
-// The one message of Fluid's wire, `sendrecv.VariableMessage`: a name, and with it a tensor, selected rows or
-// neither.
+// The only message of Fluid's wire, `sendrecv.VariableMessage`: a name with a tensor, with selected rows, or
+// alone.
 //
 //   VariableMessage message{.varname = "w@GRAD.trainer_1", .trainer_id = 1};
 //   message.tensor = FluidTensor::Of(gradient);                              // shares its memory
@@ -7,8 +7,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(const VariableMessage got, ReadVariableMessage(bytes));
 //
 // The order of the fields is part of the format: 1 to 7, 10 to 13, then the values (8) and the row numbers
-// (9). Whatever Fluid 1.8.5 writes is read; what its own parser aborts on is refused here, with an error.
-// Values are shared with the message in both directions, never copied.
+// (9). Everything that Fluid 1.8.5 writes can be read; messages on which its own parser aborts are errors
+// here. Values are shared with the message in both directions, never copied.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 
 namespace penstock::protocol {
 
-// What makes a tensor selected rows: the rows' numbers, one for each row of the tensor.
+// The additional fields of selected rows: the row number of each row of the tensor.
 struct FluidRows {
-  std::int64_t height = 0;  // of the whole variable
+  std::int64_t height = 0;  // rows of the whole variable
   Payload numbers;          // int64
 };
 
@@ -41,9 +41,9 @@ struct FluidTensor {
 struct VariableMessage {
   std::string varname;
   std::optional<FluidTensor> tensor = {};
-  std::string out_varname = {};  // of a request: how the answer is to be called
+  std::string out_varname = {};  // of a request: the variable name to use in the answer
   std::int64_t profile = 0;      // 1: the trainer's profiler is on; 2: off again
-  std::int64_t trainer_id = 0;   // written if it is not 0
+  std::int64_t trainer_id = 0;   // omitted if 0
   std::string table_name = {};
 };
 
@@ -58,10 +58,10 @@ inline constexpr char kWithoutBarrier[] = "@WITHOUT_BARRIER@RECV";  // suffix of
 // kInvalidArgument E-wire-large: the message would have 2 GiB or more, which Fluid's wire cannot carry.
 Result<Payload> WriteVariableMessage(const VariableMessage& message);
 
-// kDataLoss. E-wire-message: it is cut off, a length in it is over what is there, or it is too long.
-// E-wire-field: a field or an element type that Fluid does not have. E-wire-order: the values come before
-// what describes them. E-wire-size: shape, values, rows and lod do not fit together.
-// An empty message is one without a name. Nothing is allocated for a size that is only claimed.
+// kDataLoss. E-wire-message: truncated, a length exceeds the remaining bytes, or too long. E-wire-field: a
+// field or an element type unknown to Fluid. E-wire-order: the values come before the fields that describe
+// them. E-wire-size: shape, values, rows and lod contradict each other. An empty message is one without a
+// name. Never allocates by a size that is only claimed.
 Result<VariableMessage> ReadVariableMessage(const Payload& message);
 
 }  // namespace penstock::protocol

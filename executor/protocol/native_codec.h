@@ -1,10 +1,10 @@
-// Events and replies as the native wire has them: an envelope and a body.
+// Encodes events and replies for the native wire: an envelope and a body.
 //
 //   const Message message = Encode(sender, Event(Pull{.at = {2, 0}, .version = 7}));
-//   PENSTOCK_ASSIGN_OR_RETURN(const Decoded<Event> got, DecodeEvent(message));     // the same again
+//   PENSTOCK_ASSIGN_OR_RETURN(const Decoded<Event> got, DecodeEvent(message));     // the same content
 //
-// What is decoded shares the message's memory. Every reader refuses what it does not understand: kDataLoss
-// E-rpc-envelope, E-rpc-crc, E-rpc-body.
+// Decoded values share the message's memory. Unknown or invalid content is kDataLoss: E-rpc-envelope,
+// E-rpc-crc, E-rpc-body.
 #pragma once
 
 #include "executor/protocol/envelope.h"
@@ -20,14 +20,14 @@ struct Decoded {
   T message;
 };
 
-// Whether the checksum of messages over this connection covers their body: when they are sent, and at the
-// least when they arrive.
+// Whether the checksum of messages over this connection covers the body: of messages to send, and as the
+// minimum for messages that arrive.
 inline BodyChecksum ChecksumOver(const Connection& connection) {
   return connection.local() ? BodyChecksum::kLeftOut : BodyChecksum::kIncluded;
 }
 
 Message Encode(const Sender& sender, const Event& event, BodyChecksum checksum = BodyChecksum::kIncluded);
-// `sender` is the trainer that gets it.
+// `sender` is the trainer that receives the reply.
 Message Encode(const Sender& sender, const Reply& reply, BodyChecksum checksum = BodyChecksum::kIncluded);
 
 Result<Decoded<Event>> DecodeEvent(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);

@@ -1,4 +1,4 @@
-// How much of a message is tensors and ids: what both sides count as sent and received.
+// The bytes of tensors and ids in a message: what both sides count as sent and received.
 //
 //   notes.Sent(PayloadBytes(event));
 #pragma once

@@ -1,6 +1,6 @@
-// A payload as protobuf reads it: piece by piece, without a copy.
+// Lets protobuf read a payload piece by piece, without a copy.
 //
-//   PieceStream stream(payload);                              // which outlives it
+//   PieceStream stream(payload);                              // the payload outlives it
 //   google::protobuf::io::CodedInputStream in(&stream);
 #pragma once
 
@@ -27,7 +27,7 @@ class PieceStream : public google::protobuf::io::ZeroCopyInputStream {
     read_ += *size;
     return true;
   }
-  // Only right after Next, and no more than that gave.
+  // Call only directly after Next, with at most the count that it gave.
   void BackUp(int count) override {
     if (count == 0) return;
     --at_;

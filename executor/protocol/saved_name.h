@@ -1,5 +1,5 @@
-// How a trainer names a file that a server is to write (checkpoint_notify): by its path in a folder that both
-// know.
+// The name of a file that a server is to write for a trainer (checkpoint_notify): its path in a folder that
+// both know.
 //
 //   NameInFolder("/data/job7", "/data/job7/model/t_0");    // "model/t_0"
 //   NameInFolder("/data/job7", "model/t_0");               // "model/t_0"
@@ -10,16 +10,16 @@
 
 namespace penstock::protocol {
 
-// The folder's list of what servers have written there; no name of a saved file.
+// The file in which servers list what they have written to the folder; not a valid name of a saved file.
 inline constexpr char kSavedLedger[] = ".penstock_saved";
 
-// In this process's file system, simplified, without a slash at the end.
+// The absolute path in this process's file system, normalised, without a trailing slash.
 std::filesystem::path AbsoluteOf(const std::string& path);
 
-// Whether a name is one of a file below the folder, by its text.
+// Whether the text of a name stays below the folder.
 bool IsInside(const std::filesystem::path& name);
 
-// For a trainer that has the same folder: the name in it of a path that lies in it; other paths as they are.
+// For a trainer that has the same folder: the name relative to it of a path inside; other paths unchanged.
 std::string NameInFolder(const std::string& folder, const std::string& path);
 
 }  // namespace penstock::protocol

@@ -1,5 +1,5 @@
-// What goes into a StateMachine and what it wants done: params and chunks by number, never as they are called
-// on a wire.
+// The events and actions of a StateMachine: params and chunks are given by number, independent of the
+// wire.
 //
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
 //   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End
@@ -18,21 +18,21 @@ namespace penstock::pserver {
 struct MachineConfig {
   int trainers = 1;
   bool has_lr_block = false;
-  bool counts_steps = false;  // that block has counters of the trainers' steps
-  std::uint64_t window = 2;   // steps a trainer may push ahead
+  bool counts_steps = false;  // the learning-rate block has counters of the trainers' steps
+  std::uint64_t window = 2;   // steps that a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
-  int backup_trainers = 0;      // that a step does not wait for (quorum.h)
-  std::size_t early_bytes = 0;  // of params by turn: what may be given to trainers and not merged yet
-  int servers = 1;              // that exchange sums (sum_exchange.h), this one among them
-  int server = 0;               // which of them this is
+  int backup_trainers = 0;      // trainers that a step does not wait for (quorum.h)
+  std::size_t early_bytes = 0;  // of params by turn: limit of bytes given to trainers and not merged yet
+  int servers = 1;              // servers that exchange sums (sum_exchange.h), including this one
+  int server = 0;               // this server's number among them
   struct Param {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
-    std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
+    std::size_t pushed_row_bytes = 0;  // of a sparse gradient: bytes of an id and its values; 0: dense
     bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
-    bool clips = false;                // its updates need what is made of the sums of all servers
-    // Of a dense gradient that travels compressed, by chunk. None: as many as the chunk has.
+    bool clips = false;                // its updates depend on the sums of all servers
+    // Of a compressed dense gradient, its bytes by chunk. Empty: as many as the chunk has.
     std::vector<std::size_t> compressed_bytes = {};
   };
   std::vector<Param> params;
@@ -51,69 +51,69 @@ struct PushEvent {
   std::uint64_t step = 0;
   std::uint32_t part = 0;
   Payload bytes;
-  std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
-  bool initial = false;    // a part of the value that training begins from, dense, in step 0
+  std::uint64_t rows = 0;  // of a sparse gradient: number of rows in all its parts
+  bool initial = false;    // a part of a value that a trainer set before its first step; dense, in step 0
 };
-// A question for single rows of a table.
+// A request for single rows of a table.
 struct RowsEvent {
   int trainer = 0, param = 0;
   std::uint64_t version = 0;
-  std::uint32_t variable = 0;  // the trainer's names for what it asks, and for the question
+  std::uint32_t variable = 0;  // the trainer's name for the request
   std::uint64_t request = 0;
   std::int64_t padding = -1;  // the id that stands for no row; -1: none
   Payload ids = {};           // int64, each within the table
-  // In the place of `ids`, the rows that were updated since the trainer last asked for those.
+  // Instead of `ids`: the rows that were updated since the trainer's last request of this kind.
   bool changed = false;
 };
-// Keep a table in a file: a question of a trainer, and the action that answers it; then SaveDone.
+// A trainer's request to save a table in a file, and the action that does it; then SaveDone.
 struct SaveEvent {
   int trainer = 0, param = 0;
   std::uint64_t version = 0;
-  std::uint32_t request = 0;  // the trainer's number for it, larger each time
+  std::uint32_t request = 0;  // the trainer's number for it, increasing
   std::string file = {};
 };
 
 // --- Actions.
 
-// Merge this gradient into its chunk, or put this initial value there; then MergeDone. No parts: zeros.
+// Merge this gradient into its chunk, or store this held parameter; then MergeDone. No parts: zeros.
 struct MergeAction {
   int param = 0, chunk = 0, trainer = 0;
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
-  std::uint64_t rows = 0;      // of a gradient of rows
-  int of = 0;                  // as of Turn (update_policy.h)
-  // The first one is what the chunk begins from; each later one must be the same.
+  std::uint64_t rows = 0;      // of a sparse gradient
+  int of = 0;                  // as in Turn (update_policy.h)
+  // A value set by a trainer: the first one becomes the chunk's; each later one must be equal.
   bool initial = false;
 };
 // Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
 struct RunAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
-  int counts = -1;  // of the learning-rate block: first counts a step of this trainer; -1: of none
+  int counts = -1;  // of the learning-rate block: first counts a step of this trainer; -1: none
 };
 struct SaveAction {
   SaveEvent save;
 };
-// Measure the merged gradient of the chunk, if the program says so; then MeasureDone.
+// Measure the merged gradient of the chunk, if the program does so; then MeasureDone.
 struct MeasureAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
 };
-// Tell the other servers what was measured here; SumsTaken when one of them has it.
+// Send the other servers what was measured here; SumsTaken when one of them has it.
 struct TellSumsAction {
   std::uint64_t step = 0;
 };
-// Compute what all updates of the step need of what the servers have measured; then CombineDone.
+// Compute what all updates of the step need from all servers' measures; then CombineDone.
 struct CombineAction {
   std::uint64_t step = 0;
-  std::vector<Payload> sums;  // by server; of this one none
+  std::vector<Payload> sums;  // by server; empty for this one
 };
-// A trainer completed, and others go on. Told once.
+// A trainer has completed while others continue. Reported once.
 struct LeftAction {
   int trainer = 0;
-  std::uint64_t steps = 0;  // that it took part in
+  std::uint64_t steps = 0;  // in which it took part
 };
-// The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
+// The server has finished: ok when all trainers have completed and no work is left. The last action.
 struct EndAction {
   Status why;
 };
@@ -124,22 +124,22 @@ struct PushedReply {
   ChunkId at;
   std::uint64_t step = 0;
   std::uint32_t part = 0;
-  std::uint64_t welcome_below = 0;  // pushes of the chunk for steps below it are welcome
-  bool initial = false;             // it was no gradient
+  std::uint64_t welcome_below = 0;  // pushes of the chunk are welcome for steps below this
+  bool initial = false;             // the push was not a gradient
 };
 struct StepEndedReply {
   std::uint64_t step = 0;
 };
-// The server knows that the schedule is to count this step.
+// Confirms that the schedule will count this step.
 struct CountedReply {
   std::uint64_t step = 0;
 };
-// Send the chunk as it is now (no block runs on it, or there is a copy), in parts.
+// Send the current chunk in parts (no block is running on it, or there is a copy).
 struct PulledReply {
   ChunkId at;
   std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
-  // In the place of that version, what the chunk is once what was decided about it before is done.
+  // Instead of that version: the chunk after everything already decided about it is done.
   bool newest = false;
 };
 struct GoneReply {
@@ -147,10 +147,10 @@ struct GoneReply {
   std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
 };
-// Send the rows asked for as they are now, in parts.
+// Send the current values of the requested rows, in parts.
 struct RowsReply {
   RowsEvent asked;
-  bool newest = false;  // as of PulledReply
+  bool newest = false;  // as in PulledReply
 };
 struct RowsGoneReply {
   RowsEvent asked;

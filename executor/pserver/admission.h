@@ -1,10 +1,10 @@
-// Who may be a trainer of a pserver: what each must believe of it, whether a hello fits that, and who has
-// come so far.
+// Decides who may be a trainer of a pserver: the contracts that each must have, whether a hello matches, and
+// who has come so far.
 //
 //   Admission admission(facts, "my job");
 //   PENSTOCK_RETURN_IF_ERROR(admission.Check(sender, hello.body));
 //   admission.Admit(1, sender.incarnation, sender.contract);
-//   admission.Awaited();                       // {0}: of two trainers the first is still to come
+//   admission.Awaited();                       // {0}: of two trainers the first has not come yet
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace penstock::pserver {
 
-// What one trainer must believe, and the numbers by which it names variables: positions in its contract.
+// The contract that one trainer must have, and its numbers for variables: positions in the contract.
 class TrainerTerms {
  public:
   TrainerTerms(const roles::ServerRole& facts, int trainer,
@@ -29,21 +29,21 @@ class TrainerTerms {
   bool Accepts(std::uint64_t hash) const { return hash == hash_ || hash == startup_hash_; }
   std::uint64_t hash() const { return hash_; }
 
-  // The param that each variable is, or is the gradient of.
+  // The param that each variable is, or whose gradient it is.
   const std::vector<int>& params_of_variables() const { return param_of_; }
-  std::optional<int> ParamOfGrad(std::uint32_t variable) const;   // nothing if it is no gradient
-  std::optional<int> ParamOfPull(std::uint32_t variable) const;   // nothing if it is no param
-  std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nothing if it is no table
-  // Of a question for rows: the id that stands for none; -1: every id stands for a row.
+  std::optional<int> ParamOfGrad(std::uint32_t variable) const;   // nullopt if it is no gradient
+  std::optional<int> ParamOfPull(std::uint32_t variable) const;   // nullopt if it is no param
+  std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nullopt if it is no table
+  // Of a request for rows: the id that stands for no row; -1: every id stands for a row.
   std::int64_t PaddingOf(std::uint32_t variable) const { return padding_of_[variable]; }
-  // The param that a push under the contract of that hash is for: its gradient, or its initial value if this
-  // trainer sends it. Nothing if the trainer may not push that variable.
+  // The param for which the trainer may push the variable under the contract of that hash: its gradient, or
+  // the initial value if this trainer sends it. nullopt if the trainer may not push it.
   std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
-  // The param that the trainer may push a value of before its first step: one that it receives, or asks for
-  // rows of. Nothing if it is none, an initial value, or sharded by id.
+  // The param for which the trainer may set a value before its first step: one that it receives, or of which
+  // it requests rows. nullopt if it is neither, or if it is held only, or sharded by id.
   std::optional<int> ParamOfInitial(std::uint32_t variable) const;
-  // The variable that the param itself is (of a table sharded by id, none is), and the one that the
-  // trainer pushes for it.
+  // The variable of the param itself (a table sharded by id has none), and the variable that the trainer
+  // pushes for it.
   std::uint32_t VariableOf(int param) const { return variable_of_[static_cast<std::size_t>(param)]; }
   std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }
 
@@ -61,30 +61,30 @@ class Admission {
   Admission(const roles::ServerRole& facts, std::string job);
 
   std::uint64_t job_hash() const { return job_hash_; }
-  // Those that the trainer came with last.
+  // The terms under which the trainer came last.
   const TrainerTerms& terms(int trainer) const { return At(trainer).terms[At(trainer).chosen]; }
 
-  // Ok if the hello is that of a trainer of this job which may take part, for the first time or again.
-  // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the
-  // same messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
+  // Ok if the hello is from a trainer of this job that may take part, for the first time or again. Otherwise
+  // the reason: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the same
+  // messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
   // E-rpc-restart (a newer one).
   Status Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
 
-  // `contract` is that of the hello.
+  // `contract` is the hash in the hello.
   void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
-  // An admitted one may come again as if it had never been there.
+  // Forgets an admitted trainer, which may then come again.
   void Release(int trainer) { At(trainer).incarnation.reset(); }
-  // One that said this id was told why it may not take part: it is not waited for.
+  // A trainer with this id was refused: it is not waited for.
   void TurnAway(int trainer) { At(trainer).turned_away = true; }
   bool Admitted(int trainer) const { return At(trainer).incarnation.has_value(); }
   // Of an admitted trainer.
   std::uint64_t incarnation(int trainer) const { return *At(trainer).incarnation; }
-  // Trainers that were neither admitted nor turned away.
+  // Trainers that have been neither admitted nor turned away.
   std::vector<int> Awaited() const;
 
  private:
   struct Trainer {
-    std::vector<TrainerTerms> terms;  // any of which it may come with
+    std::vector<TrainerTerms> terms;  // it may come with any of these
     std::size_t chosen = 0;
     std::optional<std::uint64_t> incarnation;
     bool turned_away = false;

@@ -1,9 +1,9 @@
-// Memory for what lives from a gradient to its update, or from an update to the last reply: buffers that come
-// back are given out again. So a server's memory is what is alive at one time, in pages that the system has
-// given once, and no step pays for new ones.
+// Reuses the memory of short-lived tensors, which live from a gradient to its update, or from an update to
+// the last reply. The server's memory is thus what is alive at one time, in pages that it already has, and no
+// step waits for new pages.
 //
-//   Tensor sum = pool.Make(DType::kFp32, {256, 1024});   // its bytes are what they are
-//   sum = Tensor();                                      // the next of 1 MB gets this memory
+//   Tensor sum = pool.Make(DType::kFp32, {256, 1024});   // content undefined
+//   sum = Tensor();                                      // the next tensor of 1 MB gets this memory
 //
 // Thread-safe. Tensors may outlive the pool.
 #pragma once
@@ -22,7 +22,7 @@ class BufferPool {
  public:
   // Throws std::bad_alloc.
   Tensor Make(DType type, const Shape& shape);
-  std::size_t bytes_made() const;  // of all buffers that there are, given out or not
+  std::size_t bytes_made() const;  // of all existing buffers, in use or not
 
  private:
   struct Free {
@@ -31,7 +31,7 @@ class BufferPool {
       std::size_t made = 0;
     };
     mutable std::mutex mutex;
-    std::map<std::size_t, Sized> sized;  // by the bytes of a buffer
+    std::map<std::size_t, Sized> sized;  // by buffer size
     std::size_t bytes_made = 0;
   };
   std::shared_ptr<Buffer> MakeBuffer(std::size_t bytes);

@@ -1,15 +1,15 @@
-// Which rows of a table each trainer has not been told of since they were updated: what geo-SGD's trainers
-// ask for.
+// Tracks which updated rows of a table each trainer has not been told of: the rows that geo-SGD's trainers
+// request.
 //
 //   ChangedRows changed(table_rows, trainers);
-//   changed.Note({3, 1});        // updated, whoever sent it
-//   changed.Take(0, 1);          // {1, 3}: trainer 0's question of version 1
+//   changed.Note({3, 1});        // updated, by any trainer
+//   changed.Take(0, 1);          // {1, 3}: trainer 0's request of version 1
 //   changed.Note({2});
-//   changed.Take(0, 1);          // {1, 2, 3}: it was repeated; which answer counts, nobody here knows
+//   changed.Take(0, 1);          // {1, 2, 3}: repeated; the trainer may use either answer
 //   changed.Take(0, 2);          // {2}
 //
-// So whichever answer a trainer takes has all rows up to the values that it has, and the next one what is
-// missing. Memory: a bit for each row and trainer, and the rows that a trainer was told of last. Not
+// Whichever answer a trainer uses thus has all rows up to the values it contains, and the next answer has the
+// missing rows. Memory: one bit per row and trainer, and the rows that each trainer was told last. Not
 // thread-safe.
 #pragma once
 
@@ -23,17 +23,17 @@ class ChangedRows {
  public:
   ChangedRows(std::int64_t rows, int trainers);
 
-  // Each within the table.
+  // Row numbers must be within the table.
   void Note(std::span<const std::int64_t> rows);
-  // Ascending, each once: those noted since the trainer's first question of a lower version.
+  // The rows noted since the trainer's first request of a lower version, ascending, each once.
   std::vector<std::int64_t> Take(int trainer, std::uint64_t version);
 
  private:
   using Bits = std::vector<std::uint64_t>;  // 64 rows each
   struct Trainer {
-    Bits noted;                      // since its last first question
+    Bits noted;                      // since its latest version's first request
     std::vector<std::int64_t> told;  // in answer to that
-    std::uint64_t told_before = 0;   // the next version that it may ask for
+    std::uint64_t told_before = 0;   // the next version that it may request
   };
   static std::vector<std::int64_t> ListOf(const Bits& bits);
 

@@ -1,13 +1,13 @@
-// The folder in which a server saves tables when a trainer asks for it (checkpoint_notify): the trainer names
-// a file in it, and nothing else.
+// The folder in which a server saves tables when a trainer asks for it (checkpoint_notify). The trainer can
+// only name files inside it.
 //
 //   CheckpointFolder folder("/data/job7");
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::string path, folder.Claim("model/t_0"));   // "/data/job7/model/t_0"
 //   ... write it ...
 //   PENSTOCK_RETURN_IF_ERROR(folder.Wrote(path));
 //
-// What servers have written there, this one or others, now or in earlier jobs, may be written again; any
-// other file stays as it is. The names are kept in the folder's file .penstock_saved, a line each.
+// Files that servers have written there, this one or others, now or in earlier jobs, may be overwritten; all
+// other files are protected. The names are kept in the folder's file .penstock_saved, one per line.
 #pragma once
 
 #include <set>
@@ -23,10 +23,10 @@ class CheckpointFolder {
   explicit CheckpointFolder(std::string folder) : folder_(std::move(folder)) {}
 
   // The path of a file by its name in the folder.
-  // kInvalidArgument E-server-save-path: an absolute path, one that leaves the folder, or no path of a file.
+  // kInvalidArgument E-server-save-path: an absolute path, one that leaves the folder, or not a file name.
   // kFailedPrecondition E-server-save-exists: a file that no server has written.
   Result<std::string> Claim(const std::string& name);
-  // Keeps that the claimed path may be written again. kInvalidArgument E-file-write.
+  // Records that the claimed path may be overwritten later. kInvalidArgument E-file-write.
   Status Wrote(const std::string& path) const;
 
  private:

@@ -1,6 +1,6 @@
-// The books of a parameter server: for each chunk its version, the gradients that came and wait for their
-// turn, and who waits for a version; for each trainer how far it is. A ledger decides nothing: a StateMachine
-// writes it, an UpdatePolicy reads it.
+// The books of a parameter server: for each chunk its version, the gradients that wait for their turn, and
+// the waiting pulls; for each trainer its progress. A ledger decides nothing: a StateMachine writes it, an
+// UpdatePolicy reads it.
 //
 //   ChunkLedger ledger(config);
 //   PENSTOCK_RETURN_IF_ERROR(ledger.CheckPush(push));
@@ -24,22 +24,22 @@
 
 namespace penstock::pserver {
 
-// The parts of one gradient or value. They arrive in any order, perhaps more than once.
+// The parts of one gradient or value. They may arrive in any order and more than once.
 class PartSet {
  public:
-  // A part of `bytes` in all, cut into parts of `part_bytes`. False: those before it said another number of
-  // rows, so it is not of this gradient.
+  // Adds a part of `bytes` in total, cut into parts of `part_bytes`. Returns false if earlier parts gave
+  // another number of rows, so this one belongs to another gradient.
   bool Add(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
   bool whole() const { return !have_.empty() && missing_ == 0; }
   // It will never come: the trainer's step has no such gradient.
   bool absent() const { return absent_; }
   void SetAbsent() { absent_ = true; }
-  // Puts them into the action, in order.
+  // Moves the parts into the action, in order.
   void MoveTo(MergeAction& merge);
 
  private:
   std::vector<Payload> parts_;
-  std::vector<bool> have_;  // empty: none has come
+  std::vector<bool> have_;  // empty: no part has come
   std::size_t missing_ = 0;
   std::uint64_t rows_ = 0;
   bool absent_ = false;
@@ -47,52 +47,52 @@ class PartSet {
 
 class ChunkAccount {
  public:
-  // `awaited`: an initial value that is not there yet.
+  // `awaited`: the value of a held parameter that has not come yet.
   ChunkAccount(int trainers, std::size_t bytes, bool awaited)
       : bytes_(bytes), awaited_(awaited), from_(static_cast<std::size_t>(trainers)) {}
 
   std::size_t bytes() const { return bytes_; }
   bool awaited() const { return awaited_; }
 
-  // --- The version that there is, and the one in the making.
+  // --- The current version, and the version in progress.
   std::uint64_t version() const { return version_; }
-  // Turns that are over in the version in the making, those that brought zeros included.
+  // Trainers' turns completed in the version in progress, including those that brought zeros.
   int merged() const { return merged_; }
-  // A gradient, and not only zeros, is part of it.
+  // Whether it includes a gradient, and not only zeros.
   bool fed() const { return fed_; }
   bool merging() const { return merging_; }
   bool running() const { return running_; }
-  // Whole chunks can be sent: while a block runs, only a copy that was made for somebody before.
+  // Whether whole chunks can be sent: while a block runs, only an earlier copy can.
   bool readable() const { return !running_ || published_; }
   void Publish() { published_ = true; }
 
-  // --- Gradients of a trainer. The next one is that of step taken(trainer).
+  // --- Gradients of a trainer. The next one belongs to step taken(trainer).
   std::uint64_t taken(int trainer) const { return From(trainer).taken; }
-  // Its gradients of steps below this are in the version that there is, or in none for good.
+  // Its gradients of steps below this are in the current version, or were dropped for good.
   std::uint64_t applied(int trainer) const { return From(trainer).applied; }
   bool here(int trainer) const { return !From(trainer).ahead.empty() && From(trainer).ahead.front().whole(); }
-  bool whole(int trainer, std::uint64_t step) const;  // it was not taken yet
-  // Of no step from here on anything has come.
+  bool whole(int trainer, std::uint64_t step) const;  // and not taken yet
+  // No part of any step from this one on has come.
   std::uint64_t come(int trainer) const { return taken(trainer) + From(trainer).ahead.size(); }
-  // What is welcome, as the trainer was told with its last gradient or since: steps below it.
+  // The trainer was told, with its last gradient or later, that steps below this are welcome.
   std::uint64_t told(int trainer) const { return From(trainer).told; }
   void Tell(int trainer, std::uint64_t welcome_below) { From(trainer).told = welcome_below; }
-  // Of the trainers whose next gradient is here(), the one whose gradient was whole first; -1: there is none.
+  // Of the trainers whose next gradient is here(), the one whose gradient was complete first; -1: none.
   int first_here() const;
-  // Whose gradient was taken last; -1: none was.
+  // The trainer whose gradient was taken last; -1: none was.
   int last_taken() const { return last_taken_; }
-  bool has_ahead() const;  // a part of a gradient that was not taken yet, of any trainer
-  // Not of a step below taken(). False: as PartSet::Add.
+  bool has_ahead() const;  // part of a gradient, of any trainer, has not been taken
+  // The step must not be below taken(). Returns false as PartSet::Add.
   bool Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
-  // The trainer's step has no gradient of this chunk: what follows goes on without it. Not of a step that was
-  // skipped or taken before. False: too many steps wait for an earlier one.
+  // The trainer's step has no gradient of this chunk: later steps proceed without it. The step must not be
+  // skipped or taken already. Returns false if too many steps wait for an earlier one.
   bool Skip(int trainer, std::uint64_t step);
-  // Begins to merge the trainer's next gradient, if it is here(), or zeros in its place.
+  // Begins to merge the trainer's next gradient, if it is here(), otherwise zeros.
   void StartMerge(MergeAction& merge);
   void EndMerge();
-  // Leaves the trainer's next gradient, which is here(), out of every version.
+  // Drops the trainer's next gradient, which is here().
   void Drop(int trainer);
-  // The gradient that is merged was measured, or is now, for a norm over all (sum_exchange.h).
+  // The merged gradient has been or is being measured, for a norm over all (sum_exchange.h).
   bool measured() const { return measured_; }
   void SetMeasured() { measured_ = true; }
   void StartBlock() { running_ = true; }
@@ -102,19 +102,19 @@ class ChunkAccount {
   bool loading() const { return loading_ >= 0; }                   // one is written or compared now
   const std::set<int>& initial_of() const { return initial_of_; }  // trainers whose value is the chunk's
   void CollectInitial(const PushEvent& push, std::size_t part_bytes);
-  bool StartInitial(MergeAction& merge);  // false: none is whole
+  bool StartInitial(MergeAction& merge);  // false: no value is complete
   void EndInitial();
 
-  // --- Who waits.
+  // --- Waiting requests.
   std::set<std::pair<std::uint64_t, int>> pulls;  // version, trainer
   std::vector<RowsEvent> row_pulls;
-  std::vector<SaveEvent> saves;  // while `saving`, the first is under way
+  std::vector<SaveEvent> saves;  // while `saving`, the first is in progress
   bool saving = false;
 
  private:
   struct Sequence {
     std::uint64_t taken = 0;
-    std::uint64_t applied = 0;  // taken, but for those in the version in the making
+    std::uint64_t applied = 0;  // taken, not counting the version in progress
     std::uint64_t told = 0;
     std::vector<PartSet> ahead;  // by step from `taken` on; made when needed
   };
@@ -133,7 +133,7 @@ class ChunkAccount {
   bool published_ = false;
   bool measured_ = false;
   std::vector<Sequence> from_;  // by trainer
-  std::vector<int> arrived_;    // a trainer for each gradient that is whole, in the order in which they were
+  std::vector<int> arrived_;    // the trainers of complete gradients, in the order of their completion
   int last_taken_ = -1;
   std::map<int, PartSet> initial_;
   std::set<int> initial_of_;
@@ -150,7 +150,7 @@ struct TrainerAccount {
   Status save_status;            // of the last
 };
 
-// A trainer has told the learning rate's schedule that it has done a step.
+// A step that a trainer has reported to the learning-rate schedule.
 struct CountedStep {
   int trainer = 0;
   std::uint64_t step = 0;
@@ -176,29 +176,29 @@ class ChunkLedger {
   const TrainerAccount& trainer(int id) const { return trainers_[static_cast<std::size_t>(id)]; }
   TrainerAccount& trainer(int id) { return trainers_[static_cast<std::size_t>(id)]; }
   bool AllCompleted() const;
-  // It has completed, and did not take part in this step.
+  // Whether it has completed before this step.
   bool IsAbsent(int trainer, std::uint64_t step) const;
-  // The lowest version of all chunks that are updated.
+  // The lowest version of all updated chunks.
   std::uint64_t low_version() const { return low_version_; }
   void StartBlock(ChunkId at);
-  // The block has run on the chunk: its version is one higher. True: so is the lowest one.
+  // The block has run on the chunk, whose version increases by one. Returns whether the lowest one does too.
   bool EndBlock(ChunkId at);
   int running_blocks() const { return running_blocks_; }
 
-  // --- Steps that the schedule is still to be told of, in the order in which they came.
+  // --- Steps that the schedule has yet to count, in the order in which they were reported.
   void AddCounted(CountedStep step) { counted_.push_back(step); }
-  // All gradients of the first one are applied. Only after FindDueCount.
+  // Whether all gradients of the first such step are applied. Valid after FindDueCount.
   bool count_is_due() const { return count_is_due_; }
   void FindDueCount();
   CountedStep TakeCounted();
   std::size_t counts_waiting() const { return counted_.size(); }
   std::uint64_t counts_taken() const { return counts_taken_; }
 
-  // How long the whole is of which the push is a part.
+  // The size of the whole to which the pushed part belongs.
   std::size_t PushedBytes(const PushEvent& push) const;
   // kInvalidArgument E-rpc-chunk: the param has no such chunk. `did`: "pushed".
   Status CheckChunk(int trainer, const char* did, ChunkId at) const;
-  // The same, and E-rpc-size: the part is none of what the push says that it belongs to.
+  // Also E-rpc-size: the part's size does not match what it belongs to.
   Status CheckPush(const PushEvent& push) const;
 
  private:
@@ -211,11 +211,11 @@ class ChunkLedger {
   TurnCredit turns_;
   Quorum quorum_;
   std::uint64_t low_version_ = 0;
-  std::size_t at_low_version_ = 0;  // how many chunks have it
+  std::size_t at_low_version_ = 0;  // number of chunks that have it
   int running_blocks_ = 0;
   std::deque<CountedStep> counted_;
   bool count_is_due_ = false;
-  ChunkId count_waits_for_;  // chunks before it have applied the first one's gradients
+  ChunkId count_waits_for_;  // the chunks before it have applied the gradients of the first step
   std::uint64_t counts_taken_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // Serial queues over a pool of threads: the jobs of one queue run one at a time, in the order of their
-// pushes; jobs of different queues run in parallel. A server has a queue for each chunk, so that what is done
-// to a chunk needs no lock, and none waits for another chunk.
+// pushes; jobs of different queues run in parallel. A server has one queue per chunk, so jobs need no lock
+// for their chunk, and no chunk waits for another.
 //
 //   ChunkQueues queues(chunk_count, [&](ChunkQueues::Job work) { pool.Post(std::move(work)); });
 //   {
@@ -9,10 +9,10 @@
 //   }
 //   queues.RunSmall();                                                // ... and then work
 //
-// A queue that has work occupies one thread of the pool at most; after each large job it goes to the end of
-// the pool's line, so no chunk waits longer than all others take for one job. A small job costs less than
-// waking a thread: it runs on the thread that comes to RunSmall next, and right after the job before it in
-// its queue. Thread-safe. The queues outlive the work that they have posted.
+// A queue occupies at most one thread of the pool; after each large job it goes to the end of the pool's
+// line, so no chunk waits longer than one job of each other chunk. A small job costs less than waking a
+// thread: it runs on the next thread that calls RunSmall, or right after the preceding job of its queue.
+// Thread-safe. The queues must outlive the work that they have posted.
 #pragma once
 
 #include <cstddef>
@@ -29,14 +29,14 @@ class ChunkQueues {
   using Job = std::function<void()>;
   enum class Size { kSmall, kLarge };
 
-  // `post` runs a piece of work later, on any thread, never inside the call; two pieces may run in parallel.
+  // `post` must run the work later, on any thread, never inside the call; it may run several in parallel.
   ChunkQueues(std::size_t queue_count, std::function<void(Job)> post);
 
-  // Never runs a job itself: may be called under a lock that jobs take, and from a job. What a job throws
-  // comes out of the work that was posted, or of RunSmall, and its queue goes on.
+  // Never runs a job itself, so it may be called from a job and under a lock that jobs take. An exception of
+  // a job leaves the posted work, or RunSmall, and its queue continues.
   void Push(std::size_t queue, Size size, Job job);
-  // Runs what small jobs are ready. Every thread that may have pushed one calls it when it holds no lock; the
-  // pool's threads do so by themselves.
+  // Runs small jobs that are ready. Every thread that may have pushed one must call this when it holds no
+  // lock; the pool's threads do so by themselves.
   void RunSmall();
 
  private:
@@ -46,7 +46,7 @@ class ChunkQueues {
   };
   struct Queue {
     std::queue<Queued, std::list<Queued>> jobs;  // an empty list takes no memory
-    bool active = false;                         // a job of it runs, or its number is posted or in ready_
+    bool active = false;                         // a job runs, or the queue is posted or in ready_
   };
 
   void Run(std::size_t queue);
@@ -57,7 +57,7 @@ class ChunkQueues {
   const std::function<void(Job)> post_;
   std::mutex mutex_;
   std::vector<Queue> queues_;
-  std::queue<std::size_t> ready_;  // active queues that begin with a small job and wait for RunSmall
+  std::queue<std::size_t> ready_;  // active queues whose first job is small and waits for RunSmall
 };
 
 }  // namespace penstock::pserver

@@ -1,19 +1,19 @@
-// Fluid's wire of a parameter server: the calls of `sendrecv.SendRecvService` become events of a handler, its
-// replies their answers. Trainers of Fluid 1.8.5, and ours with wire = fluid, are served by it.
+// A parameter server on Fluid's wire: turns calls of `sendrecv.SendRecvService` into events of a handler, and
+// replies into their answers. Serves trainers of Fluid 1.8.5, and ours with wire = fluid.
 //
 //   auto service = std::make_shared<FluidService>(*pserver, served, "my job");
 //   auto listener = transport::ListenUnary(address, *service, FluidService::Calls());
 //
-// Fluid has no hello, no steps and no versions: a trainer is there with its first call, and what a call
-// means follows from the phase (fluid_phases.h). Asynchronous jobs have no phases; there a trainer's step
-// ends with the first parameter or row that it asks for after a gradient, or when a gradient comes again. A
-// call that cannot be served is answered with INTERNAL and our error. Barriers and lookups do not say whose
-// they are; the connection tells, as far as it can.
+// Fluid has no hello, no steps and no versions: a trainer is known from its first call, and the meaning of a
+// call follows from the phase (fluid_phases.h). Asynchronous jobs have no phases; a trainer's step ends with
+// its first request for a parameter or row after a gradient, or when a gradient comes again. A call that
+// cannot be served is answered with INTERNAL and our error. Barriers and lookups do not carry the trainer's
+// id; it is derived from the connection where possible.
 //
-// No exactly-once on this wire: messages carry no step, so one that is sent again is told from a new one by
-// the phase alone.
+// Delivery is not exactly-once on this wire: messages carry no step, so only the phase tells a repeated
+// message from a new one.
 //
-// Thread-safe. Events are handed on one at a time, in the order of the calls.
+// Thread-safe. Events are passed on one at a time, in the order of the calls.
 #pragma once
 
 #include <deque>
@@ -40,7 +40,7 @@ namespace penstock::pserver {
 
 class FluidService : public transport::UnaryHandler, public std::enable_shared_from_this<FluidService> {
  public:
-  // A chunk travels in one part: the handler's part_bytes is kPartBytes.
+  // A chunk travels in one part: the handler's part_bytes must be kPartBytes.
   static constexpr std::size_t kPartBytes = (std::size_t{1} << 31) - 1;
 
   static transport::UnaryServerOptions Calls();
@@ -52,11 +52,11 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
 
  private:
   struct Call {
-    std::string caller;  // its connection
+    std::string caller;  // the connection
     std::string method;
     protocol::VariableMessage message;
     transport::UnaryDone done;
-    bool stored = false;  // a gradient whose value was taken
+    bool stored = false;  // a gradient whose value was accepted
   };
   struct Waiting {  // a gradient of an asynchronous trainer
     Call call;
@@ -64,22 +64,22 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   };
   struct Trainer {
     std::shared_ptr<Caller> caller;
-    std::vector<TrainerTerms> terms;     // tables looked up; tables fetched as a whole
-    const TrainerTerms* said = nullptr;  // those of its last hello; null: it has not been there yet
-    std::set<std::uint32_t> pushed;      // variables, in the step that is open
+    std::vector<TrainerTerms> terms;     // if it looks tables up; if it fetches them whole
+    const TrainerTerms* said = nullptr;  // the terms of its last hello; null: it has not come yet
+    std::set<std::uint32_t> pushed;      // variables, in the open step
     std::uint32_t requests = 0;
     bool completed = false;
-    bool left = false;  // which the handler was told
-    // Of an asynchronous one. Gradients wait until they are welcome, by param; so do their calls.
+    bool left = false;  // the handler was told that it left
+    // Of an asynchronous trainer. Gradients wait until they are welcome, by param; so do their calls.
     std::uint64_t step = 0;
-    bool counted = false;  // the schedule of the learning rate was told of the step that is open
+    bool counted = false;  // the open step was reported to the learning-rate schedule
     std::map<int, std::deque<Waiting>> waiting;
     std::map<int, std::vector<std::uint64_t>> welcome_below;  // by param and chunk
   };
   struct Gradient {
     int trainer = 0, param = 0;
   };
-  // A parameter on its way to the calls that ask for one version of it.
+  // A parameter being fetched for the calls that request one version of it.
   struct Fetch {
     std::vector<Call> calls;
     std::vector<Payload> chunks;
@@ -93,7 +93,7 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   };
   class TrainerCaller;
 
-  // What follows is called with the lock held, but for OnReply, OnCallerClosed, FlushLater and Flush.
+  // Called with the lock held, except OnReply, OnCallerClosed, FlushLater and Flush.
 
   void Take(Call call);
   void Hold(Call call);
@@ -110,19 +110,19 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   void TakeLookup(Call call);
   void TakeSave(Call call);
 
-  // Of asynchronous jobs (fluid_service_async.cc).
+  // For asynchronous jobs (fluid_service_async.cc).
   void TakeUnphased(Call call);
   void TakeGradientNow(Call call, int param);
   void TakeCount(Call call);
   void EndOpenStep(int trainer);
-  // The first chunk of the param for which a gradient of the step is not welcome yet.
+  // The first chunk of the param for which the step's gradient is not welcome yet.
   std::optional<std::uint32_t> Unwelcome(int trainer, int param, std::uint64_t step) const;
   void AskForCredit(int trainer, int param);
   void SendWelcome(int trainer, int param);
   void TakeCredit(int trainer, const protocol::Sender& to, const protocol::ChunkRef& at, std::uint64_t below);
 
   bool async() const { return served_.role.mode != roles::ServeMode::kSync; }
-  // Of gradients that come now, and the version of what is asked for.
+  // The step of gradients that come now, and the version of what is requested.
   std::uint64_t StepOf(int trainer) const {
     return async() ? trainers_[static_cast<std::size_t>(trainer)].step : phases_.step();
   }
@@ -177,7 +177,7 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   std::map<std::pair<int, std::uint32_t>, Lookup> lookups_;  // by trainer and request
   std::map<std::uint32_t, Call> saves_;
   std::optional<Status> failed_;
-  std::deque<std::function<void()>> events_;  // to be handed on
+  std::deque<std::function<void()>> events_;  // to be passed on
   bool handing_on_ = false;
   std::vector<std::pair<transport::UnaryDone, Result<transport::UnaryReply>>> answers_;
 };

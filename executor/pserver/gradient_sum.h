@@ -1,4 +1,4 @@
-// Adds up gradients as they come, from the memory in which they came. The bytes are those that the ops `sum`
+// Adds up gradients as they come, reading them where they were received. Gives the bytes that the ops `sum`
 // and `scale` make of the same gradients (operators/math): element by element ((g0 + g1) + g2) * factor + 0.
 //
 //   AddGradient(g0, {.first = true}, sum);
@@ -21,10 +21,10 @@ struct Addition {
   std::optional<float> factor = {};  // what the sum is multiplied by afterwards
 };
 
-// Whether AddGradient knows the type: f32 and f64.
+// Whether AddGradient supports the type: f32 and f64.
 bool CanAdd(DType type);
-// `parts`, end to end, are the gradient: as many bytes as the sum has, at any addresses, or none for zeros.
-// One pass over all. Thread-safe for different sums.
+// `parts`, concatenated, are the gradient: as many bytes as the sum has, at any addresses, or none for zeros.
+// A single pass. Thread-safe for different sums.
 void AddGradient(const std::vector<Payload>& parts, const Addition& addition, Tensor& sum);
 
 }  // namespace penstock::pserver

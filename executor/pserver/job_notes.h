@@ -1,11 +1,11 @@
-// What a server notes of its trainers for reports, the flight recorder and the receipt: it changes nothing
-// that the server does.
+// A server's notes on its trainers for reports, the flight recorder and the receipt. They never influence the
+// server.
 //
 //   JobNotes notes(options.observer, facts.trainers, config.params, is_sync);
 //   notes.Taken(merge);  notes.Started(run);  notes.StepEnded(trainer, step, now);
 //
-// With the server's lock, but for Sent, Ran and Published, which are called from any thread. Without an
-// observer it does nothing.
+// Call with the server's lock held, except for Sent, Ran and Published, which are called from any thread.
+// Does nothing without an observer.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ class JobNotes {
   void StepEnded(int trainer, std::uint64_t step, Nanoseconds now);
   void Taken(const MergeAction& merge);
   void Started(const RunAction& run);
-  void Answered(int trainer, ChunkId at);  // with the newest value there is
+  void Answered(int trainer, ChunkId at);  // with the newest value
   void Ran(const RunAction& run) const;
   void Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const;
 
  private:
   struct Chunk {
-    std::uint64_t updates = 0;         // that were begun
-    int taken = 0;                     // whose gradient is in the one that begins next
-    std::vector<std::uint64_t> asked;  // by trainer: updates in what it was answered, plus 1; 0: never
+    std::uint64_t updates = 0;         // begun
+    int taken = 0;                     // the trainer whose gradient is in the update that begins next
+    std::vector<std::uint64_t> asked;  // by trainer: updates in its last answer, plus 1; 0: no answer yet
   };
   struct EndOfStep {
     int trainers = 0;  // that have ended it
@@ -57,7 +57,7 @@ class JobNotes {
   observe::Observer* observer_ = nullptr;
   bool is_sync_ = true;
   std::vector<observe::PeerNotes> trainers_;
-  std::vector<std::uint64_t> steps_;  // by trainer: that it has ended
+  std::vector<std::uint64_t> steps_;  // ended steps by trainer
   std::vector<observe::NameId> names_;
   std::vector<std::vector<Chunk>> chunks_;  // of asynchronous modes
   std::map<std::uint64_t, EndOfStep> ends_;

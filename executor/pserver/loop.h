@@ -1,6 +1,6 @@
 // The ServerLoop of a process: a Pserver on a wire, with threads for its work. Serve returns when all
-// trainers have completed, when one is gone, or when it is cancelled. If the program cannot be served, its
-// trainers are told why first.
+// trainers have completed, when one is gone, or when it is cancelled. If the program cannot be served, it
+// first tells the trainers why.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +20,10 @@ namespace penstock::pserver {
 
 struct LoopOptions {
   PserverOptions pserver;  // run and on_end are the loop's
-  int threads = 1;         // that merge gradients and run blocks
+  int threads = 1;         // to merge gradients and run blocks
 };
 
-// The registry, the runner and the wire outlive the loop.
+// The registry, the runner and the wire must outlive the loop.
 class PserverLoop : public ServerLoop {
  public:
   PserverLoop(Wire& wire, const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
@@ -37,7 +37,7 @@ class PserverLoop : public ServerLoop {
   void Post(std::function<void()> work);
   void TellTrainers(const Status& why, const Op& op);
   void TickUntilOver(Pserver& pserver);
-  // Until it says no, or the loop is cancelled.
+  // Waits until the function returns false, or the loop is cancelled.
   void WaitWhile(const std::function<bool()>& is_heard);
   // kFailedPrecondition E-run-memory: not even one can be started.
   Status StartWorkers(const Op& op);
@@ -62,8 +62,8 @@ class PserverLoop : public ServerLoop {
   std::condition_variable changed_;  // for Serve
   std::condition_variable has_work_;
   std::deque<std::function<void()>> work_;
-  std::vector<std::thread> workers_;  // of Serve's thread
-  bool stop_ = false;                 // workers, when there is no work left
+  std::vector<std::thread> workers_;  // owned by Serve's thread
+  bool stop_ = false;                 // workers end when no work is left
   bool cancelled_ = false;
   bool ended_ = false;
 };

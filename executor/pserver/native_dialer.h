@@ -1,13 +1,13 @@
-// Calls of a parameter server to others on the native wire: events become messages of
-// protocol/native_codec.h, what comes back replies of a handler. The other end of each is a NativeService.
+// Connections of a parameter server to other servers on the native wire: encodes events
+// (protocol/native_codec.h), passes decoded replies to a handler. The other end of each is a NativeService.
 //
-//   NativeDialer dialer(transport);                                  // which outlives it
+//   NativeDialer dialer(transport);                                  // the transport outlives it
 //   const std::shared_ptr<Callee> other = dialer.Dial("10.0.0.2:6174", handler);
 //   other->Send(sender, protocol::Sums{.step = 7, .bytes = sums});
 //   ...
 //   dialer.EndAll();                                                 // before it is destroyed
 //
-// Thread-safe. Decoding is done before the handler is called and takes none of its locks.
+// Thread-safe. Messages are decoded before the handler is called, without its locks.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +41,7 @@ class NativeDialer : public Dialer, public ConnectionHandler {
   Transport& transport_;
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::map<const Connection*, Call> calls_;  // that are open
+  std::map<const Connection*, Call> calls_;  // open connections
 };
 
 }  // namespace penstock::pserver

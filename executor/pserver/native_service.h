@@ -1,11 +1,11 @@
-// The native wire of a parameter server: messages of protocol/native_codec.h become events of a handler, its
-// replies messages.
+// A parameter server on the native wire: decodes messages (protocol/native_codec.h) into events of a handler,
+// and encodes its replies.
 //
-//   NativeService service(*pserver);                                 // which outlives it
+//   NativeService service(*pserver);                                 // the pserver outlives it
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(pserver->address(), service));
 //
-// Thread-safe. Decoding, with the CRC of a large message, is done before the handler is called and takes none
-// of its locks. A reply is encoded, and its CRC computed, in Caller::Reply.
+// Thread-safe. Messages are decoded, including the CRC of a large one, before the handler is called, without
+// its locks. Caller::Reply encodes a reply and computes its CRC.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class NativeService : public ConnectionHandler {
 
   EventHandler& handler_;
   std::mutex mutex_;
-  std::map<const Connection*, std::shared_ptr<Caller>> callers_;  // of those that have sent something
+  std::map<const Connection*, std::shared_ptr<Caller>> callers_;  // peers that have sent something
 };
 
 }  // namespace penstock::pserver

@@ -1,13 +1,13 @@
-// The other servers with which a server exchanges sums: a call to each, by which it tells its own, and a call
-// of each, by which it is told theirs.
+// The other servers with which a server exchanges sums: for each, an outgoing call that sends this server's
+// sums, and an incoming call that receives theirs.
 //
 //   OtherServers others(exchange, "my job", job_facts, options);
 //   others.Dial(dialer, handler);                     // says hello to each
-//   others.Tell(7, sums);                             // to each, again until it has them
+//   others.Tell(7, sums);                             // to each, repeated until acknowledged
 //   others.Complete();                                // this server's trainers have completed
 //
-// Each side's own call is where it speaks, so that neither needs to know who dialled first. What was told is
-// kept until it is acknowledged, at most two steps of it. Not thread-safe.
+// Each side speaks only on its own call, so it does not matter who connects first. Sums are kept until they
+// are acknowledged, for at most two steps. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,21 @@ struct OtherServersOptions {
   observe::Observer* observer = nullptr;
   Nanoseconds resend_after = std::chrono::seconds(1);
   Nanoseconds redial_after = std::chrono::milliseconds(500);
-  Nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
+  Nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server to come up
 };
 
 class OtherServers {
  public:
-  // The exchange outlives this; it may be none.
+  // The exchange must outlive this; it may be empty.
   OtherServers(const roles::ServedExchange& exchange, std::string job, std::string job_facts,
                OtherServersOptions options);
 
-  // Positions in the exchange; of this server there is nothing.
+  // Positions in the exchange, without this server's.
   const std::vector<int>& all() const { return all_; }
   const std::string& address(int server) const;
   // "pserver 10.0.0.2:6174"
   std::string NameOf(int server) const { return "pserver " + address(server); }
-  // Of those that have not come yet, or whom this one has not reached.
+  // Servers that have not come yet, or that this one has not reached.
   std::vector<int> Awaited() const;
   // "pserver 10.0.0.2:6174 (last heard 11 s ago)"
   std::string Describe(int server) const;
@@ -51,7 +51,7 @@ class OtherServers {
   Nanoseconds heard(int server) const { return At(server).heard; }
   void Hear(int server, std::uint64_t bytes);
 
-  // --- Calls of others.
+  // --- Incoming calls.
 
   // kFailedPrecondition E-rpc-job, E-rpc-second; kInvalidArgument E-plan-mismatch, E-job-mismatch.
   Status Check(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
@@ -61,34 +61,34 @@ class OtherServers {
   std::optional<int> Find(const Caller* caller) const;
   // Its call has ended.
   void Forget(int server) { At(server).caller = nullptr; }
-  // It has told sums on this call: anybody could have sent the hello of a job without a token.
+  // Whether it has sent sums on this call: without a token, anyone could have sent the hello.
   bool worked(int server) const { return At(server).worked; }
   void SetWorked(int server) { At(server).worked = true; }
 
-  // --- Calls to others.
+  // --- Outgoing calls.
 
   void Dial(Dialer& dialer, ReplyHandler& handler);
   std::optional<int> Find(const Callee* callee) const;
-  // The server takes what this one tells.
+  // The server accepts this server's sums.
   void Welcomed(int server);
   bool was_welcome(int server) const { return At(server).welcome; }
   void Tell(std::uint64_t step, const Payload& sums);
   void Taken(int server, std::uint64_t step) { At(server).told.erase(step); }
-  // The call has ended; what may pass is tried again by Tick. Whether it may.
+  // The call has ended; returns whether the error may be temporary, in which case Tick tries again.
   bool CalleeClosed(int server, const Status& why);
-  // Says again what was not answered, and calls again. kDeadlineExceeded E-peer-connect.
+  // Resends what was not acknowledged, and reconnects. kDeadlineExceeded E-peer-connect.
   Status Tick();
 
   // --- The end.
 
-  // Of this server: its last word, to each. With an error, the calls end.
+  // Sends this server's final message to each. With an error, the calls end.
   void Complete();
   void Fail(const Status& why);
-  // The other server has heard that this one has ended: the call ends.
+  // The other server knows that this one has ended: ends the call.
   void Released(int server);
-  // Of the other server: its last word.
+  // The other server has sent its final message.
   void SetCompleted(int server) { At(server).completed = true; }
-  // Some have not heard that this one has ended, or not said that they have.
+  // Whether some servers do not know yet that this one has ended, or have not ended themselves.
   bool AnyAtWork() const;
 
  private:
@@ -101,13 +101,13 @@ class OtherServers {
     std::shared_ptr<Callee> callee;  // null: closed
     bool came = false;
     bool worked = false;
-    bool welcome = false;  // by it
+    bool welcome = false;  // it has accepted this server
     bool released = false;
     bool completed = false;
-    Nanoseconds said{0};  // hello or the last word
+    Nanoseconds said{0};  // when the hello or the final message was sent
     Nanoseconds closed_at{0};
     Nanoseconds heard{0};
-    std::map<std::uint64_t, Told> told;  // by step; not acknowledged
+    std::map<std::uint64_t, Told> told;  // by step; not yet acknowledged
     observe::PeerNotes notes;
   };
   const Other& At(int server) const { return others_[static_cast<std::size_t>(server)]; }

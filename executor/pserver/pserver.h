@@ -1,17 +1,16 @@
-// One parameter server, whatever brings its events and runs its work: it knows the trainers by their callers,
-// asks the state machine, and carries out what that decides on the chunk store. The simulator and the server
-// process run this object.
+// One parameter server, independent of what delivers its events and runs its work: it identifies trainers by
+// their callers, asks the state machine, and applies its decisions to the chunk store. The simulator and the
+// server process run the same object.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto server, Pserver::Make(program, op, scope, ops, blocks, options));
 //   NativeService service(*server);
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), service));
-//   server->MeetServers(dialer);                      // others, with which it exchanges sums
+//   server->MeetServers(dialer);                      // if it exchanges sums with other servers
 //   ... until server->Ended()
 //
-// Thread-safe. Under the lock it only decides: what touches the memory of a chunk (merges, blocks, copies for
-// trainers, saves) is a job on the queue of that chunk (chunk_queues.h), which options.run carries out;
-// chunks go on in parallel. Memory that runs out on the way ends the job with E-run-memory, and the trainers
-// are told.
+// Thread-safe. It only decides under the lock: work on the memory of a chunk (merges, blocks, copies for
+// trainers, saves) is a job on that chunk's queue (chunk_queues.h), which options.run executes; chunks
+// proceed in parallel. If memory runs out, the job ends with E-run-memory, and the trainers are told.
 #pragma once
 
 #include <functional>
@@ -42,30 +41,30 @@
 namespace penstock::pserver {
 
 struct PserverOptions {
-  std::string job;  // name; trainers of another job are refused
-  // Whether who connects has proved that it belongs to the job. If not, anybody could have sent a hello: one
-  // that does not fit is refused, and who goes before it has sent a gradient or an initial value was never
-  // there.
+  std::string job;  // name; trainers of other jobs are refused
+  // Whether connections prove that they belong to the job. If not, anyone could send a hello: one that does
+  // not match is refused without effect, and a peer that leaves before it has sent a gradient or an initial
+  // value is forgotten.
   bool proven = true;
-  // Where trainer 0 may have tables saved (checkpoint_notify).
+  // The folder in which trainer 0 may have tables saved (checkpoint_notify).
   std::string checkpoint_folder = ".";
-  std::optional<std::size_t> chunk_bytes;  // as of ChunkStore::Make
+  std::optional<std::size_t> chunk_bytes;  // as in ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
-  // Merges and answers up to this are made on the thread that brings their cause, once the lock is free.
+  // Merges and answers up to this size run on the thread that causes them, once the lock is free.
   std::size_t inline_bytes = std::size_t{16} << 10;
-  // Gradients that lie here before their turn, and what is on its way of them, take at most this, or one
-  // chunk; those up to inline_bytes are not counted. It is what a network carries while credit is on its way.
+  // Limit for gradients that wait here before their turn or are in flight (one chunk is always allowed);
+  // those up to inline_bytes do not count. The default is what a network carries while credit is in flight.
   std::size_t early_bytes = std::size_t{8} << 20;
-  std::function<void(std::function<void()>)> run;  // runs a piece of work later, never inside the call
+  std::function<void(std::function<void()>)> run;  // must run the work later, never inside the call
   std::function<void()> on_end;                    // called once, when Ended() has become true
-  std::function<void(const std::string&)> report;  // a line for the user
-  std::function<void(const std::string&)> warn;    // one about a failure; empty: report
+  std::function<void(const std::string&)> report;  // prints a line for the user
+  std::function<void(const std::string&)> warn;    // prints a line about a failure; empty: report
   // Called when the failure of a trainer or of another server ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
-  Nanoseconds report_after = observe::kReportAfter;    // of a wait; then each time that it has doubled
-  Nanoseconds resend_after = std::chrono::seconds(1);  // to other servers, what they have not acknowledged
-  observe::Observer* observer = nullptr;               // records and counts what it does; null: nobody does
+  Nanoseconds report_after = observe::kReportAfter;    // first report of a wait; then at each doubling
+  Nanoseconds resend_after = std::chrono::seconds(1);  // for unacknowledged messages to other servers
+  observe::Observer* observer = nullptr;               // records and counts what it does; may be null
 };
 
 class Pserver : public EventHandler, public ReplyHandler {
@@ -75,7 +74,7 @@ class Pserver : public EventHandler, public ReplyHandler {
                                                PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
-  Served served() const;  // without a way to run
+  Served served() const;  // without `run`
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                protocol::Event event) override;
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
@@ -84,29 +83,29 @@ class Pserver : public EventHandler, public ReplyHandler {
   void OnReply(const std::shared_ptr<Callee>& from, protocol::Reply reply) override;
   void OnUnreadableReply(const std::shared_ptr<Callee>& from, const Status& why) override;
   void OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& why) override;
-  // Once, where the program exchanges sums: calls the other servers. The dialer's calls end (EndAll) before
-  // this object does.
+  // Call once if the program exchanges sums: connects to the other servers. The dialer must end its calls
+  // (EndAll) before this object is destroyed.
   void MeetServers(Dialer& dialer);
   bool meets_servers() const { return facts_.exchange.servers.size() > 1; }
-  // Once a second or so: reports who is waited for, and whom its trainers wait for.
+  // Call about once a second: reports awaited trainers, and what the trainers wait for.
   void Tick();
   void Fail(const Status& why);
-  // Why it ended (ok: all trainers completed); nothing while it serves.
+  // Why it ended (ok: all trainers completed); nullopt while it serves.
   std::optional<Status> Ended() const;
-  // After the end: whether last replies are under way, or, after an error, a trainer has yet to come and hear
-  // of it. False 10 s after the end, whoever does not read or come.
+  // After the end: whether final replies are in flight, or, after an error, a trainer has not come yet to be
+  // told. False 10 s after the end in any case.
   bool HasListeners() const;
 
  private:
   struct Trainer {
     std::shared_ptr<Caller> caller;  // null: not there
     Nanoseconds heard{0};
-    Nanoseconds active{0};                // when it did something new last
-    std::pair<std::uint64_t, int> place;  // how far it is: a step, and what it has sent of it
-    std::string waits_for;                // as it said last; empty: it has gone on since
-    bool worked = false;                  // it has sent what the job depends on
+    Nanoseconds active{0};                // when it last made progress
+    std::pair<std::uint64_t, int> place;  // its progress: a step, and how much of it was sent
+    std::string waits_for;                // its last report; empty: it has made progress since
+    bool worked = false;                  // it has sent something on which the job depends
   };
-  struct From {  // of one event; the trainer is one of ours if the event is no hello
+  struct From {  // the sender of one event; the trainer is one of ours unless the event is a hello
     const std::shared_ptr<Caller>& caller;
     const protocol::Sender& sender;
     int trainer;
@@ -114,19 +113,19 @@ class Pserver : public EventHandler, public ReplyHandler {
 
   Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
   Status RequireBackups(const MachineConfig& config) const;
-  // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
+  // Runs `work`; if memory is short, or runs out in it, the job ends with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
-  // The same of work that decides: under the lock. Small jobs that it has started run afterwards.
+  // The same for work that decides: under the lock. Small jobs that it starts run afterwards.
   template <typename Work>
   void Decide(const Work& work);
-  PserverOptions Guarded(PserverOptions options);  // what runs later is guarded, too
+  PserverOptions Guarded(PserverOptions options);  // guards work that runs later
   void FailForMemory();
   void OnEnd(const Status& why);
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
 
-  // Who comes and goes (pserver_trainers.cc).
+  // Trainers that come and leave (pserver_trainers.cc).
   void On(const From& from, const protocol::Hello& hello, Actions& actions);
   void TurnAway(const From& from, const Status& why, Actions& actions);
   void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
@@ -135,10 +134,10 @@ class Pserver : public EventHandler, public ReplyHandler {
   bool Forget(int trainer);
   Status CheckAlone(const From& from) const;
   void Closed(const std::shared_ptr<Caller>& from, const Status& why);
-  // Another trainer's failure, or its loss, ends the job.
+  // The failure or loss of a trainer ends the job.
   void React(int trainer, const Status& why, Actions& actions);
 
-  // What an admitted trainer sends (pserver_events.cc).
+  // Messages of admitted trainers (pserver_events.cc).
   bool IsOfTrainer(const From& from, const protocol::Event& event);
   void On(const From& from, const protocol::Push& push, Actions& actions);
   void On(const From& from, const protocol::EndStep& end, Actions& actions);
@@ -163,7 +162,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void ServerClosed(int server, const Status& why);
   void ReactToServer(int server, const Status& why, Actions& actions);
 
-  // What the state machine decides (pserver_actions.cc).
+  // Carries out the state machine's decisions (pserver_actions.cc).
   void Execute(Actions actions);
   void Start(MergeAction merge);
   void Start(const RunAction& run);
@@ -173,7 +172,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Start(const SaveAction& action);
   void CopyForSave(const SaveEvent& save);
   void WriteSaved(const SaveEvent& save, SelectedRows rows);
-  // The end of a job: takes the lock, and carries out what the state machine makes of it.
+  // The end of a job of a queue: takes the lock, and carries out the state machine's decisions.
   void Done(const std::function<void(Actions&)>& decide);
   ChunkQueues::Size SizeOf(std::size_t bytes) const {
     return bytes <= options_.inline_bytes ? ChunkQueues::Size::kSmall : ChunkQueues::Size::kLarge;
@@ -188,7 +187,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 
-  // For people (pserver_reports.cc).
+  // Reports (pserver_reports.cc).
   void ReportAwaited();
   void ReportLate() const;
   void NoteActivity(Trainer& trainer, const protocol::Event& event);
@@ -212,7 +211,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   OtherServers others_;
   std::vector<Trainer> trainers_;  // by id
   std::map<const Caller*, int> trainer_of_;
-  std::set<const Caller*> refused_;  // that are still there
+  std::set<const Caller*> refused_;  // callers still connected
   JobNotes notes_;
   LineLimiter strangers_;
   CheckpointFolder checkpoints_;

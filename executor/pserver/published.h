@@ -1,9 +1,9 @@
-// A version of a chunk as trainers get it: a copy that no update touches, and, where messages carry
-// checksums, the CRC-32C of each part that it travels in. Made once, in one pass over the chunk, and
-// shared by all replies that carry it.
+// A version of a chunk as it is sent to trainers: a copy that updates do not touch and, if messages carry
+// checksums, the CRC-32C of each part in which it travels. Made once, in one pass over the chunk, and shared
+// by all replies that carry it.
 //
 //   const auto published = Published::Copy(chunk, {.part_bytes = 4 << 20, .checksums = true}, pool);
-//   published->part(1)      // a payload that knows its CRC
+//   published->part(1)      // a payload with its CRC
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Published {
   };
   // Copies `value`.
   static std::shared_ptr<const Published> Copy(const Tensor& value, const Way& way, BufferPool& pool);
-  // Of what stays as it is forever: shares its memory.
+  // For a value that never changes: shares its memory.
   static std::shared_ptr<const Published> Share(const Tensor& value, const Way& way);
 
   std::size_t part_count() const { return (value_.bytes() + part_bytes_ - 1) / part_bytes_; }
@@ -35,7 +35,7 @@ class Published {
 
   Tensor value_;
   std::size_t part_bytes_;
-  std::vector<std::uint32_t> crcs_;  // by part; empty: none are carried
+  std::vector<std::uint32_t> crcs_;  // by part; empty: no checksums
 };
 
 }  // namespace penstock::pserver

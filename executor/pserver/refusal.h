@@ -1,5 +1,5 @@
-// A server that cannot serve its program stays for a while to tell the trainers why: they would wait for one
-// that is still to start. It takes the server's place behind a service. Thread-safe.
+// A server that cannot serve its program stays for a while to tell the trainers why, which would otherwise
+// wait for it to start. It takes the server's place behind a service. Thread-safe.
 //
 //   Refusal refusal(why, 2, "my job", clock);
 //   NativeService service(refusal);
@@ -19,7 +19,7 @@ namespace penstock::pserver {
 
 class Refusal : public EventHandler {
  public:
-  // `trainers` come, if they do; those of another job are told too, and not counted.
+  // Expects `trainers` trainers; those of other jobs are told too, and not counted.
   Refusal(Status why, int trainers, const std::string& job, Clock& clock);
 
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
@@ -27,7 +27,7 @@ class Refusal : public EventHandler {
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnNoMemory() override {}
-  // Whether somebody is being told, or a trainer has yet to come. False 10 s after the start at the latest.
+  // Whether a trainer is being told, or has not come yet. False 10 s after the start in any case.
   bool HasListeners() const;
 
  private:
@@ -39,7 +39,7 @@ class Refusal : public EventHandler {
 
   mutable std::mutex mutex_;
   std::set<std::uint32_t> told_;
-  std::set<const Caller*> open_;  // of those who were told
+  std::set<const Caller*> open_;  // callers that were told and are still connected
 };
 
 }  // namespace penstock::pserver

@@ -1,5 +1,5 @@
-// What stands between a parameter server and a wire: a service decodes what its connections bring, makes
-// events of it, and writes the replies. A server knows events and callers, and no wire.
+// The interface between a parameter server and a wire: a service decodes what its connections bring into
+// events, and encodes the replies. A server handles events and callers, independently of the wire.
 //
 //   NativeService service(*pserver);                                 // an EventHandler
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(pserver->address(), service));
@@ -13,47 +13,47 @@
 
 namespace penstock::pserver {
 
-// Whoever is at the other end of a connection. Thread-safe; nothing waits, and after the end of the
-// connection nothing has an effect.
+// The peer at the other end of a connection. Thread-safe; nothing waits, and after the end of the connection
+// no call has an effect.
 class Caller {
  public:
   virtual ~Caller() = default;
-  // `to` is the trainer that the caller is, empty if it is none of ours.
+  // `to` is the trainer that the caller is; empty if it is none of ours.
   virtual void Reply(const protocol::Sender& to, protocol::Reply reply) = 0;
-  // Whether replies to it carry checksums of their bodies: then they are computed once for all callers.
+  // Whether replies carry checksums of their bodies: then they are computed once for all callers.
   virtual bool ReadsChecksums() const { return false; }
-  // It is a trainer of ours: bounds that there are for strangers end.
+  // The caller is one of our trainers: lifts the limits for unknown peers.
   virtual void Admit() = 0;
-  // Sends what is on its way, then ends the connection.
+  // Sends pending replies, then ends the connection.
   virtual void Close() = 0;
 };
 
-// Takes what a service has read. Calls for one caller come one at a time, from any thread, and must not wait;
-// OnClosed is the last one.
+// Handles what a service has read. Calls for one caller come one at a time, from any thread, and must not
+// wait; OnClosed is the last call.
 class EventHandler {
  public:
   virtual ~EventHandler() = default;
   virtual void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                        protocol::Event event) = 0;
-  // A message that is none.
+  // An invalid message.
   virtual void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) = 0;
   virtual void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) = 0;
   // Memory ran out before a message was read.
   virtual void OnNoMemory() = 0;
 };
 
-// A connection that this server makes to another one: a Caller, seen from its own side. Thread-safe; nothing
-// waits, and after the end of the connection nothing has an effect.
+// A connection that this server makes to another server. Thread-safe; nothing waits, and after the end of the
+// connection no call has an effect.
 class Callee {
  public:
   virtual ~Callee() = default;
   virtual void Send(const protocol::Sender& from, protocol::Event event) = 0;
-  // Sends what is on its way, then ends the connection.
+  // Sends pending events, then ends the connection.
   virtual void Close() = 0;
 };
 
-// Takes what comes back. Calls for one callee come one at a time, from any thread but never inside a call of
-// Dial or Callee, and must not wait; OnCalleeClosed is the last one.
+// Handles the replies. Calls for one callee come one at a time, from any thread but never inside a call of
+// Dial or Callee, and must not wait; OnCalleeClosed is the last call.
 class ReplyHandler {
  public:
   virtual ~ReplyHandler() = default;
@@ -65,10 +65,10 @@ class ReplyHandler {
 class Dialer {
  public:
   virtual ~Dialer() = default;
-  // Returns at once, and tries until the server is there or the callee is closed. The handler outlives
-  // OnCalleeClosed.
+  // Returns at once; keeps trying until the server answers or the callee is closed. The handler must live
+  // until OnCalleeClosed.
   virtual std::shared_ptr<Callee> Dial(const std::string& address, ReplyHandler& handler) = 0;
-  // Ends what is still open, and returns when no call of a handler is running or will come.
+  // Ends open connections, and returns when no call of a handler is running or will come.
   virtual void EndAll() = 0;
 };
 

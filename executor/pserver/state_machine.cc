@@ -307,7 +307,7 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
   }
 }
 
-// A pull that waits for an initial value waits for trainer 0, which must not have gone home.
+// A pull that waits for a held parameter waits for trainer 0, which must not have completed.
 void StateMachine::RequireStarter(ChunkId at, Actions& out) {
   const ChunkAccount& account = ledger_.chunk(at);
   if (!account.awaited() || account.merging() || account.pulls.empty() || !completed(0)) return;

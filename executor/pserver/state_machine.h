@@ -1,33 +1,33 @@
 // A parameter server's decisions, as a state machine: events in, actions out. It computes nothing, waits for
-// nothing, and knows no network, clock or thread; the simulator and the server run the same object.
+// nothing, and uses no network, clock or thread; the simulator and the server run the same object.
 //
 //   StateMachine machine(config, std::make_unique<SyncPolicy>());  // policies/
 //   Actions actions;
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
 //   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End ...
 //
-// It keeps a ChunkLedger and asks an UpdatePolicy. The unit is the chunk: rows of one parameter piece. Its
-// version counts its updates; which gradients make one is the policy's answer. What is the same in every mode
-// stands here:
+// It keeps a ChunkLedger and asks an UpdatePolicy. The unit is the chunk: rows of one parameter piece. A
+// chunk's version counts its updates; the policy decides which gradients make one. The machine itself
+// implements what is the same in every mode:
 //
-// One thing at a time happens to a chunk: a merge, a block, or a value that is set. The learning-rate block
-// runs when the policy says that nothing needs the rate of before. A repeated message is answered again and
-// changes nothing.
+// Only one thing at a time happens to a chunk: a merge, a block, or the setting of a value. The learning-rate
+// block runs when the policy says that nothing needs the previous rate. A repeated message is answered again
+// and changes nothing.
 //
-// Where gradients are clipped by a norm over all of them, a chunk whose version is whole is measured first;
-// when all that clip are, the servers tell each other what they have measured; then one block computes what
-// all updates need of it, and the updates run (sum_exchange.h). Another server that dies ends the job.
+// If gradients are clipped by a norm over all of them, a chunk whose version is complete is measured first;
+// when all such chunks are measured, the servers exchange their measures; then one block computes what all
+// updates need, and the updates run (sum_exchange.h). If another server dies, the job ends.
 //
-// A gradient may be rows: of a table, which is one chunk. It says itself how long it is, and every trainer
-// sends one each step, if with no rows. Single rows of a table are asked for by version, as chunks are.
+// A gradient may be selected rows of a table, which is one chunk. It states its length; every trainer sends
+// one in each step, even without rows. Single rows of a table are requested by version, as chunks are.
 //
-// An initial value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
-// that one. Pulls wait until it is there.
+// A held parameter is never updated: trainer 0 pushes its initial value once, and every version of it is that
+// value. Pulls wait until it is there.
 //
-// Version 0 is what the server's startup program made, unless trainers push an initial value before their
-// first step. The first that comes is written, the others are compared with it, and nobody gets a chunk while
-// that lasts. The first update of such a chunk waits for the value of every trainer. One that begins without
-// any is an error: it computed its gradients from other values.
+// Version 0 is what the server's startup program made, unless trainers set initial values before their first
+// step. The first value is written, the others are compared with it, and nobody gets a chunk meanwhile. The
+// first update of such a chunk waits for the value of every trainer. A trainer that begins without one is an
+// error: it computed its gradients from other values.
 #pragma once
 
 #include <cstdint>
@@ -47,21 +47,21 @@ class StateMachine {
  public:
   StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy);
 
-  // Messages. Trainers and params are in range; everything else is checked here.
+  // Messages. The caller has checked that trainers and params are in range; everything else is checked here.
   void Push(const PushEvent& push, Actions& out);
   void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
-  // The learning rate's schedule is to count this step of the trainer, once all its gradients are applied.
+  // The learning-rate schedule must count this step of the trainer, once all its gradients are applied.
   void CountStep(int trainer, std::uint64_t step, Actions& out);
   void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
   void PullRows(const RowsEvent& pull, Actions& out);
   void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
-  // The trainer is dead (and had not completed), so the job ends.
+  // The trainer has died (before it completed), which ends the job.
   void Gone(int trainer, const Status& why, Actions& out);
-  // Ends everything: an error of ours, or the user's wish.
+  // Ends the job: an error of ours, or a cancellation.
   void Fail(const Status& why, Actions& out);
 
-  // Messages of another server with which sums are exchanged (state_machine_sums.cc).
+  // Messages of other servers with which sums are exchanged (state_machine_sums.cc).
   void TakeSums(int server, std::uint64_t step, Payload sums, Actions& out);
   void SumsTaken(int server, std::uint64_t step, Actions& out);
   void ServerCompleted(int server, Actions& out);
@@ -78,25 +78,25 @@ class StateMachine {
   bool completed(int trainer) const { return ledger_.trainer(trainer).completed; }
   std::uint64_t steps_ended(int trainer) const { return ledger_.trainer(trainer).steps_ended; }
   std::uint64_t version(int param, int chunk) const { return ledger_.chunk({param, chunk}).version(); }
-  // The trainer's gradients of this chunk are welcome for steps below it.
+  // The trainer's gradients of this chunk are welcome for steps below this.
   std::uint64_t credit(int param, int chunk, int trainer) const {
     return WelcomeBelow({param, chunk}, trainer);
   }
   int backup_trainers() const { return ledger_.config().backup_trainers; }
-  // Steps whose gradients came too late to be merged.
+  // The number of steps whose gradients came too late to be merged.
   std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
   bool by_turn(int param) const { return ledger_.param(param).by_turn; }
-  // What the trainer may push of a param by turn, chunk by chunk, where that is anything: for one that comes.
+  // Tells a trainer that has just come what it may push of a param by turn, chunk by chunk, if anything.
   void TellCredit(int param, int trainer, Actions& out);
-  std::uint64_t repeats() const { return repeats_; }  // pushes that came again, and were dropped
-  // Whose gradient the next version of this chunk lacks.
+  std::uint64_t repeats() const { return repeats_; }  // number of duplicate pushes, dropped
+  // The trainers whose gradients the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
-  // The chunk's next version waits for what other servers measure (sums().Lacks()).
+  // Whether the chunk's next version waits for the measures of other servers (sums().Lacks()).
   bool WaitsForSums(int param, int chunk) const {
     return ledger_.param(param).clips && ledger_.chunk({param, chunk}).measured();
   }
   const SumExchange& sums() const { return sums_; }
-  // The newest version that a checkpoint holds, for every reply; 0: none.
+  // The newest version in a checkpoint, sent in every reply; 0: none.
   std::uint64_t durable_version() const { return 0; }
 
  private:
@@ -134,11 +134,11 @@ class StateMachine {
   const std::unique_ptr<const UpdatePolicy> policy_;
   SumExchange sums_;
   std::uint64_t repeats_ = 0;
-  std::uint64_t rate_runs_ = 0;  // of the learning-rate block
+  std::uint64_t rate_runs_ = 0;  // runs of the learning-rate block
   bool rate_running_ = false;
-  std::set<ChunkId> wait_for_rate_;  // whole versions
-  std::size_t busy_ = 0;             // merges, measures, blocks and saves under way
-  int completed_ = 0;                // trainers; those that left are not counted any more
+  std::set<ChunkId> wait_for_rate_;  // chunks with complete versions
+  std::size_t busy_ = 0;             // merges, measures, blocks and saves in progress
+  int completed_ = 0;                // trainers, not counting those that left
   bool ended_ = false;
 };
 

@@ -1,9 +1,9 @@
-// The wire by which trainers reach a server: what listens at its address, and makes events of what arrives.
+// The wire by which trainers reach a server: listens at its address and turns what arrives into events.
 //
 //   FluidWire wire("my job", report);
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, wire.Listen(served, *pserver));
 //
-// One job, one wire: a server speaks that which it was given, and registers no other.
+// A job uses one wire: a server supports the one it was given, and no other.
 #pragma once
 
 #include <functional>
@@ -18,25 +18,25 @@
 
 namespace penstock::pserver {
 
-// What a wire without a hello must know of the server itself.
+// The facts about the server that a wire without a hello needs.
 struct Served {
   roles::ServerRole role;
   int backup_trainers = 0;
   std::vector<Dim> chunk_rows = {};                     // by param
-  std::function<void(std::function<void()>)> run = {};  // runs a piece of work later, never inside the call
+  std::function<void(std::function<void()>)> run = {};  // runs work later, never inside the call
 };
 
 class Wire {
  public:
   virtual ~Wire() = default;
-  // Hands what arrives at the server's address to `handler`, until the result is destroyed.
+  // Passes what arrives at the server's address to `handler`, until the result is destroyed.
   // kUnavailable E-rpc-bind.
   virtual Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) = 0;
-  // How a server calls others. Null: servers do not on this wire, and Listen refuses one that would.
+  // How a server connects to others. Null: not possible on this wire; Listen refuses servers that need it.
   virtual std::unique_ptr<Dialer> MakeDialer() = 0;
 };
 
-// Ours. The transport outlives it.
+// Our wire. The transport must outlive it.
 class NativeWire : public Wire {
  public:
   explicit NativeWire(Transport& transport) : transport_(transport) {}
@@ -47,9 +47,9 @@ class NativeWire : public Wire {
   Transport& transport_;
 };
 
-// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it, and no calls tell of credit.
-// kUnimplemented: E-server-mode, a server of geo-SGD; E-contract-policy, one with backup trainers, for whom
-// its phases would wait, and one that clips by a norm over all gradients.
+// Fluid's wire. Parts of a chunk are FluidService::kPartBytes large, and there is no credit. kUnimplemented:
+// E-server-mode, a server of geo-SGD; E-contract-policy, a server with backup trainers, for whom its phases
+// would wait, or with clipping by a norm over all gradients.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)

@@ -1,4 +1,4 @@
-// Lets another thread stop the runs that are in progress. Runs that start later are not touched.
+// Lets another thread stop the runs in progress. Later runs are not affected.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class CancellationSource {
 // One run's view of the source, taken when the run begins.
 class Cancellation {
  public:
-  // `interrupted`, if any, is asked too; it must outlive the run, and is called on the run's own thread.
+  // `interrupted`, if given, is polled too; it must outlive the run, and is called on the run's own thread.
   explicit Cancellation(const CancellationSource& source, const std::function<bool()>* interrupted = nullptr)
       : source_(source), epoch_(source.epoch_.load()), interrupted_(interrupted) {}
   bool IsOf(const CancellationSource& source) const { return &source_ == &source; }

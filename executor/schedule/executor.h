@@ -9,11 +9,11 @@
 //   float loss = out[0].As<Tensor>().Data<float>()[0];
 //
 // A program is compiled at its first run with given feed and fetch names, and specialised at its first run
-// with given shapes; both are kept. A later step looks nothing up and allocates nothing but its results.
+// with given shapes; both results are kept. A later step looks nothing up and allocates only its results.
 //
-// Thread-safe: several threads may run programs and blocks at once, as long as no two of them write the same
-// variables, and only one of them runs communication ops. Threads that train the same parameters on purpose
-// (Hogwild) lose some of each other's updates and nothing else, as long as all tensors keep their shapes.
+// Thread-safe: several threads may run programs and blocks at once if no two of them write the same variables
+// and only one runs communication ops. Threads that deliberately train the same parameters (Hogwild) may lose
+// each other's updates, but nothing else goes wrong as long as tensors keep their shapes.
 #pragma once
 
 #include <cstddef>
@@ -35,25 +35,25 @@
 namespace penstock::exec {
 
 struct ExecutorOptions {
-  // Changes bytes: reductions are split by threads.
-  int threads = 0;  // of the compute team; 0: as OMP_NUM_THREADS says, else all cores
-  // Who serves communication ops; null: such ops fail and say so.
+  // Changes results: reductions are split by threads.
+  int threads = 0;  // in the compute team; 0: OMP_NUM_THREADS, else all cores
+  // Serves communication ops; null: such ops return an error.
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;
   CollectiveRings* rings = nullptr;
-  // Told how long ops take, while it is on; may be switched at any time. Null: nobody is.
+  // Gets the durations of ops while it is on; may be switched at any time. May be null.
   OpTimer* timer = nullptr;
-  // Changes only speed.
-  std::size_t programs_max = 64;  // compiled forms kept for Run, one for each program, feeds and fetches
+  // Change only speed.
+  std::size_t programs_max = 64;  // compiled forms kept for Run, one per program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock
-  std::size_t specialisations_max = 16;           // idle ones kept for each compiled form
+  std::size_t specialisations_max = 16;           // idle ones kept per compiled form
 };
 
 struct ExecutorStats {
   std::int64_t compiled_count = 0;
   std::int64_t specialised_count = 0;
-  std::int64_t late_step_count = 0;  // ops, over all specialisations, that cannot be prepared before they run
-  std::int64_t fast_run_count = 0;   // runs that found everything bound already
+  std::int64_t late_step_count = 0;  // ops, over all specialisations, that can only be prepared when they run
+  std::int64_t fast_run_count = 0;   // runs that found all variables already bound
 };
 
 class Executor : public BlockRunner {
@@ -61,52 +61,52 @@ class Executor : public BlockRunner {
   explicit Executor(const OpRegistry& ops, const ExecutorOptions& options = {});
   ~Executor() override;
 
-  // For services that need this executor to be made themselves. Before the first run of a program that uses
-  // them.
+  // For services that need this executor before they can be constructed. Call before the first run of a
+  // program that uses them.
   void set_server(ServerLoop* server);
   void set_rpc(RpcClient* rpc);
 
   // Runs block 0 and returns the values of `fetches`, in their order. Without fetches, a saved inference
   // model returns what its own fetch ops name.
   //
-  //   scope    holds the persistable variables; those that are missing are made in its outermost ancestor
-  //   feeds    each name a declared variable of that element type and a compatible shape; not written, and
-  //            let go of at the end
-  //   result   a temporary is returned without a copy; a variable of the scope, and what was fed, as a copy
+  //   scope    holds the persistable variables; missing ones are created in its outermost ancestor
+  //   feeds    each names a declared variable of that element type and a compatible shape; read only, and
+  //            released at the end
+  //   result   a temporary is returned without a copy; a variable of the scope or a fed tensor, as a copy
   //
   // Blocks until done. kInvalidArgument: program, feeds or fetches are wrong (see CompileBlock, CheckFeeds,
   // shape inference). kFailedPrecondition: E-run-uninitialized, E-run-memory. kUnimplemented:
-  // E-kernel-missing. kCancelled. What kernels return. After an error, variables of the scope hold what the
-  // ops before it wrote.
+  // E-kernel-missing. kCancelled. Errors of kernels. After an error, variables of the scope hold what the
+  // preceding ops wrote.
   Result<std::vector<Variable>> Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
                                     std::span<const std::string> fetches);
 
-  // The same in two steps, for callers that run one program many times: what was compiled before is found
-  // without a copy of the program, and says whether a run of it may wait.
+  // The same in two steps, for callers that run one program many times: FindCompiled does not copy the
+  // program, and MayWait tells whether a run can block.
   struct Entry;
   using Compiled = std::shared_ptr<Entry>;
-  // Null if these feeds and fetches were not compiled yet.
+  // Null if the program was not compiled for these feeds and fetches yet.
   Compiled FindCompiled(const Program& program, std::span<const Feed> feeds,
                         std::span<const std::string> fetches);
   Result<Compiled> Compile(const Program& program, std::span<const Feed> feeds,
                            std::span<const std::string> fetches);
-  // Whether some op may wait for a peer, a reader, a Python function or a block of its own: such a run is
-  // better not made on a thread that has other duties.
+  // Whether an op may wait for a peer, a reader, a Python function or a block of its own: do not run it on a
+  // thread that has other duties.
   static bool MayWait(const Entry& compiled);
-  // `compiled` must be of these feeds. `interrupted`, if given, is asked before each op of the block; once it
-  // says yes, the run returns kCancelled.
+  // `compiled` must belong to these feeds. `interrupted`, if given, is polled before each op of the block;
+  // once it returns true, the run returns kCancelled.
   Result<std::vector<Variable>> Run(const Compiled& compiled, Scope& scope, std::span<const Feed> feeds,
                                     const std::function<bool()>& interrupted = {});
 
-  // Runs a block of a program for somebody who owns it. Variables that the block itself declares are
-  // temporaries; all others are those of `scope` and its parents, with the shapes they have there (a view of
-  // some rows of a parameter will do); what is missing and written is made in `scope`. Fast when called
-  // again, also with other scopes of the same shapes.
+  // Runs a block of a program for its owner. Variables that the block itself declares are temporaries; all
+  // others are those of `scope` and its parents, with their shapes there (a view of some rows of a parameter
+  // is allowed); missing ones that the block writes are created in `scope`. Fast when called again, also with
+  // other scopes of the same shapes.
   Status RunBlock(const Program& program, int block, Scope& scope) override;
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                       std::vector<std::string> keeps) override;
 
-  // Makes the runs now in progress return kCancelled at their next op, or out of a wait for a peer. From any
+  // Makes the runs in progress return kCancelled at their next op, or from a wait for a peer. From any
   // thread.
   void Cancel();
 

@@ -1,4 +1,4 @@
-// The frames of one compiled block that no run uses now: an LRU of shape specialisations. Thread-safe.
+// The idle frames of one compiled block: an LRU cache of shape specialisations. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace penstock::exec {
 
-// A frame with what belongs to its runs.
+// A frame and the state of its runs.
 struct Runnable {
   explicit Runnable(std::unique_ptr<Specialisation> specialisation) : frame(std::move(specialisation)) {}
   Frame frame;
@@ -23,12 +23,12 @@ class FramePool {
  public:
   explicit FramePool(std::size_t idle_max) : idle_max_(idle_max) {}
 
-  // One that was bound to this scope, unchanged since, and takes these feeds; null if there is none. Takes no
-  // map and no string in hand: the way of a step after warm-up.
+  // Returns an idle frame already bound to `scope` that accepts `feeds`, or null. Allocates nothing and looks
+  // up no name: the fast path of every step after warm-up.
   std::unique_ptr<Runnable> TakeBound(const Scope& scope, std::span<const Feed> feeds);
-  // One that takes these feeds and the variables of this binding, wherever it was bound.
+  // Returns an idle frame that accepts `feeds` and the variables of `binding`, in any scope, or null.
   std::unique_ptr<Runnable> TakeAccepting(std::span<const Feed> feeds, const ScopeBinding& binding);
-  // Gives it back. Beyond idle_max the least recently used one goes.
+  // Returns a frame to the pool. If more than idle_max are idle, drops the least recently used one.
   void Give(std::unique_ptr<Runnable> runnable);
 
  private:

@@ -1,4 +1,4 @@
-// The slow path that is right: single ops, prepared for the shapes they meet while the block runs.
+// The slow but general path: single ops, prepared for the shapes found while the block runs.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace penstock::exec {
 
-// Prepares and runs single ops for the shapes they meet: those whose shapes depend on values, and everything
-// after a value that has another shape than its specialisation expected. Keeps each op's last kernel for the
-// next time.
+// Prepares and runs single ops with their actual shapes: ops whose shapes depend on values, and all ops after
+// a value whose shape differs from the one that its specialisation expected. Keeps each op's last kernel for
+// reuse.
 class LateSteps {
  public:
   Status Run(Frame& frame, int step, Scope& scope, const Services& services);

@@ -1,7 +1,7 @@
-// What a program needs in memory, by the plan that a run of it would use.
+// Estimates a program's memory by the plan that a run would use.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(MemoryNeed need, MemoryNeedOf(AllOps(), main, 64));
-//   need.Planned();   // bytes, of a batch of 64
+//   need.Planned();   // bytes, for a batch of 64
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,11 @@ struct MemoryNeed {
   std::size_t Unshared() const { return persistable + fed + temporaries + workspace; }
 };
 
-// Compiles block 0 and prepares its kernels for feeds whose unknown extents are `batch`; runs nothing. Fed is
-// what the block reads, no op of it writes before and is not persistable.
+// Compiles block 0 and prepares its kernels for feeds with `batch` as their unknown extents; runs nothing.
+// The feeds are the non-persistable variables that the block reads before any op writes them.
 //
-// kInvalidArgument E-memory-batch: `batch` is not positive, or a fed variable has two unknown extents. What
-// CompileBlock and Specialise return.
+// kInvalidArgument E-memory-batch: `batch` is not positive, or a feed has two unknown extents. Errors of
+// CompileBlock and Specialise.
 Result<MemoryNeed> MemoryNeedOf(const OpRegistry& ops, const Program& program, Dim batch);
 
 }  // namespace penstock::exec

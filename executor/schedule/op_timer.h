@@ -1,4 +1,4 @@
-// Times ops while it is switched on: how often each type of op ran, how long it took, and when each op ran.
+// Times ops while it is switched on: number of runs and total time per op type, and when each op ran.
 //
 //   OpTimer timer(SystemClock());
 //   Executor executor(AllOps(), {.timer = &timer});
@@ -7,9 +7,9 @@
 //   timer.Stop();
 //   for (const OpTimes& times : timer.Times()) Print(times.type, times.count, times.total);
 //
-// An op that runs blocks, such as while, counts with the ops of its blocks, which count by themselves too.
-// Thread-safe. A run asks once whether the timer is on; a timed op costs two readings of the clock and a
-// lock.
+// The time of an op that runs blocks, such as while, includes the ops of its blocks, which are also counted
+// by themselves. Thread-safe. A run checks once whether the timer is on; a timed op costs two readings of the
+// clock and a lock.
 #pragma once
 
 #include <atomic>
@@ -35,27 +35,27 @@ struct OpTimes {
 
 struct OpEvent {
   std::size_t type = 0;  // index into Times()
-  int thread = 0;        // threads are numbered as they first run a timed op
-  Nanoseconds begin{0};  // of the clock
+  int thread = 0;        // numbered in the order of their first timed op
+  Nanoseconds begin{0};  // by the clock
   Nanoseconds end{0};
 };
 
 class OpTimer {
  public:
-  // Later events are counted, but not kept: a long run must not fill the memory.
+  // Events beyond this number are counted but not stored, to bound the memory of a long run.
   static constexpr std::size_t kEventsMax = std::size_t{1} << 20;
 
   explicit OpTimer(const Clock& clock) : clock_(clock) {}
 
-  // For runs that begin after the call.
+  // Affects runs that begin after the call.
   void Start() { on_.store(true, std::memory_order_relaxed); }
   void Stop() { on_.store(false, std::memory_order_relaxed); }
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  // Forgets all that was timed.
+  // Discards all measurements.
   void Reset();
 
   Nanoseconds Now() const { return clock_.Now(); }
-  // An op of this type has run on the calling thread since `begin`.
+  // Records an op of this type that has run on the calling thread since `begin`.
   void Add(const std::string& type, Nanoseconds begin);
 
   // By type, in the order in which the types first ended.

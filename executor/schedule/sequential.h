@@ -1,5 +1,5 @@
-// The sequential scheduler: one op after the other in program order. It is the reference that others are
-// compared with.
+// The sequential scheduler: one op after the other, in program order. It is the reference for other
+// schedulers.
 #pragma once
 
 #include "executor/schedule/cancellation.h"
@@ -11,9 +11,9 @@
 namespace penstock::exec {
 
 // Runs all steps of a frame between its BeginRun and EndRun. kCancelled E-run-cancelled: stopped between two
-// ops. Errors of kernels name the op, the values it got and the user's line.
+// ops. Errors of kernels name the op, its input values and the user's line.
 //
-//   timer  is told how long each op took; null: nobody is
+//   timer  gets the duration of each op; may be null
 Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
                      const Cancellation& cancellation, OpTimer* timer);
 

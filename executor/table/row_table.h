@@ -1,13 +1,13 @@
 // One server's rows of a table sharded by id, with the optimizer's state of each.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make({2001, 32}, {{"t", t}, {"t_moment", moment}}));
-//   table.Read(ids, padding, bytes);            // kept rows, or what they start from
-//   table.Require(grad.rows);                   // from here on they are kept
-//   table.PositionOf(grad.rows[0])              // where: row of each column
+//   table.Read(ids, padding, bytes);            // stored rows, or initial values
+//   table.Require(grad.rows);                   // creates these rows if needed
+//   table.PositionOf(grad.rows[0])              // their position in each column
 //   table.column(1)                             // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
 //   RowCopy copy = table.BeginCopy();           // of the table alone, bit by bit
-//   while (!table.CopyRows(copy, 1000)) ...     // what changes no row may come in between
+//   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
 //
 // Not thread-safe.
 #pragma once
@@ -25,10 +25,10 @@
 
 namespace penstock::table {
 
-// The rows of a table as they were when the copy began; whole when CopyRows says so.
+// The table's rows at the time when the copy began; complete once CopyRows returns true.
 struct RowCopy {
   std::vector<Dim> order;  // positions by ascending id
-  SelectedRows rows;       // those that are copied, in that order
+  SelectedRows rows;       // the rows copied so far, in that order
 };
 
 class RowTable {
@@ -38,32 +38,32 @@ class RowTable {
     Variable* variable;  // outlives the table
   };
 
-  // `whole` is the table as all servers hold it together; ids are any int64, whatever its height. The first
-  // column is the table itself. Rows that the variables list are kept from the beginning. kFailedPrecondition
-  // E-server-startup: a variable holds no rows and does not say what they start from. kInvalidArgument
-  // E-server-shape: the columns do not fit, or one is no rows.
+  // `whole` is the table over all servers; ids are any int64, whatever its height. The first column is the
+  // table itself. Rows that the variables list are stored from the start. kFailedPrecondition
+  // E-server-startup: a variable has neither rows nor initial values for them. kInvalidArgument
+  // E-server-shape: the columns do not match, or one is not selected rows.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
 
-  // Makes those of the rows that are not kept yet.
+  // Creates those of the rows that are not stored yet.
   void Require(std::span<const std::int64_t> ids);
-  Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // of a row that is kept
+  Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // the row must be stored
   Dim row_count() const { return static_cast<Dim>(rows_.size()); }
   Dim capacity() const { return capacity_; }
 
   std::size_t column_count() const { return columns_.size(); }
   const std::string& name(std::size_t column) const { return columns_[column].name; }
-  // [capacity, width...]; positions from row_count() on belong to no row.
+  // [capacity, width...]; positions from row_count() on are unused.
   Tensor& column(std::size_t column) { return columns_[column].values; }
 
-  // A row of the table for each id, one after the other; zeros for `padding`, unless that is -1.
+  // Writes the row of each id, one after the other; zeros for `padding`, unless that is -1.
   void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
-  // The variables list the rows that are kept, ascending.
+  // Makes the variables list the stored rows, in ascending order.
   void Publish() const;
 
-  // A copy of the first column, in portions: between two of them rows may be read, and neither be made nor
+  // Copies the first column in portions. Between two portions rows may be read, but neither created nor
   // changed.
   RowCopy BeginCopy() const;
-  // Copies up to `rows_max` rows more. True: all are there.
+  // Copies up to `rows_max` more rows. Returns true when all are copied.
   bool CopyRows(RowCopy& copy, Dim rows_max) const;
 
  private:

@@ -1,4 +1,4 @@
-// Addresses "host:port" as sockets need them.
+// Converts addresses "host:port" for sockets.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,14 +19,14 @@ struct SocketAddress {
   std::string ToText() const;  // "127.0.0.1:6174", "[::1]:6174"
 };
 
-// All that the name stands for, at least one; may ask a name server and wait for it. `to_listen`: an empty
-// host stands for every address of this machine.
-// kInvalidArgument E-rpc-address: not host:port. kUnavailable E-rpc-resolve: the name is not known (now).
+// All addresses of the name, at least one; may query a name server and block. `to_listen`: an empty host
+// stands for every address of this machine. kInvalidArgument E-rpc-address: not host:port. kUnavailable
+// E-rpc-resolve: the name cannot be resolved (now).
 Result<std::vector<SocketAddress>> Resolve(const std::string& address, bool to_listen);
 
 bool AllLoopback(const std::vector<SocketAddress>& addresses);
 
-// "10.0.0.1", "::1", "ps0" of an address.
+// The host part of an address: "10.0.0.1", "::1", "ps0".
 std::string HostOf(const std::string& address);
 
 }  // namespace penstock::transport

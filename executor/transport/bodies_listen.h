@@ -1,4 +1,4 @@
-// The server's streams of large bodies: a thread each (tcp_stream.h).
+// The server's streams for large bodies, one thread each (tcp_stream.h).
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace penstock::transport {
 
 class BodiesServer {
  public:
-  // The connection whose first stream has shown that pass, if it may have more streams; else null.
+  // The connection whose first stream has that pass, if it may have more streams; else null.
   using Find = std::function<std::shared_ptr<PeerConnection>(const std::string& lead)>;
-  // Its end ends every stream; the gate has stopped by then.
+  // The destructor ends every stream; stop the gate before.
   BodiesServer(Gate& gate, Find find) : gate_(gate), find_(std::move(find)) {}
 
-  // A socket that has passed the gate. Called by one thread at a time.
+  // Takes a socket that has passed the gate. Call from one thread at a time.
   void Enter(Descriptor socket, const std::string& id);
 
  private:

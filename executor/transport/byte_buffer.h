@@ -1,4 +1,4 @@
-// Payloads as gRPC's byte buffers and back; the memory is shared.
+// Converts payloads to gRPC's byte buffers and back, sharing the memory.
 #pragma once
 
 #include <grpcpp/support/byte_buffer.h>

@@ -1,5 +1,5 @@
-// The client's part of the transport: a connection dials until the server is there, and is carried then by a
-// unix socket and shared memory on one host (local_link.h), by gRPC elsewhere (grpc_connect.h).
+// The client's part of the transport: a connection dials until the server answers. Then it runs over a unix
+// socket and shared memory on one host (local_link.h), over gRPC otherwise (grpc_connect.h).
 #pragma once
 
 #include <condition_variable>
@@ -12,8 +12,8 @@
 
 namespace penstock::transport {
 
-// The client connections of one transport. What is over is kept here until the transport takes it down: the
-// last owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor
+// The client connections of one transport. Ended connections are kept here until the transport destroys them:
+// the last owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor
 // outlive the process's main.
 class ClientConnections {
  public:

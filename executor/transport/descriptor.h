@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// A file descriptor that is closed by its owner's destructor.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,8 +32,8 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Some hundred bytes, at most, of what is said before a stream begins: they always fit into the socket.
-// False: it is broken.
+// Sends at most some hundred bytes before a stream begins, which always fit into the socket. Returns false if
+// the socket is broken.
 inline bool SendAll(const Descriptor& socket, std::string_view bytes) {
   return send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(bytes.size());

@@ -1,5 +1,5 @@
-// Several messages in one frame of a byte stream, so that small ones travel together: for each u32 head size,
-// u32 body size, head, body (little endian).
+// Packs several messages into one frame of a byte stream, so that small ones travel together: for each u32
+// head size, u32 body size, head, body (little endian).
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace penstock::transport {
 
-// A frame has at most as many, so that one of empty messages is not unpacked into ten times its size.
+// Limits a frame, so that one of empty messages is not unpacked into ten times its size.
 inline constexpr std::size_t kFrameMessagesMax = 4096;
 
 // The pieces of a frame of these messages. Heads and small bodies are copied together; large bodies are
 // shared.
 std::vector<Bytes> JoinFrame(const std::vector<Message>& messages);
-// What FrameBytes of a message adds to a frame.
+// The number of bytes that a message adds to a frame.
 std::size_t FrameBytes(const Message& message);
 
-// The messages of a frame that arrived in these pieces. Heads are copied, bodies share the pieces. Every size
-// is checked before anything is allocated: kDataLoss E-rpc-frame.
+// The messages of a frame that arrived in these pieces. Heads are copied, bodies share the pieces. Checks
+// every size before it allocates: kDataLoss E-rpc-frame.
 Result<std::vector<Message>> SplitFrame(const std::vector<Bytes>& pieces);
 
 }  // namespace penstock::transport

@@ -1,21 +1,21 @@
-// The gate of a server: it listens, lets each connection prove the job's token (proof.h), and hands on the
-// sockets of those who did. What has not proved costs a descriptor and some hundred bytes, for a few seconds.
+// The gate of a server: it listens, lets each connection prove the job's token (proof.h), and passes on the
+// sockets that did. A connection without proof costs a descriptor and some hundred bytes, for a few seconds.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Gate> gate, Gate::Open("10.0.0.1:6174", options));
 //   PENSTOCK_RETURN_IF_ERROR(gate->Start({.grpc = [&](Descriptor socket) { ... }}));
 //   ... a stream opens:     const std::optional<std::string> id = gate->Claim(pass);
 //   ... its hello is good:  gate->Admit(*id);
-//   ... it is over:         gate->Leave(*id);
+//   ... it ends:            gate->Leave(*id);
 //
-// With GateOptions::local it also listens on a unix socket, whose name its challenges carry. Processes of
-// this host and user come in there, by the same proof and within the same bounds.
+// With GateOptions::local it also listens on a unix socket, whose name its challenges contain. Processes of
+// this host and user come in there, with the same proof and limits.
 //
-// gRPC 1.51 gives its listening socket up for good when accept fails once (no descriptors left), reads what
-// anybody sends, and bounds neither connections nor their time; so it listens to nothing itself here. The
-// number of connections stays below the descriptors of this process; where they run out all the same,
-// connections wait in the kernel's queue until there are some again.
+// gRPC 1.51 closes its listening socket permanently when accept fails once (no descriptors left), reads what
+// any peer sends, and limits neither connections nor their time, so it does not listen itself here. The gate
+// keeps the number of connections below the process's descriptors; should these run out all the same,
+// connections wait in the kernel's queue.
 //
-// Thread-safe, but for Start and Stop.
+// Thread-safe, except for Start and Stop.
 #pragma once
 
 #include <chrono>
@@ -40,44 +40,44 @@
 
 namespace penstock::transport {
 
-// What a connection that is not admitted may send, all together.
+// The total bytes that a connection may send before it is admitted.
 inline constexpr std::size_t kStrangerBytesMax = std::size_t{64} << 10;
 
 struct GateOptions {
   std::string token;
-  bool tls = false;  // what the server speaks with those who have proved
-  // For the proof, and again until the hello is accepted.
+  bool tls = false;  // whether the server uses TLS after the proof
+  // The time limit for the proof, and again until the hello is accepted.
   Nanoseconds patience = std::chrono::seconds(5);
-  std::function<void(const std::string&)> report;  // lines for the user; strangers cause few of them
+  std::function<void(const std::string&)> report;  // lines for the user; unknown peers can cause only few
   bool local = false;  // whether to offer a unix socket to processes of this host; never with TLS
 };
 
 class Gate {
  public:
-  // Listens, and answers nobody yet. kUnavailable E-rpc-bind: the address is in use or not this machine's.
-  // kFailedPrecondition E-rpc-token-missing: without a token others than this machine would be listened to.
+  // Listens without answering yet. kUnavailable E-rpc-bind: the address is in use or does not belong to this
+  // machine. kFailedPrecondition E-rpc-token-missing: without a token the address must be local.
   static Result<std::unique_ptr<Gate>> Open(const std::string& address, GateOptions options);
   ~Gate() { Stop(); }
 
-  // Each gets the connections that have proved, from a thread of the gate.
+  // Each receives connections that have proved the token, on a thread of the gate.
   struct Ways {
     std::function<void(Descriptor)> grpc;
-    // Already claimed, by the id: those that came by the unix socket; and those of which bodies follow
+    // Connections already claimed, with their id: those from the unix socket, and streams for bodies
     // (tcp_stream.h).
     std::function<void(Descriptor, const std::string&id)> local = {}, bodies = {};
   };
   Status Start(Ways ways);
   void Stop();
 
-  // Whether the pass is that of a connection that has entered and whose stream has not been seen yet: its id.
+  // The id of the connection with this pass, if it has entered and its stream is unclaimed; else nullopt.
   std::optional<std::string> Claim(std::string_view pass);
-  // The time limit ends.
+  // Lifts the time limit.
   void Admit(const std::string& id);
-  // The stream is over; a little later, so is the connection.
+  // The stream has ended; its connection is closed a little later.
   void Leave(const std::string& id);
 
  private:
-  struct Waiting {  // it has not entered
+  struct Waiting {  // a connection that has not entered
     Descriptor socket;
     std::string who;
     Nanoseconds since;
@@ -88,7 +88,7 @@ class Gate {
     Follows follows = Follows::kRecords;
   };
   struct Guest {
-    Descriptor handle;  // a second one of its socket, by which the connection can be ended
+    Descriptor handle;  // a duplicate of its socket, used to end the connection
     std::string who;
     std::string pass;
     Nanoseconds since;
@@ -104,10 +104,10 @@ class Gate {
   bool OnAcceptError(int error);
   void AcceptLocal();
   void Greet(Descriptor socket, std::string who, bool local);
-  bool Read(Waiting& waiting);  // false: it is out
+  bool Read(Waiting& waiting);  // false: refused
   bool CheckAnswer(Waiting& waiting);
   void Sweep();
-  bool TryEnter(Waiting& waiting);  // false: it has to wait on
+  bool TryEnter(Waiting& waiting);  // false: it must wait longer
   void SweepGuests();
   void Evict();
   void Refuse(const std::string& who, std::string_view why);
@@ -120,10 +120,10 @@ class Gate {
   Ways ways_;
   std::vector<Descriptor> listeners_;
   Descriptor local_listener_;
-  std::string server_id_;  // what every nonce begins with
+  std::string server_id_;  // the prefix of every nonce
   Descriptor wake_;
   std::deque<Waiting> waiting_;
-  std::optional<Nanoseconds> short_since_;  // no descriptors
+  std::optional<Nanoseconds> short_since_;  // out of descriptors since
 
   std::mutex mutex_;
   bool stop_ = false;

@@ -12,8 +12,8 @@
 
 namespace penstock::transport {
 
-// The stream is open, and reads at once. `tls`: null for none. `lead`: the pass of the peer's first stream,
-// if this is another. Its owner keeps it until OnClosed, and does not destroy it on a thread of gRPC.
+// Opens the stream and starts to read. `tls`: null for none. `lead`: the pass of the peer's first stream, for
+// a further one. The caller keeps it until OnClosed, and must not destroy it on a thread of gRPC.
 Result<std::shared_ptr<Connection>> OpenStream(const std::string& address, Dialed dialed,
                                                ConnectionHandler& handler,
                                                const std::shared_ptr<grpc::ChannelCredentials>& tls,

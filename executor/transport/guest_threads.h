@@ -1,4 +1,4 @@
-// Threads of a server, each of which carries one connection or stream to its end.
+// Threads of a server, each of which runs one connection or stream to its end.
 //
 //   if (!threads.Start([link] { link->Run(); }, [link] { link->Abort(); })) ... refuse it
 #pragma once
@@ -15,11 +15,11 @@ class GuestThreads {
   GuestThreads() = default;
   GuestThreads(const GuestThreads&) = delete;
   GuestThreads& operator=(const GuestThreads&) = delete;
-  // Aborts all, and waits for their ends.
+  // Aborts all, and waits for them to end.
   ~GuestThreads();
 
-  // `abort` makes `carry` return soon, whatever it does. False: the system gives no thread. Called by one
-  // thread at a time.
+  // `abort` must make `carry` return soon in any state. Returns false if the system provides no thread. Call
+  // from one thread at a time.
   bool Start(std::function<void()> carry, std::function<void()> abort);
 
  private:

@@ -1,17 +1,17 @@
-// Memory of one process of a host that another reads where it is: what the lender keeps track of, and what
-// the borrower sees.
+// Memory of one process that another process of the host reads in place: the lender's bookkeeping, and the
+// borrower's view.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Loans loans, Loans::Make());         // the lender; passes heap.fd() and hold()
 //   const std::uint64_t loan = loans.Lend({.owner = body.owner});
 //   ...
-//   loans.Return(loan, returned);                                  // the borrower has said so
+//   loans.Return(loan, returned);                                  // when the borrower has returned it
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(BorrowedMemory memory, BorrowedMemory::Map(fd, hold, 0));  // the borrower
 //   PENSTOCK_ASSIGN_OR_RETURN(Bytes body, memory.Borrow(at, size, [] { ... tell the lender ... }));
 //
-// What is lent stays as it is until it is returned. When a connection ends, what was lent over it may
-// still be read by a borrower that lives on: its owners stay until the borrower's end of a pipe (`hold`)
-// is closed, with its last borrowed bytes or its process. Not thread-safe.
+// Lent memory does not change until it is returned. When a connection ends, a borrower that lives on may
+// still read what was lent over it: the owners are kept until the borrower's end of a pipe (`hold`) is
+// closed, with its last borrowed bytes or its process. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +31,8 @@ class Loans {
  public:
   struct Loan {
     std::shared_ptr<const void> owner;
-    std::size_t copied = 0;   // bytes that were copied to be lent
-    std::size_t untaken = 0;  // of them, until the other side's handler has had the message
+    std::size_t copied = 0;   // bytes copied in order to be lent
+    std::size_t untaken = 0;  // of these, the bytes of messages that the other side has not handled yet
   };
 
   // kUnavailable E-run-shared-memory: no descriptors are left.
@@ -47,7 +47,7 @@ class Loans {
 
   std::uint64_t Lend(Loan loan);  // a number from 1 on
   Loan* Find(std::uint64_t number);
-  // Whether there was such a loan: a borrower may say anything. What it held goes to `returned`.
+  // Returns whether the loan existed: a borrower may send any number. Moves its owners to `returned`.
   bool Return(std::uint64_t number, Loan& returned);
   std::size_t copied() const { return copied_; }  // bytes of all loans
 
@@ -62,10 +62,10 @@ class Loans {
 
 class BorrowedMemory {
  public:
-  // kDataLoss E-rpc-frame: that is no memory, or its size could change while it is read.
-  // kUnavailable E-run-shared-memory: it cannot be mapped.
-  // Pages of bodies that are returned stay mapped, and count as this process's memory, while those of all
-  // lenders are `keep_mapped` bytes at most.
+  // kDataLoss E-rpc-frame: not a memory file, or its size could change while it is read.
+  // kUnavailable E-run-shared-memory: it cannot be mapped. Pages of returned bodies stay
+  // mapped, and count as this process's memory, up to `keep_mapped` bytes for all
+  // lenders.
   static Result<BorrowedMemory> Map(const Descriptor& memory, Descriptor hold, std::size_t keep_mapped);
 
   // Bytes of the lender; `done` is called once, from any thread, when their last owner is gone.
@@ -76,7 +76,7 @@ class BorrowedMemory {
   struct Mapping;
   explicit BorrowedMemory(std::shared_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {}
 
-  std::shared_ptr<Mapping> mapping_;  // also each borrowed body's
+  std::shared_ptr<Mapping> mapping_;  // shared with each borrowed body
 };
 
 }  // namespace penstock::transport

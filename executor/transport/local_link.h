@@ -1,24 +1,24 @@
 // A connection between two processes of one host: records over a unix socket (unix_socket.h), large bodies
-// by shared memory (framework/tensor/shared_heap.h, lent_memory.h).
+// through shared memory (framework/tensor/shared_heap.h, lent_memory.h).
 //
 //   auto link = std::make_shared<LocalLink>(std::move(socket), handler, LocalEnd::kServer);
-//   link->Run();     // a thread of its own: reads until the end, whose last act is OnClosed
+//   link->Run();     // on a thread of its own: reads until the end, then calls OnClosed
 //
-// A body that lies in this process's shared heap is lent: the other side reads it where it is. It stays as
-// it is, by its owner, until the other side's last owner is gone. Any other large body is copied there
-// first, by a thread of the link; of those at most 4 MB or two are not yet taken by the other side's
-// handler. Where there is no room, or the other side keeps 256 MB of copies, a body travels through the
-// socket.
+// A body in this process's shared heap is lent: the other side reads it in place, and it must not change
+// until that side's last owner is gone. Any other large body is first copied into the heap by a thread of the
+// link; at most 4 MB or two of such copies wait for the other side's handler. If there is no room, or the
+// other side keeps 256 MB of copies, a body travels through the socket.
 //
-// Messages of little to write are written by the caller of Send where the socket has room, and never wait
-// behind copies.
 //
-// The end of a process is seen at once; one that is stopped answers no ping, and counts as gone after 14 s.
+// Small messages are written by the caller of Send if the socket has room, and never wait behind
+// copies.
 //
-// Only admitted connections share memory: the server shows its memory when it admits the client, and the
-// client its own when it gets that. Memory is lent once the other side has mapped it; to a side that
-// cannot (ulimit -v) bodies go through the socket. Before it admits the client, the server reads at most
-// 64 KB.
+// The end of a process is noticed at once; a stopped process answers no ping, and counts as gone after 14 s.
+//
+// Only admitted connections share memory: the server passes its memory when it admits the client, and the
+// client its own when it receives that. Memory is lent once the other side has mapped it; if it cannot
+// (ulimit -v), bodies go through the socket. Before it admits the client, the server reads at most 64 KB.
+
 #pragma once
 
 #include <atomic>
@@ -44,13 +44,13 @@
 
 namespace penstock::transport {
 
-inline constexpr std::size_t kCopiesMax = std::size_t{256} << 20;  // of what the other side keeps
+inline constexpr std::size_t kCopiesMax = std::size_t{256} << 20;  // copies that the other side may keep
 
 enum class LocalEnd { kClient, kServer };
 
 class LocalLink : public Connection, public std::enable_shared_from_this<LocalLink> {
  public:
-  // The socket is past the gate. `on_admit` is called by the first Admit of a server's end.
+  // The socket has passed the gate. The first Admit on a server's end calls `on_admit`.
   LocalLink(Descriptor socket, ConnectionHandler& handler, LocalEnd end, std::function<void()> on_admit = {});
 
   void Run();
@@ -64,9 +64,9 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
  private:
   struct Outgoing {
     Message message;
-    std::optional<std::uint64_t> lent;  // where its body lies in the shared heap
+    std::optional<std::uint64_t> lent;  // offset of its body in the shared heap
   };
-  // An incoming body that comes in parts.
+  // An incoming body in parts.
   struct Coming {
     Message message;
     std::shared_ptr<std::byte[]> body;
@@ -84,11 +84,11 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   void OnPing();
   void Deliver(Message message) { handler_.OnMessage(shared_from_this(), std::move(message)); }
 
-  void Write();  // the second thread, until nothing may or can be sent any more
+  void Write();  // the second thread, until nothing more can be sent
   using Lock = std::unique_lock<std::mutex>;
-  // With the lock held. What is sent goes to `sent`, to be destroyed without the lock: an owner may be a
+  // Call with the lock held. Sent messages go to `sent`, to be destroyed without the lock: an owner may be a
   // payload of this connection.
-  bool Flush(std::vector<Message>& sent);  // all but copies; false: the socket is full
+  bool Flush(std::vector<Message>& sent);  // everything except copies; false: the socket is full
   bool FlushOffer();
   bool FlushNotes();
   bool FlushSmall(std::vector<Message>& sent);
@@ -112,36 +112,36 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   const std::function<void()> on_admit_;
   std::atomic<bool> admitted_;
 
-  // The link whose record this thread handles: what its handler sends and frees meanwhile goes out
+  // The link whose record this thread handles: messages that its handler sends or frees meanwhile are sent
   // together.
   static inline thread_local const LocalLink* reading_ = nullptr;
 
-  // The reading thread's.
+  // Used by the reading thread.
   std::size_t stranger_bytes_ = 0;
   Descriptor hold_;
   std::optional<BorrowedMemory> incoming_;
   std::optional<Coming> coming_;
   bool heard_end_ = false;
 
-  std::atomic<Nanoseconds> heard_;  // when the last record came
+  std::atomic<Nanoseconds> heard_;  // when the last record arrived
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Outgoing> small_;  // and what is lent
+  std::deque<Outgoing> small_;  // small and lent messages
   std::deque<Message> large_;   // to be copied
   std::vector<std::uint64_t> notes_;
   SharedHeap* const heap_ = SharedHeap::OfThisProcess();
   std::optional<Loans> loans_;
-  bool offer_ = false;       // the memory is to be announced
-  bool mapped_ = false;      // the other side has it
-  std::size_t untaken_ = 0;  // bytes of copies whose messages the other side's handler has not had
-  bool full_ = false;        // the socket was; the writing thread waits for room
-  bool pong_ = false;        // is to be sent
+  bool offer_ = false;       // the memory must be announced
+  bool mapped_ = false;      // the other side has mapped it
+  std::size_t untaken_ = 0;  // bytes of copies in messages that the other side has not handled yet
+  bool full_ = false;        // the socket was full; the writing thread waits for room
+  bool pong_ = false;        // must be sent
   std::optional<Nanoseconds> pinged_;
   bool closing_ = false;
   bool said_end_ = false;
   bool ended_ = false;
-  std::optional<Status> why_;  // what ended it from this side
+  std::optional<Status> why_;  // why this side ended it
 };
 
 }  // namespace penstock::transport

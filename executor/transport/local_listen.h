@@ -1,4 +1,4 @@
-// The server's connections with processes of its host: a thread each (local_link.h).
+// The server's connections with processes of its host, one thread each (local_link.h).
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace penstock::transport {
 
 class LocalServer {
  public:
-  // Its end ends every connection; after that the handler is not called any more. The gate has stopped by
-  // then.
+  // The destructor ends every connection; after it the handler is not called any more. Stop the gate
+  // before.
   LocalServer(ConnectionHandler& handler, Gate& gate) : handler_(handler), gate_(gate) {}
 
-  // A connection that has passed the gate. Called by one thread at a time.
+  // Takes a connection that has passed the gate. Call from one thread at a time.
   void Enter(Descriptor socket, const std::string& id);
 
  private:

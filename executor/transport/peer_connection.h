@@ -1,12 +1,12 @@
-// One connection of several streams: what its owner and its handler see.
+// One connection with several streams, as its owner and its handler see it.
 //
 //   auto connection = std::make_shared<PeerConnection>(handler);
 //   connection->Carry([&](ConnectionHandler& member) { return OpenStream(..., member); });  // and again
 //
-// Small messages take the first stream, in order. Large bodies take the streams that are for them alone in
-// turn, or where there is none all in turn, so that several cores and TCP windows carry them. What is sent
-// before the first stream is there waits for it. When one stream breaks, the others are ended, and the
-// handler sees one end, after all of them.
+// Small messages use the first stream, in order. Large bodies use the streams reserved for them in turn, or
+// without any such stream all streams in turn, so that several cores and TCP windows carry them. Messages
+// sent before the first stream is there wait for it. When one stream breaks, the others are ended, and the
+// handler sees a single end, after all of them.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,8 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
  public:
   explicit PeerConnection(ConnectionHandler& handler) : handler_(handler) {}
 
-  // From now on messages take the stream that `open` makes too; its handler is the argument. False, and
-  // nothing is opened: this connection ends. An error is that of `open`.
+  // Adds the stream that `open` makes; `open` gets the stream's handler. Returns false without calling `open`
+  // if this connection is ending; an error is that of `open`.
   using Open = std::function<Result<std::shared_ptr<Connection>>(ConnectionHandler&)>;
   enum class Takes { kAll, kLarge };
   Result<bool> Carry(const Open& open, Takes takes = Takes::kAll);
@@ -41,11 +41,11 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
   bool local() const override { return local_; }
 
  protected:
-  // A large body comes, or goes after something came; maybe with locks held.
+  // A large body arrives, or is sent after something arrived; locks may be held.
   virtual void OnLarge() {}
-  // The last thing that happens: it may be destroyed at once.
+  // The last call: the object may be destroyed at once.
   virtual void OnOver() {}
-  // It ends without a stream.
+  // Ends the connection without a stream.
   void EndWithout(const Status& why);
 
  private:
@@ -64,22 +64,22 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
     std::shared_ptr<Connection> stream;
     bool open = true;
   };
-  Member& ForLarge();  // with the lock held
+  Member& ForLarge();  // call with the lock held
 
   void Deliver(Message message);
   void Closed(Member& member, const Status& why);
 
   ConnectionHandler& handler_;
-  std::mutex delivery_;  // calls of the handler come one at a time
+  std::mutex delivery_;  // serialises calls of the handler
   std::atomic<bool> heard_ = false;
   std::atomic<bool> local_ = false;
 
   std::mutex mutex_;
   std::deque<Member> members_;
   std::vector<Message> early_;
-  std::vector<Member*> for_large_;  // those that are for large bodies alone
-  std::size_t next_ = 0;            // of large bodies
-  std::size_t open_ = 0;            // members that are
+  std::vector<Member*> for_large_;  // streams reserved for large bodies
+  std::size_t next_ = 0;            // the next one for a large body
+  std::size_t open_ = 0;            // open members
   bool closing_ = false, aborted_ = false, ending_ = false;
   Status why_;
 };

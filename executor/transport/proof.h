@@ -1,5 +1,5 @@
 // How the two ends of a connection prove to each other that they know the job's token, before anything else
-// is said. The token never travels, and nothing that does is of use on another connection:
+// is sent. The token itself is never sent, and nothing that is sent can be used on another connection:
 //
 //   server   "PNS" 2, flags (bit 0: TLS follows, bit 1: a unix socket is open), 3 zeros, its nonce (32)
 //                                                                                             40 bytes
@@ -7,12 +7,12 @@
 //            HMAC-SHA256(token, "client" flags both nonces)                                   72 bytes
 //   server   "PNS" 2, verdict, 3 zeros, HMAC-SHA256(token, "server" flags both nonces)        40 bytes
 //
-// The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are the same for
-// all of its connections. A client that reaches that socket proves the token there; over TCP it says kMoved
+// The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are equal for all
+// of its connections. A client that reaches that socket proves the token there; over TCP it then sends kMoved
 // and zeros (72 bytes) and closes.
 //
-// The stream that follows shows one more (ProofOf kStream), which has not been seen on the wire if TLS hides
-// it: so nobody can take over a connection between proof and TLS.
+// The stream that follows shows a further proof (ProofOf kStream), which TLS, if used, hides on the wire: so
+// nobody can take over a connection between proof and TLS.
 #pragma once
 
 #include <array>
@@ -28,12 +28,12 @@ inline constexpr std::size_t kProofBytes = 32;
 using ProofBytes = std::array<char, kProofBytes>;
 
 struct Nonces {
-  bool tls = false;    // what the server says that follows
+  bool tls = false;    // whether TLS follows, according to the server
   bool local = false;  // the server has a unix socket, or this is it
   ProofBytes server{}, client{};
 };
 
-// The first bytes of every nonce of one server.
+// The common prefix of all nonces of one server.
 inline constexpr std::size_t kServerIdBytes = 8;
 
 enum class Prover { kClient, kServer, kStream };
@@ -42,27 +42,27 @@ enum class Prover { kClient, kServer, kStream };
 Result<ProofBytes> MakeNonce();
 // kUnavailable E-rpc-random if the cryptographic library refuses (no memory).
 Result<ProofBytes> ProofOf(Prover prover, const std::string& token, const Nonces& nonces);
-// In a time that does not depend on where they differ.
+// Takes the same time wherever they differ.
 bool SameProof(std::string_view a, const ProofBytes& b);
 
 inline constexpr std::size_t kChallengeBytes = 40;
 std::string WriteChallenge(const Nonces& nonces);
-// kFailedPrecondition E-rpc-protocol: what answers there is no pserver, or one of another version.
+// kFailedPrecondition E-rpc-protocol: the peer is no pserver, or one of another version.
 Status ReadChallenge(std::string_view bytes, Nonces& nonces);
 
-// What comes on the socket behind the verdict.
+// What follows the verdict on the socket.
 enum class Follows : unsigned char {
-  kRecords = 0,  // gRPC's or, on a unix socket, a LocalLink's
-  kMoved = 1,    // nothing: the client has gone on to the unix socket
+  kRecords = 0,  // gRPC or, on a unix socket, a LocalLink
+  kMoved = 1,    // nothing: the client uses the unix socket
   kBodies = 2,   // the pass of a connection's first stream, then a TcpStream
 };
 
 inline constexpr std::size_t kAnswerBytes = 72;
 std::string WriteAnswer(Follows follows, const ProofBytes& nonce, const ProofBytes& proof);
-// The answer of a client that has gone on to the unix socket.
+// The answer of a client that has moved to the unix socket.
 std::string WriteMoved();
 bool IsMoved(std::string_view bytes);
-// Puts the client's nonce into `nonces`. E-rpc-protocol as above.
+// Stores the client's nonce in `nonces`. E-rpc-protocol as above.
 struct AnswerRead {
   Follows follows = Follows::kRecords;
   std::string proof;
@@ -72,15 +72,15 @@ Result<AnswerRead> ReadAnswer(std::string_view bytes, Nonces& nonces);
 enum class Verdict : unsigned char { kWelcome = 0, kWrongToken = 1, kFull = 2 };
 inline constexpr std::size_t kVerdictBytes = 40;
 std::string WriteVerdict(Verdict verdict, const ProofBytes& proof);
-// The proof of a welcome.
+// The proof in a positive verdict.
 struct VerdictRead {
   Verdict verdict = Verdict::kWelcome;
   std::string proof;
 };
 Result<VerdictRead> ReadVerdict(std::string_view bytes);
 
-// What the stream shows: the server's nonce, by which the server finds the connection, and the stream's
-// proof, in hexadecimal.
+// The pass of a stream: the server's nonce, by which the server finds the connection, and the stream's proof,
+// in hexadecimal.
 inline constexpr std::size_t kPassBytes = 4 * kProofBytes;
 std::string WritePass(const ProofBytes& server_nonce, const ProofBytes& proof);
 

@@ -1,4 +1,4 @@
-// Carries bytes between a socket that has passed a server's gate and gRPC's own TLS client, which wants to
+// Carries bytes between a socket that has passed a server's gate and gRPC's own TLS client, which can only
 // connect by itself: it connects to a socket of this process.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace penstock::transport {
 
 class Relay {
  public:
-  // Takes one connection, of this user, to target() within 10 s.
+  // Accepts one connection, of this user, at target() within 10 s.
   static Result<std::unique_ptr<Relay>> Start(Descriptor remote);
   // Ends both connections.
   ~Relay();

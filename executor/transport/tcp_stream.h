@@ -1,15 +1,15 @@
-// A stream of a connection for its large bodies, straight over TCP: what gRPC would copy once more on each
-// side, and cut into frames, goes from the sender's memory to the receiver's. A further stream of a
-// PeerConnection, whose first is gRPC's and carries all else.
+// A stream of a connection for its large bodies, directly over TCP: bodies go from the sender's memory to the
+// receiver's, while gRPC would copy them once more on each side and cut them into frames. A further stream of
+// a PeerConnection, whose first stream is gRPC's and carries everything else.
 //
 //   auto stream = std::make_shared<TcpStream>(std::move(socket), member);
-//   stream->Run();     // a thread of its own: reads until the end, whose last act is OnClosed
+//   stream->Run();     // on a thread of its own: reads until the end, then calls OnClosed
 //
-// Messages as in a frame (frame.h): u32 head size, u32 body size, head, body, little endian; the last
-// thing that a side says that closes is a head of 2^32 - 1 bytes and no body. Sizes are checked before
-// anything is allocated. A body is received where the handler has room for it. One message is read while
-// the handler has none: what is slow makes the network wait. A second thread writes, what was sent first
-// first. The peer's host is lost after 13 s without an answer.
+// Messages as in a frame (frame.h): u32 head size, u32 body size, head, body, little endian; a side that
+// closes ends with a head size of 2^32 - 1 and no body. Sizes are checked before anything is allocated. A
+// body is received where the handler has room for it. Only one message is read while the handler is busy, so
+// a slow handler makes the network wait. A second thread writes, in the order of sending. The peer's host
+// counts as lost after 13 s without an answer.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ namespace penstock::transport {
 
 class TcpStream : public Connection, public std::enable_shared_from_this<TcpStream> {
  public:
-  // The socket is past the gate, and both sides know which connection it belongs to.
+  // The socket has passed the gate, and both sides know its connection.
   TcpStream(Descriptor socket, ConnectionHandler& handler);
 
   void Run();
@@ -36,7 +36,7 @@ class TcpStream : public Connection, public std::enable_shared_from_this<TcpStre
 
  private:
   Status Read();
-  bool Receive(void* to, std::size_t size) const;  // false: it broke
+  bool Receive(void* to, std::size_t size) const;  // false: the connection broke
   void Write();
   bool WriteAll(const std::deque<Message>& messages) const;
   void SayEnd() const;
@@ -51,7 +51,7 @@ class TcpStream : public Connection, public std::enable_shared_from_this<TcpStre
   bool closing_ = false;
   bool said_end_ = false;
   bool ended_ = false;
-  Status why_;  // what ended it from this side
+  Status why_;  // why this side ended it
 };
 
 }  // namespace penstock::transport

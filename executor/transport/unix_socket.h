@@ -2,10 +2,10 @@
 // under abstract names, which are no files and end with the process.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Descriptor listener, ListenUnix(id));   // a server
-//   const Descriptor socket = ConnectUnix(id);                        // a client; not valid: not reached
+//   const Descriptor socket = ConnectUnix(id);                        // a client; invalid without a listener
 //
-// An abstract name belongs to a network namespace: whoever reaches it shares the kernel with the listener, so
-// memory can be passed.
+// An abstract name belongs to a network namespace: a peer that reaches it shares the kernel with the
+// listener, so memory can be passed.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@
 
 namespace penstock::transport {
 
-// Listens under the name that `id` stands for. kUnavailable E-rpc-bind.
+// Listens under the name for `id`. kUnavailable E-rpc-bind.
 Result<Descriptor> ListenUnix(std::string_view id);
-// A socket that does not block, connected to a listener of this user; not valid where there is none.
+// A non-blocking socket, connected to a listener of this user; invalid if there is none.
 Descriptor ConnectUnix(std::string_view id);
 // Whether the process at the other end runs as the same user as this one.
 bool IsSameUser(const Descriptor& socket);
@@ -34,7 +34,7 @@ struct Received {
   bool whole = true;     // false: the record did not fit into the buffer
   Descriptor passed;
 };
-// Waits for the next record. No value: the connection broke.
+// Waits for the next record. nullopt: the connection broke.
 std::optional<Received> ReceiveRecord(const Descriptor& socket, char* buffer, std::size_t capacity);
 
 }  // namespace penstock::transport

@@ -22,7 +22,6 @@ namespace penstock {
 using NameSet = std::set<std::string, std::less<>>;
 
 // "w" -> "w@GRAD". Such a name is never parsed: GradNames remembers which variable a gradient belongs to.
-//
 std::string GradName(std::string_view var);
 
 // Maps each gradient to its forward variable, during one run of append_backward.

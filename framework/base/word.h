@@ -7,7 +7,7 @@
 // The first few thousand texts that a process interns are kept for its lifetime, so a program of any size
 // stores each of them once. Later texts, and long ones, are reference-counted: a file full of made-up names
 // is freed with its Words. Thread-safe.
-//
+
 #pragma once
 
 #include <atomic>

@@ -36,7 +36,6 @@ Result<std::vector<std::string>> NamesForGradient(const Program& program, int bl
 Result<std::vector<std::string>> OuterNamesWritten(const Program& program, int block);
 
 // Variables of the block that attributes of the op `runner` name: the op passes them in and out itself.
-//
 std::vector<std::string> HandedNames(const Op& runner, const Block& block);
 
 // Whether the program has a gradient block of this block.

@@ -298,7 +298,7 @@ class ServerReader {
       const ServedParam& b = role_.params[i];
       if (a.param.name != b.param.name) continue;
       if (a.start || b.start) {
-        return InvalidArgument("E-server-twice", a.param.name, " is an initial value that ",
+        return InvalidArgument("E-server-twice", a.param.name, " is a held parameter that ",
                                a.start && b.start ? "is listed twice" : "is also updated by a block");
       }
       return InvalidArgument("E-server-twice", a.param.name, " is updated by blocks ", a.block, " and ",

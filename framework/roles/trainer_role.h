@@ -62,8 +62,8 @@ struct CommOp {
 struct TrainerRole {
   const Program* program = nullptr;
   std::vector<CommOp> ops;  // in program order
-  std::optional<int>
-      trainer_id;  // of the first barrier or active recv that gives it, else of a lookup; Fluid's sends say 0
+  // Of the first barrier or active recv that gives it, else of a lookup; Fluid's sends say 0.
+  std::optional<int> trainer_id;
   bool by_communicator = false;       // true if any send is
   bool pulls_end_at_barrier = false;  // there is a fetch_barrier
   std::string_view bn_sync = "none";  // how moving statistics stay equal, if the program says so

@@ -1,4 +1,4 @@
-// Maps names to variables. A scope may have a parent, which it searches for names that it does not hold itself.
+// Maps names to variables. A scope may have a parent, which is searched for names that it does not hold.
 //
 //   Scope scope;
 //   scope.FindOrCreate("w")->As<Tensor>() = Tensor(DType::kFp32, {13, 1});

@@ -23,8 +23,8 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string
-      text;  // the name, the string's content, the punctuation, or the number as written without its l
+  // The name, the string's content, the punctuation, or the number as written, without its l.
+  std::string text;
   std::int64_t integer = 0;  // kInt, kLong
   int line = 1, column = 1;  // from 1; a column counts bytes
 };

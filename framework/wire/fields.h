@@ -1,4 +1,4 @@
-// Field numbers of framework.proto, shared by reading and writing in plain form (plain.h), and of extra.proto.
+// Field numbers of framework.proto, shared by reading and writing in plain form (plain.h), and extra.proto.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ struct PserverChoice {
 };
 
 struct PserverAdvice {
-  std::vector<PserverChoice>
-      tried;             // ascending: 1 to 64, then doubled, up to one for each trainer or as given
+  // Ascending: 1 to 64, then doubled, up to one for each trainer or as given.
+  std::vector<PserverChoice> tried;
   int chosen = 0;        // the fewest whose step takes at most kStepTolerance times the best's
   int best = 0;          // the fewest of the shortest step
   bool as_given = true;  // cut anew for the given number, pieces and places are the given ones

@@ -1,19 +1,19 @@
-// A group of processes that mpirun (or a scheduler) has started together: messages by MPI, the operations of
+// A group of processes that mpirun (or a scheduler) has started together: messages over MPI, operations of
 // ring_backend.h.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const MpiPlace place, PlaceInMpi());  // MPI_Init_thread, the first time
 //   PENSTOCK_ASSIGN_OR_RETURN(auto group, MakeMpiGroup({.ranks = {0, 1, 2}, .number = 0}));
 //
-// MPI carries messages, as Gloo does for a group over TCP, and knows the machines: shared memory within a
-// host, InfiniBand or TCP between them. Its own collectives are not used: the bytes of ours are those of our
-// ring everywhere, ranks that start different operations are named instead of hanging, and a wait can be
-// ended.
+// MPI carries the messages, as Gloo does for a group over TCP, and uses the machines' best path: shared
+// memory within a host, InfiniBand or TCP between hosts. Its collectives are not used, so that the bytes are
+// those of our ring everywhere, ranks that start different operations are named instead of hanging, and a
+// wait can be ended.
 //
-// Ends: a rank that fails or leaves says so (group_end.h). A process that dies is MPI's: mpirun ends all the
+// Failures: a rank that fails or leaves tells the others (group_end.h). When a process dies, mpirun ends all
 // others, so E-collective-peer-lost comes only from an MPI that reports lost processes.
 //
-// Waits ask MPI again and again, with rests of up to 50 us; a thread a group asks for notices every 2 ms.
-// MPI_Finalize is called when the process ends, if MPI was begun here; all processes of the job have to end.
+// Waits poll MPI, with pauses of up to 50 us; one thread per group polls for notices every 2 ms. MPI_Finalize
+// is called when the process ends, if MPI was initialised here; all processes of the job must end.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@
 
 namespace penstock::collective {
 
-// This process in MPI_COMM_WORLD: rank 0 of 1 where no mpirun has started it.
+// This process in MPI_COMM_WORLD: rank 0 of 1 unless mpirun has started it.
 struct MpiPlace {
   int rank = 0, size = 1;
 };
@@ -33,13 +33,13 @@ struct MpiPlace {
 Result<MpiPlace> PlaceInMpi();
 
 struct MpiRanks {
-  std::vector<int> ranks;  // of MPI_COMM_WORLD, in the order of the group; this process's is one of them
-  int number = 0;          // of the ring, not negative; groups made at the same time have different ones
-  Nanoseconds report_after = observe::kReportAfter;  // of waits in operations; 0: none is
+  std::vector<int> ranks;  // of MPI_COMM_WORLD, in the order of the group; must include this process
+  int number = 0;          // of the ring, not negative; groups made at the same time need different numbers
+  Nanoseconds report_after = observe::kReportAfter;  // of waits in operations; 0: no reports
 };
 
-// Blocks until all ranks have called it.
-// kInvalidArgument E-collective-size: ranks; kUnavailable E-collective-join: MPI failed. PlaceInMpi's.
+// Blocks until all ranks have called it. kInvalidArgument E-collective-size: ranks; kUnavailable
+// E-collective-join: MPI failed. Errors of PlaceInMpi.
 Result<std::unique_ptr<CollectiveGroup>> MakeMpiGroup(const MpiRanks& ranks);
 
 }  // namespace penstock::collective

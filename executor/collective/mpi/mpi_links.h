@@ -1,4 +1,4 @@
-// Links over a communicator of MPI's.
+// Links over an MPI communicator.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,7 @@
 
 namespace penstock::collective {
 
-// `comm` is used by these links alone, and stays when they go: freeing one needs all its ranks.
+// Only these links may use `comm`. They do not free it, because freeing needs all its ranks.
 std::unique_ptr<Links> MakeMpiLinks(MPI_Comm comm);
 
 }  // namespace penstock::collective

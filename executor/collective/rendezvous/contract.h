@@ -1,7 +1,7 @@
-// What the ranks of a job must have in common, and what differs where they do not: programs that do other
-// collectives, or in another order, would wait for each other forever.
+// The facts that the ranks of a job must have in common, and where they differ: programs with other
+// collectives, or another order of them, would wait for each other forever.
 //
-//   const CollectiveContract own = ContractOf(program, store.ranks());         // the program as it is run
+//   const CollectiveContract own = ContractOf(program, store.ranks());         // of the program to run
 //   PENSTOCK_RETURN_IF_ERROR(AgreeOnContract(store, "main", own));             // before its first run
 //
 //   rank 1's collective 7 is c_allreduce_sum of fc_0.w_0@GRAD f32[784, 200] (train.py:31 in model), rank 0's
@@ -21,13 +21,13 @@
 
 namespace penstock::rendezvous {
 
-// One collective of a program. `where` is for people and is not compared.
+// One collective of a program. `where` is for messages and is not compared.
 struct CollectiveCall {
-  std::string op;        // its type, which says the reduction: c_allreduce_sum
+  std::string op;        // its type, which determines the reduction: c_allreduce_sum
   std::string variable;  // fc_0.w_0@GRAD
   std::string type;      // element type and extents: f32[784, 200]
   int root = 0;
-  std::string where;  // the user's line, or that of the last op before it that writes the variable
+  std::string where;  // the user's line, or that of the last earlier op that writes the variable
 
   bool SameAs(const CollectiveCall& other) const {
     return op == other.op && variable == other.variable && type == other.type && root == other.root;
@@ -37,32 +37,31 @@ struct CollectiveCall {
 
 struct CollectiveContract {
   int ranks = 0;
-  std::map<int, std::vector<CollectiveCall>> rings;  // by ring_id, in the order in which they are done
+  std::map<int, std::vector<CollectiveCall>> rings;  // by ring_id, in program order
   std::string job_facts;                             // JobFactsOfAllRanks, text/job_facts.h
-  // Every op of the program: its type, and a hash of it without what is of one rank alone: its number, its
-  // addresses, seeds, functions of the user's by number.
+  // Every op of the program: its type, and a hash of the op without what differs between ranks: its rank
+  // number, addresses, seeds, and the numbers of user functions.
   std::vector<std::string> ops;
 };
 
-// Of the program's blocks, an inner block where its op stands. O(ops).
+// The contract of the program's blocks; an inner block counts at the position of its op. O(ops).
 CollectiveContract ContractOf(const Program& program, int ranks);
 
-// Of all that is compared.
+// A hash of everything that is compared.
 std::uint64_t DigestOf(const CollectiveContract& contract);
 
-// Bytes of it, for the store. Where they would be more than a value of the store, ops and then rings are left
-// out, and a difference among them is told without saying which.
+// The contract as a value for the store. If it is too large for one, ops and then rings are omitted; a
+// difference among them is then reported without its place.
 std::string WriteContract(const CollectiveContract& contract);
 Result<CollectiveContract> ReadContract(std::string_view bytes);  // kDataLoss E-rendezvous-message
 
-// The first thing in which rank `rank`'s contract differs from rank 0's, in one line; nothing if they are the
-// same.
+// The first difference of rank `rank`'s contract from rank 0's, in one line; nullopt if they are equal.
 std::optional<std::string> ContractDifference(const CollectiveContract& rank0, int rank,
                                               const CollectiveContract& other);
 
-// Ok on every rank, or kFailedPrecondition E-rendezvous-contract with the same line on every rank: rank 0
-// compares the others with itself. `name` tells programs apart that a job runs; all ranks agree on a name
-// once. Cost: a contract's bytes to rank 0 from each rank.
+// Returns ok on every rank, or kFailedPrecondition E-rendezvous-contract with the same line on every rank:
+// rank 0 compares the others with its own. `name` distinguishes a job's programs; all ranks agree on each
+// name once. Cost: one contract's bytes from each rank to rank 0.
 Status AgreeOnContract(Store& store, const std::string& name, const CollectiveContract& contract);
 
 }  // namespace penstock::rendezvous

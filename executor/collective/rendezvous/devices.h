@@ -1,9 +1,9 @@
-// The GPUs that the environment gives to this process.
+// The GPUs that the environment assigns to this process.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const auto devices, ChooseDevices(ProcessEnvironment()));
 //
-// CUDA_VISIBLE_DEVICES lists what the process sees, in its order, up to the first entry that is none ("-1");
-// FLAGS_selected_gpus lists which of these it uses, counted among them, as Fluid's launcher and ours set it.
+// CUDA_VISIBLE_DEVICES lists the devices that the process sees, in order, up to the first invalid entry
+// ("-1"); FLAGS_selected_gpus selects some of these by position, as set by Fluid's launcher and ours.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,18 @@
 namespace penstock::rendezvous {
 
 struct ChosenDevice {
-  int ordinal = 0;    // what CUDA calls it in this process
-  std::string named;  // by CUDA_VISIBLE_DEVICES: "3", "GPU-8932f937"; the ordinal without it
+  int ordinal = 0;    // CUDA's number of it in this process
+  std::string named;  // its entry in CUDA_VISIBLE_DEVICES: "3", "GPU-8932f937"; without that, the ordinal
 };
 
-// In the order of FLAGS_selected_gpus; without it, all that CUDA_VISIBLE_DEVICES lists; nothing if neither is
-// set: any device may be used. Empty: none may be.
-// kInvalidArgument E-rendezvous-device: no number, not visible, or listed twice.
+// The devices in the order of FLAGS_selected_gpus; without it, all of CUDA_VISIBLE_DEVICES; nullopt if
+// neither is set: any device may be used. Empty: no device may be used. kInvalidArgument E-rendezvous-device:
+// not a number, not visible, or listed twice.
 Result<std::optional<std::vector<ChosenDevice>>> ChooseDevices(const Environment& environment);
 
-// The ordinal of the one device of a process that sees `visible` devices and is the `place`-th rank of its
-// host (from 0): the only one that the environment gives it, or of all that it may use that of its place.
-// kInvalidArgument E-rendezvous-device: as above; there is none, or there are more ranks than devices.
+// The device of a process that sees `visible` devices and is rank number `place` on its host (from 0): the
+// one that the environment selects, or, of several, the one at its position. kInvalidArgument
+// E-rendezvous-device: as above; or there is none, or there are more ranks than devices.
 Result<int> DeviceOfRank(const Environment& environment, int place, int visible);
 
 }  // namespace penstock::rendezvous

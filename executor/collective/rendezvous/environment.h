@@ -1,4 +1,4 @@
-// Environment variables as a function, so that what reads them is tested without setting any.
+// Environment variables as a function, so that tests of its readers need not set any.
 //
 //   const Environment environment = ProcessEnvironment();
 //   environment("PADDLE_TRAINER_ID")                        // "1"; "" if it is not set

@@ -1,12 +1,12 @@
-// The address at which other ranks reach this process, where its endpoint does not say: the first address of
-// the network interface that the environment chooses.
+// The address at which other ranks reach this process if its endpoint has none: the first address of the
+// network interface that the environment selects.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Interface> all, InterfacesOfThisMachine());
 //   PENSTOCK_ASSIGN_OR_RETURN(std::string host, ChooseHost(all, ProcessEnvironment()));    // "10.0.0.2"
 //
-// PENSTOCK_IFNAME, or else NCCL_SOCKET_IFNAME, in NCCL's words: a list of prefixes of names, "eth,ib". A list
-// that begins with "^" is of interfaces that are not taken; "=" (or "^=") compares whole names. Without a
-// list any interface will do; loopback and docker's only if there is no other.
+// PENSTOCK_IFNAME, or else NCCL_SOCKET_IFNAME, in NCCL's syntax: a list of name prefixes, "eth,ib". A list
+// that begins with "^" excludes interfaces; "=" (or "^=") compares whole names. Without a list any interface
+// qualifies; loopback and docker's only if there is no other.
 #pragma once
 
 #include <span>
@@ -24,14 +24,14 @@ struct Interface {
   bool loopback = false;
 };
 
-// Those that are up, an entry for each address, those of IPv4 first; link-local addresses are left out.
-// kUnavailable E-rendezvous-interfaces: the system does not say.
+// The interfaces that are up, one entry per address, IPv4 first; without link-local addresses.
+// kUnavailable E-rendezvous-interfaces: the system cannot list them.
 Result<std::vector<Interface>> InterfacesOfThisMachine();
 
-// kInvalidArgument E-rendezvous-interface: none fits; says which there are.
+// kInvalidArgument E-rendezvous-interface: no interface matches; the message lists them.
 Result<std::string> ChooseHost(std::span<const Interface> interfaces, const Environment& environment);
 
-// `endpoint` with a host: that of it, or the chosen one where it has none or means every address of a
+// `endpoint` with a host: its own, or the chosen one if it has none or stands for every address of the
 // machine ("", "0.0.0.0", "[::]").
 Result<std::string> AddressOf(const std::string& endpoint, std::span<const Interface> interfaces,
                               const Environment& environment);

@@ -1,20 +1,20 @@
-// Keys and values that all ranks of a job share, kept by rank 0 at its address: how ranks find each other,
-// agree, and learn that one of them is gone.
+// A key-value store that all ranks of a job share, kept by rank 0 at its address: with it, ranks find each
+// other, agree, and learn when one of them is gone.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto store, Store::Join(transport, {.job = "j", .rank = 1, .addresses = all}));
 //   PENSTOCK_RETURN_IF_ERROR(store->Set("ring/0/address/1", "10.0.0.2:4711"));
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::string first, store->Get("ring/0/address/0"));  // waits for it
 //   PENSTOCK_RETURN_IF_ERROR(store->Barrier("connected"));
 //
-// One Store per job and process, for the length of the job: while it lives the others know that this rank
-// does. Thread-safe; calls of several threads do not wait for each other.
+// Make one Store per job and process, for the length of the job: while it lives, the others know that this
+// rank is alive. Thread-safe; calls from several threads do not wait for each other.
 //
-// Every call that waits is bounded by `limit`, and reports after report_after, twice and four times that what
-// it waits for, by rank and address. Cost of a call: one message to rank 0 and one back, of the value's size;
-// of Join and Barrier with N ranks: N of each, without values.
+// Every wait is limited to `limit`, and is reported after report_after, twice and four times that, with the
+// rank and address that it waits for. Cost of a call: one message to rank 0 and one back, of the value's
+// size; of Join and Barrier with N ranks: N of each, without values.
 //
 // Errors of every call:
-//   kDeadlineExceeded    E-rendezvous-timeout    names what did not come: rank 2 (10.0.0.3:6170) has not come
+//   kDeadlineExceeded    E-rendezvous-timeout    names what is missing: rank 2 (10.0.0.3:6170) has not come
 //   kUnavailable         E-rendezvous-gone       a rank has ended, or said why it gave up
 //   kCancelled           E-rendezvous-cancelled  Cancel(), or options.interrupted
 #pragma once
@@ -39,43 +39,43 @@
 namespace penstock::rendezvous {
 
 struct StoreOptions {
-  std::string job;  // its name; processes of another one are refused
+  std::string job;  // its name; processes of other jobs are refused
   int rank = 0;
-  std::vector<std::string> addresses;            // of all ranks, in their order; the store is at the first
+  std::vector<std::string> addresses;            // of all ranks, in order; the store is at the first
   Nanoseconds limit = std::chrono::minutes(10);  // of each wait
   Nanoseconds report_after = observe::kReportAfter;
-  // How long rank 0 keeps the store when it leaves, while others are still there.
+  // How long rank 0 keeps the store after it leaves, while other ranks are still there.
   Nanoseconds linger = std::chrono::seconds(5);
   std::function<void(const std::string&)> report = {};  // default: a log line
-  std::function<bool()> interrupted = {};               // asked while a call waits, on its thread
-  const Clock* clock = nullptr;                         // of limits and reports; null: the machine's
+  std::function<bool()> interrupted = {};               // polled while a call waits, on its thread
+  const Clock* clock = nullptr;                         // for limits and reports; null: the machine's
 };
 
 class Store : private ConnectionHandler {
  public:
-  // Returns when all ranks have come to the store, which rank 0 opens; until that listens the others try
-  // again. `transport` outlives the store; its connections lose no message while they are open.
+  // Returns when all ranks have reached the store. Rank 0 opens it; the others retry until it listens.
+  // `transport` outlives the store; it must not lose messages on open connections.
   //
-  // kFailedPrecondition: E-rendezvous-job, -world, -addresses, -rank: this process does not fit the others
-  // (store_table.h); E-rpc-token and its kin. kInvalidArgument E-rendezvous-facts: no such rank.
+  // kFailedPrecondition: E-rendezvous-job, -world, -addresses, -rank: this process does not match the others
+  // (store_table.h); E-rpc-token and related. kInvalidArgument E-rendezvous-facts: no such rank.
   static Result<std::unique_ptr<Store>> Join(Transport& transport, StoreOptions options);
-  // As Leave(ok).
+  // As Leave with status ok.
   ~Store() override;
 
-  // Replaces what is there. A key is 1 to 512 bytes, a value at most 4 MB (kInvalidArgument
-  // E-rendezvous-limit); all of them have kStoreKeysMax keys and kStoreBytesMax bytes (kFailedPrecondition
+  // Replaces the value. A key has 1 to 512 bytes, a value at most 4 MB (kInvalidArgument E-rendezvous-limit);
+  // the store holds at most kStoreKeysMax keys and kStoreBytesMax bytes (kFailedPrecondition
   // E-rendezvous-full).
   Status Set(const std::string& key, std::string value);
-  // Waits until some rank has set it.
+  // Waits until a rank has set the key.
   Result<std::string> Get(const std::string& key);
-  // Adds to a counter, which begins at 0; the sum. Counters and values do not share keys.
+  // Adds to a counter, initially 0; returns the sum. Counters and values have separate keys.
   Result<std::int64_t> Add(const std::string& counter, std::int64_t by);
-  // Returns when all ranks are at the barrier of that name; it may be used again afterwards. One call a rank
-  // at a time (kFailedPrecondition E-rendezvous-barrier).
+  // Returns when all ranks are at the barrier of that name; the name can be reused afterwards. A rank may
+  // make one call at a time (kFailedPrecondition E-rendezvous-barrier).
   Status Barrier(const std::string& name);
 
-  // Tells the others that this rank has what it needs, or why it gives up: their waits end then. Rank 0 waits
-  // for the others, at most options.linger. The last call but for the destructor.
+  // Tells the others that this rank has what it needs, or why it gives up, which ends their waits. Rank 0
+  // waits for the others, at most options.linger. Call last.
   void Leave(const Status& why);
   // Ends the calls that wait, and all later ones. From any thread.
   void Cancel();
@@ -88,13 +88,13 @@ class Store : private ConnectionHandler {
   struct Call {
     bool answered = false;
     StoreMessage answer;
-    std::optional<std::string> waits_for;  // as rank 0 has said
+    std::optional<std::string> waits_for;  // according to rank 0
   };
 
   explicit Store(StoreOptions options);
   Status Connect(Transport& transport);
   Result<StoreMessage> Ask(StoreMessage request, const std::string& what);
-  // Waits some milliseconds for an answer; whether there is an end to tell.
+  // Waits some milliseconds for an answer; nullopt: none yet.
   std::optional<Result<StoreMessage>> Poll(std::uint64_t id);
   std::string WhatLacks(std::uint64_t id);
   void Forget(std::uint64_t id);
@@ -111,7 +111,7 @@ class Store : private ConnectionHandler {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::uint64_t, Call> calls_;  // that wait
+  std::map<std::uint64_t, Call> calls_;  // waiting calls
   std::uint64_t next_id_ = 1;
   bool cancelled_ = false, heard_ = false, left_ = false;
   std::optional<Status> closed_;  // the connection has ended

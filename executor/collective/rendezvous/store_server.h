@@ -1,9 +1,9 @@
-// The end of the store that listens, in the process of rank 0: messages become events of a StoreTable.
+// The listening side of the store, in the process of rank 0: turns messages into events of a StoreTable.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto server, StoreServer::Listen(transport, job, addresses, report));
-//   server->WaitUntilAlone(5s);        // the other ranks read what they need, and leave
+//   server->WaitUntilAlone(5s);        // lets the other ranks read what they need, and leave
 //
-// Thread-safe. The transport lets nobody in who does not know the job's token, and bounds what a process may
+// Thread-safe. The transport rejects peers that do not know the job's token, and limits what a process may
 // send until its hello is accepted.
 #pragma once
 
@@ -25,8 +25,8 @@ namespace penstock::rendezvous {
 
 class StoreServer : public ConnectionHandler {
  public:
-  // Listens at addresses[0]. kUnavailable E-rpc-bind, and what else Transport::Listen says.
-  // `report`: lines about processes that are refused.
+  // Listens at addresses[0]. kUnavailable E-rpc-bind, and other errors of Transport::Listen.
+  // `report`: receives lines about refused processes.
   static Result<std::unique_ptr<StoreServer>> Listen(Transport& transport, const std::string& job,
                                                      const std::vector<std::string>& addresses,
                                                      std::function<void(const std::string&)> report);
@@ -35,18 +35,18 @@ class StoreServer : public ConnectionHandler {
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
 
-  // Returns when no rank is there any more, or after `limit`.
+  // Returns when all other ranks have left, or after `limit`.
   void WaitUntilAlone(Nanoseconds limit);
 
  private:
   StoreServer(const std::string& job, const std::vector<std::string>& addresses,
               std::function<void(const std::string&)> report)
       : table_(job, addresses), strangers_(std::move(report), &SystemClock()) {}
-  // With the lock held.
+  // Call with the lock held.
   void Enter(const std::shared_ptr<Connection>& from, StoreMessage message);
   void Send(const StoreTable::Answers& answers);
   void Lose(int rank, const Status& why);
-  // What it says from now on is not read. Its connection is still to be ended.
+  // Ignores what the peer sends from now on. The caller must still end the connection.
   void Refuse(const Connection* from, const Status& why);
 
   std::mutex mutex_;
@@ -56,7 +56,7 @@ class StoreServer : public ConnectionHandler {
   static constexpr int kRefused = -1;
   std::map<const Connection*, int> rank_of_;
   std::map<int, std::shared_ptr<Connection>> connections_;
-  std::unique_ptr<Listener> listener_;  // the first to go: it calls this object
+  std::unique_ptr<Listener> listener_;  // destroyed first, because it calls this object
 };
 
 }  // namespace penstock::rendezvous

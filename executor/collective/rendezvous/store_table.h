@@ -1,12 +1,12 @@
-// The store of a job as a state machine: which ranks are there, values by key, counters, who waits for what.
-// It waits for nothing and sends nothing; each event returns the answers that follow from it.
+// The store of a job as a state machine: the ranks present, values by key, counters, and waiting requests. It
+// neither waits nor sends; each event returns the resulting answers.
 //
 //   StoreTable table("job", {"10.0.0.1:6170", "10.0.0.2:6170"});
-//   PENSTOCK_RETURN_IF_ERROR(table.Enter(hello));                        // the rank may take part
+//   PENSTOCK_RETURN_IF_ERROR(table.Enter(hello));                        // the rank is accepted
 //   for (StoreTable::Answer& answer : table.Take(hello.rank, message)) Send(answer.rank, answer.message);
 //   ... its connection ends:  table.Lose(rank, why)
 //
-// Not thread-safe. A Get, a barrier or the wait for all ranks costs O(requests that wait) at each event.
+// Not thread-safe. Each event costs O(waiting requests) for a Get, a barrier or the wait for all ranks.
 #pragma once
 
 #include <cstdint>
@@ -32,22 +32,22 @@ class StoreTable {
   };
   using Answers = std::vector<Answer>;
 
-  // `addresses`: of all ranks, in their order.
+  // `addresses`: of all ranks, in order.
   StoreTable(std::string job, std::vector<std::string> addresses);
 
-  // A process says who it is. What is refused changes nothing but what reports say:
+  // Accepts or refuses a process. A refusal changes nothing but the reports:
   //
-  // kFailedPrecondition E-rendezvous-job (another job), E-rendezvous-world (another number of ranks, or no
-  // such rank), E-rendezvous-addresses (another list of ranks), E-rendezvous-rank (that rank is there
-  // already, or was there and is gone).
+  // kFailedPrecondition E-rendezvous-job (another job), E-rendezvous-world (another number of ranks, or the
+  // rank is out of range), E-rendezvous-addresses (another list of ranks), E-rendezvous-rank (the rank is
+  // taken, or has been and is gone).
   Status Enter(const Hello& hello);
-  // A message of a rank that has entered. A hello is answered once all ranks have come.
-  // Failures are answers: E-rendezvous-full, E-rendezvous-barrier, E-rendezvous-gone (kUnavailable).
+  // Handles a message of an accepted rank. A hello is answered once all ranks have come. Failures are
+  // returned as answers: E-rendezvous-full, E-rendezvous-barrier, E-rendezvous-gone (kUnavailable).
   Answers Take(int rank, StoreMessage message);
-  // The connection of a rank ended. `why`: ok if in order.
+  // Handles the end of a rank's connection. `why`: ok if closed in order.
   Answers Lose(int rank, const Status& why);
 
-  // Ranks that have come and have not gone.
+  // The number of ranks that have come and not left.
   int present() const;
 
  private:
@@ -66,7 +66,7 @@ class StoreTable {
   Rank& At(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   const Rank& At(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   bool AllCame() const { return came_ == static_cast<int>(ranks_.size()); }
-  // Why a request can never be answered, if it cannot.
+  // Why a request can never be answered; nullopt if it can.
   std::optional<Status> Hopeless(const Waiter& waiter) const;
   Answers Set(int rank, StoreMessage message);
   Answer Add(int rank, const StoreMessage& message);
@@ -81,9 +81,9 @@ class StoreTable {
   const std::string job_;
   const std::vector<std::string> addresses_;
   std::vector<Rank> ranks_;
-  int came_ = 0;                      // at any time
-  std::optional<Status> first_end_;   // of a rank that did not leave in order: what the others are told
-  std::vector<std::string> refused_;  // the last ones
+  int came_ = 0;                      // ranks that have ever come
+  std::optional<Status> first_end_;   // of the first rank that did not leave in order; told to the others
+  std::vector<std::string> refused_;  // the most recent refusals
   std::map<std::string, std::string> values_;
   std::size_t value_bytes_ = 0;
   std::map<std::string, std::int64_t> counters_;

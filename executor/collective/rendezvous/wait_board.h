@@ -1,17 +1,17 @@
-// Finds ranks that wait for each other in operations of different rings, where each ring by itself only sees
-// that some ranks have not come yet: rank 0 in ring 0 and rank 1 in ring 1.
+// Detects ranks that wait for each other in operations of different rings, such as rank 0 in ring 0 and rank
+// 1 in ring 1: each ring by itself only sees that some ranks have not come yet.
 //
 //   WaitBoard board({.rank = 0, .ranks = 4, .after = 10s, .set = ..., .get = ...});
-//   ... every second, with the operations that this process waits in; none while it computes:
+//   ... every second, with the operations in which this process waits; empty while it computes:
 //   if (const std::optional<Status> vain = board.Look(waits)) AbortAll(*vain);
 //
-// A rank that has waited in the same operations for `after` says so under its key, again with each Look,
-// and takes it back when it goes on. A rank that finds all ranks' words there has to read them three times:
-// what it reads in the first it sees confirmed by words that were written after the second, so at one
-// moment all of them waited. Then an operation goes on only if it has all ranks; if none has, nobody ever
-// will.
+// A rank that has waited in the same operations for `after` writes this under its key, again with each Look,
+// and removes it when it goes on. A rank that finds entries of all ranks reads them three times: entries
+// found in the first reading are confirmed by entries written after the second, so there was a moment at
+// which all ranks waited. An operation can then proceed only if all ranks are in it; if there is no such
+// operation, the job is deadlocked.
 //
-// Cost of a Look of a rank that waits: a message to the store for each rank; else none. From one thread.
+// Cost of a Look: a message to the store per rank if this rank waits, else none. From one thread.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct WaitBoardOptions {
   int rank = 0;
   int ranks = 1;
   Nanoseconds after{};
-  // What the ranks share, as rendezvous::Store; the keys are this class's own. `get` returns what is there.
+  // The shared store, such as rendezvous::Store; the keys are this class's. `get` returns the current value.
   std::function<Status(const std::string& key, std::string value)> set;
   std::function<Result<std::string>(const std::string& key)> get;
   const Clock* clock = nullptr;  // null: the machine's
@@ -45,17 +45,17 @@ class WaitBoard {
  public:
   explicit WaitBoard(WaitBoardOptions options);
 
-  // Once, before any rank looks: this rank waits for nothing yet.
+  // Call once, before any rank looks: this rank waits for nothing yet.
   Status Open();
-  // kInvalidArgument E-collective-mismatch: all ranks wait, and no operation has them all. Names ranks and
-  // operations. An error of the store is none of these: there is no answer then.
+  // kInvalidArgument E-collective-mismatch: all ranks wait, and no operation has all of them. Names ranks and
+  // operations. nullopt if this is not so, or if the store fails.
   std::optional<Status> Look(const std::vector<WaitedOperation>& waits);
 
  private:
-  // A rank's word.
+  // A rank's entry.
   struct Word {
-    std::uint64_t epoch = 0;  // another one each time it goes on
-    std::uint64_t beat = 0;   // counts its Looks
+    std::uint64_t epoch = 0;  // changes each time the rank goes on
+    std::uint64_t beat = 0;   // number of its Looks
     std::vector<WaitedOperation> waits;
   };
   enum class Stage { kNothing, kAllWait, kBase };
@@ -63,7 +63,7 @@ class WaitBoard {
   static std::string Key(int rank);
   static std::string Encode(const Word& word);
   static std::optional<Word> Decode(const std::string& text);
-  // Whether the word has gone on since the Look before.
+  // Whether this rank has gone on since the last Look.
   bool Changed(const std::vector<WaitedOperation>& waits) const;
   std::optional<std::vector<Word>> ReadAll() const;
   Status InVain(const std::vector<Word>& words) const;

@@ -1,16 +1,16 @@
-// Asynchronous training: every gradient of a trainer is an update of its own, as it comes.
+// Asynchronous training: each gradient of a trainer is an update by itself, applied as it comes.
 //
-// Promise, for each chunk: a trainer reads what it wrote (a pull of version v has all its gradients of steps
-// below v in it, and whatever others have sent meanwhile); a pull is the chunk between two updates, never in
-// the middle of one; each gradient is applied once, a trainer's in the order of its steps, those of different
-// trainers in the order in which they came. So a trainer that is alone trains as on one machine, to the bit.
-// How far trainers are apart is not bounded (staleness_policy.h does that); each may push `window` steps
-// beyond what was applied of it, so the server holds no more gradients of a trainer than that. A trainer that
-// has completed counts no more; one that dies ends the job.
+// Promise, for each chunk: a trainer reads what it wrote (a pull of version v includes all its gradients of
+// steps below v, and whatever others have sent so far); a pull returns the chunk between two updates, never
+// in the middle of one; each gradient is applied once, a trainer's in the order of its steps, those of
+// different trainers in the order of arrival. A single trainer thus gets the bytes of training on one
+// machine. The distance between trainers is not bounded (staleness_policy.h does that); each may push
+// `window` steps beyond its last applied one, which limits the gradients that the server holds. A trainer
+// that has completed no longer counts; one that dies ends the job.
 //
-// A learning-rate schedule counts the steps that trainers tell of. Each is counted once, when that step's
-// gradients are applied here; the block runs while no update does. An update uses the rate that there is when
-// it begins.
+// A learning-rate schedule counts the steps that trainers report. Each is counted once, when that step's
+// gradients have been applied here; the block runs while no update does. An update uses the rate at the time
+// when it begins.
 #pragma once
 
 #include <cstdint>

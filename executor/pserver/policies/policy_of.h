@@ -1,4 +1,4 @@
-// The policy of a server's mode, and of what its program asks for beyond that: the one place that chooses.
+// Chooses the policy for a server's mode and its program's further settings. No other code does.
 //
 //   StateMachine machine(config, PolicyOf(role, policies));
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace penstock::pserver {
 
-// Of a role that can be served (protocol::ReadServer).
+// The role must be one that can be served (protocol::ReadServer).
 std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::ServerRole& role, const JobPolicies& policies);
 
 }  // namespace penstock::pserver

@@ -1,10 +1,10 @@
-// Synchronous training: version v+1 of a chunk is version v and the sum of all trainers' gradients of step v.
+// Synchronous training: version v+1 of a chunk is version v updated by all trainers' gradients of step v.
 //
-// Promise: what N trainers compute is what one would on their batches joined, to the order of floating-point
-// sums; and it is the same bytes in every run, because trainer t's gradient is merged after those of 0..t-1,
-// whoever comes first. A pull of step k gets version k and no other. There is no barrier across chunks, but
-// one rate of the learning-rate schedule is in use at a time. A trainer that has completed counts as
-// gradients of zeros in the steps that it no longer takes part in, as in Fluid; one that dies ends the job.
+// Promise: N trainers compute what one would on their joined batches, up to the order of floating-point sums;
+// and every run gives the same bytes, because trainer t's gradient is merged after those of 0..t-1, whichever
+// comes first. A pull of step k gets version k and no other. There is no barrier across chunks, but only one
+// value of the learning-rate schedule is in use at a time. A trainer that has completed counts as zero
+// gradients in the steps after that, as in Fluid; one that dies ends the job.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@
 namespace penstock::passes {
 
 struct LookupRequest {
-  std::vector<OpId>
-      lookups;            // in program order; of one op type and padding_idx (compat: the first one's counts)
+  // In program order; of one op type and padding_idx (compat: the first one's counts).
+  std::vector<OpId> lookups;
   OpId at = OpId::kNone;  // the op next to which it stands
   bool behind = false;    // it, not in front of it
   // In the order of the calls.

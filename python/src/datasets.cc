@@ -17,6 +17,7 @@
 #include "framework/roles/trainer_role.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/program_box.h"
 #include "python/src/runner.h"
 
@@ -72,7 +73,7 @@ class PyDataset {
   std::size_t size() const { return records_.size(); }
   void Shuffle(std::uint64_t seed) {
     RequireIdle();
-    const py::gil_scoped_release others;
+    const GilReleased others;
     records_.Shuffle(seed);
   }
   void Clear() {
@@ -83,7 +84,7 @@ class PyDataset {
   std::vector<py::bytes> Pack(std::size_t parts, std::uint64_t salt) const {
     std::vector<std::string> packed(parts);
     {
-      const py::gil_scoped_release others;
+      const GilReleased others;
       for (std::size_t part = 0; part < parts; ++part) packed[part] = records_.Pack(part, parts, salt);
     }
     std::vector<py::bytes> out;
@@ -95,7 +96,7 @@ class PyDataset {
     const std::string_view packed = given;
     Status status;
     {
-      const py::gil_scoped_release others;
+      const GilReleased others;
       status = records_.Unpack(format_, packed);
     }
     Check(std::move(status));
@@ -139,7 +140,7 @@ void BindDatasets(py::module_& m) {
   m.def("threads_may_share", &ThreadsMayShare);
   py::class_<dataset::Reading>(m, "DatasetReading")
       .def_property_readonly("queues", &dataset::Reading::queues)
-      .def("stop", &dataset::Reading::Stop, py::call_guard<py::gil_scoped_release>());
+      .def("stop", &dataset::Reading::Stop, py::call_guard<GilReleased>());
   py::class_<PyDataset>(m, "Dataset")
       .def(py::init<const std::vector<SlotFacts>&, bool, bool>(), py::arg("slots"), py::arg("drops_zeros"),
            py::arg("has_ids"))

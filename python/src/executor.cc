@@ -31,6 +31,7 @@
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/process_rings.h"
 #include "python/src/profiler.h"
 #include "python/src/program_box.h"
@@ -132,7 +133,7 @@ void EndRpc(bool thread_failed) {
   if (ended || getpid() != client_made_by) return;
   ended = true;
   if (thread_failed) {
-    const py::gil_scoped_release others;
+    const GilReleased others;
     EndClient(Unavailable("E-trainer-exit", "an exception ended a thread that ran its programs"));
   } else {
     on_exit(&OnProcessExit, nullptr);  // here, so that it runs before the destructors of all that is in use
@@ -142,7 +143,7 @@ void EndRpc(bool thread_failed) {
 // Of a child of multiprocessing, which leaves by os._exit: exit() is never called there.
 void EndChildRpc(const std::string& why) {
   if (ended || getpid() != client_made_by) return;
-  const py::gil_scoped_release others;
+  const GilReleased others;
   EndClient(why.empty() ? OkStatus() : Unavailable("E-trainer-exit", why));
   ended = true;
 }
@@ -153,7 +154,7 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
   Status why =
       interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(protocol::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
-  const py::gil_scoped_release others;
+  const GilReleased others;
   ClientSlot()->shared.Abandon(why);
   ClientSlot()->rings.Leave(why);
 }
@@ -161,7 +162,7 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
 // A peer's failure, for the other ranks: they may wait for this one, and have not heard of that peer.
 void AbandonRings(const std::string& message) {
   if (ended || client_made_by != getpid()) return;
-  const py::gil_scoped_release others;
+  const GilReleased others;
   ClientSlot()->rings.Leave(Unavailable("E-trainer-exit", message));
 }
 
@@ -211,7 +212,7 @@ class PyExecutor {
 
   // Makes the runs in progress, of other threads, end with an error.
   void Cancel() {
-    const py::gil_scoped_release others;
+    const GilReleased others;
     executor_.Cancel();
     BatchQueue::CancelWaits();
   }

@@ -20,6 +20,7 @@
 #include "framework/runtime/uneven_steps.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/process_rings.h"
 #include "python/src/runner.h"
 
@@ -110,7 +111,7 @@ Started Start(Memories memories, const std::function<Completion(CollectiveGroup&
   process::JobRings& rings = RingsOfThisProcess();
   std::optional<Result<Completion>> started;
   {
-    const py::gil_scoped_release others;
+    const GilReleased others;
     const std::lock_guard lock(Starting());
     started = [&]() -> Result<Completion> {
       PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(kArrayRing));
@@ -253,7 +254,7 @@ void Join(const std::vector<std::string>& addresses, int rank) {
 }
 
 void Leave() {
-  const py::gil_scoped_release others;
+  const GilReleased others;
   const std::lock_guard lock(Starting());
   LeaveRings();
 }

@@ -11,6 +11,7 @@
 #include "framework/runtime/batch_queue.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/runner.h"
 #include "python/src/tensor_handle.h"
 
@@ -34,7 +35,7 @@ Tensor OwnTensor(const py::handle& value) {
 bool Push(BatchQueue& queue, const py::list& values) {
   Batch batch;
   for (const py::handle& value : values) batch.push_back(OwnTensor(value));
-  const py::gil_scoped_release release;
+  const GilReleased release;
   return queue.Push(std::move(batch));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 
 namespace penstock::python {
 namespace {
@@ -210,7 +211,7 @@ void RunHere(const std::function<void(const std::function<bool()>& interrupted)>
   SignalWatch watch;
   {
     const Waiting here;
-    const py::gil_scoped_release release;
+    const GilReleased release;
     const Deeper deeper;
     work([&watch] { return watch.Interrupted(); });
     if (DepartureSlot()->begun()) DepartureSlot()->Park();
@@ -227,7 +228,7 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
   bool interrupted = false;
   {
     const Waiting here;
-    const py::gil_scoped_release release;
+    const GilReleased release;
     Worker* worker = AllWorkers().Take();
     worker->Start(&work, depth + 1);
     while (!worker->WaitFor(kSignalPoll)) {
@@ -240,7 +241,7 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
       if (PyErr_CheckSignals() == 0) continue;
       interrupted = true;
       cancel();
-      const py::gil_scoped_release wait_released;
+      const GilReleased wait_released;
       worker->Wait();
       break;
     }
@@ -251,7 +252,7 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
 }
 
 void LeaveRunsBehind() {
-  const py::gil_scoped_release others;
+  const GilReleased others;
   DepartureSlot()->Begin();
 }
 

@@ -14,6 +14,7 @@
 #include "python/src/bind.h"
 #include "python/src/dispatcher.h"
 #include "python/src/errors.h"
+#include "python/src/gil.h"
 #include "python/src/program_box.h"
 #include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/data_parallel.h"
@@ -100,7 +101,7 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
   const Program startup_now = startup.program;
   *box.raised = nullptr;
   Result<ProvenRoles> proven = [&] {
-    const py::gil_scoped_release release;
+    const GilReleased release;
     return TranspileAndCheck(main_now, startup_now, box.config);
   }();
   if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
@@ -129,7 +130,7 @@ std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParal
                             .runs_per_update = runs_per_update};
   if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
-    const py::gil_scoped_release release;
+    const GilReleased release;
     return MakeDataParallel(AllOps(), main_now, config);
   }();
   const DataParallel programs = Take(std::move(made));

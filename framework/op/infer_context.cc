@@ -52,6 +52,13 @@ InferContext::InferContext(const OpDef& def, const Op& op, const Lookup& lookup)
       inputs_(LookUpAll(op.inputs(), lookup)),
       outputs_(LookUpAll(op.outputs(), lookup)) {}
 
+bool InferContext::HasInput(std::string_view slot) const {
+  for (const std::string& name : op_.Input(slot)) {
+    if (name != kEmptyVarName) return true;
+  }
+  return false;
+}
+
 int InferContext::InputCount(std::string_view slot) const { return static_cast<int>(op_.Input(slot).size()); }
 
 int InferContext::OutputCount(std::string_view slot) const {

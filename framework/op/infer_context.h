@@ -24,6 +24,8 @@ struct VarInfo {
   Shape shape;
   std::int32_t lod_level = 0;
   bool has_type = true;  // false: a control or raw variable, or an output not declared yet
+  // The run decides on the element type, so a program may be built whose declared one no kernel takes.
+  bool dtype_is_loose = false;
 };
 
 // The output gets the LoD of the input. Slots are given by position in op.inputs() and op.outputs().
@@ -41,7 +43,7 @@ class InferContext {
 
   const Op& op() const { return op_; }
   const OpDef& def() const { return def_; }
-  bool HasInput(std::string_view slot) const { return InputCount(slot) > 0; }  // declared and not empty
+  bool HasInput(std::string_view slot) const;  // it names a variable
   bool HasOutput(std::string_view slot) const { return OutputCount(slot) > 0; }
   int InputCount(std::string_view slot) const;
   int OutputCount(std::string_view slot) const;

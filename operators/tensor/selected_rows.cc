@@ -130,6 +130,12 @@ class SplitKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    // Each is filled while the others are.
+    for (std::size_t i = 1; i < outs_.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (outs_[i].index == outs_[j].index) return k.Error("Out names ", outs_[i].name, " twice");
+      }
+    }
     bounds_ = Bounds(std::vector<std::int64_t>(roles::SplitView(k.op()).sections()));
     return OkStatus();
   }

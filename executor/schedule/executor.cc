@@ -209,11 +209,11 @@ struct Executor::Impl {
     PENSTOCK_ASSIGN_OR_RETURN(ScopeBinding binding, BindScope(*entry.block, scope));
     std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
     if (runnable == nullptr) {
-      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Specialisation> made,
-                                Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services));
+      auto made = Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services);
+      if (!made.ok()) return ExplainByFeeds(made.status(), *entry.block, feeds);
       specialised_count.fetch_add(1, std::memory_order_relaxed);
-      late_step_count.fetch_add(made->late_steps, std::memory_order_relaxed);
-      runnable = std::make_unique<Runnable>(std::move(made));
+      late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);
+      runnable = std::make_unique<Runnable>(*std::move(made));
     }
     runnable->frame.Bind(std::move(binding));
     return runnable;

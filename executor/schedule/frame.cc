@@ -79,25 +79,47 @@ Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope) {
   return binding;
 }
 
+namespace {
+
+Status OtherDType(const SlotInfo& slot, const Tensor& fed) {
+  return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(fed.dtype()), "; it is declared ",
+                         DTypeName(slot.var->type->dtype));
+}
+
+// As in Fluid, the first extent of what is fed with sequences is their number.
+bool HoldsAsManySequences(const Tensor& fed, const Shape& declared) {
+  if (fed.lod().empty() || fed.shape().rank() == 0) return false;
+  return Compatible(fed.shape().WithRows(static_cast<Dim>(fed.lod().front().size()) - 1), declared);
+}
+
+}  // namespace
+
 Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const Tensor& tensor = feeds[i].tensor;
     const SlotInfo& slot = block.slots[static_cast<std::size_t>(block.feeds[i])];
     if (!tensor.initialized()) return InvalidArgument("E-feed-empty", "feed: ", slot.name, " has no value");
-    if (!slot.var->type) continue;
-    const TensorType& type = *slot.var->type;
-    if (tensor.dtype() != type.dtype) {
-      return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(tensor.dtype()),
-                             "; it is declared ", DTypeName(type.dtype));
-    }
     // As in Fluid, only what fluid.data declares has to come as declared. Scripts declare the longest
     // sequence with layers.data and feed what a batch needs.
-    if (slot.var->need_check_feed && !Compatible(tensor.shape(), type.shape)) {
+    if (!slot.var->type || !slot.var->need_check_feed) continue;
+    const TensorType& type = *slot.var->type;
+    if (tensor.dtype() != type.dtype) return OtherDType(slot, tensor);
+    if (!Compatible(tensor.shape(), type.shape) && !HoldsAsManySequences(tensor, type.shape)) {
       return InvalidArgument("E-feed-shape", "feed: ", slot.name, " has shape ", tensor.shape(),
                              "; it is declared ", type.shape);
     }
   }
   return OkStatus();
+}
+
+Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<const Feed> feeds) {
+  if (refused.ok()) return refused;
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const SlotInfo& slot = block.slots[static_cast<std::size_t>(block.feeds[i])];
+    if (slot.var->type && feeds[i].tensor.dtype() != slot.var->type->dtype)
+      return OtherDType(slot, feeds[i].tensor).With(StrCat("note: ", refused.message()));
+  }
+  return refused;
 }
 
 Frame::Frame(std::unique_ptr<Specialisation> specialisation)

@@ -84,7 +84,7 @@ Status CheckTypes(const InferContext& c) {
     for (int i = 0; i < c.InputCount(slot.name); ++i) {
       const VarInfo& info = c.Input(slot.name, i);
       if (!info.has_type) continue;
-      if (slot.type.kind == TypeRule::Kind::kOneOf &&
+      if (slot.type.kind == TypeRule::Kind::kOneOf && !info.dtype_is_loose &&
           std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {
         return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must be ",
                        TypeNames(slot.type.types));

@@ -28,6 +28,12 @@ void Declare(Program& program, int block, const std::string& name, const VarInfo
   program.MutableBlock(owner < 0 ? block : owner).SetVar(std::move(var));
 }
 
+// What Fluid builds although its CPU cannot run it as declared: float16, which programs for GPUs are built with, and
+// what layers.data declares, of which the feed decides. The run checks the element types that there are.
+bool HasLooseDType(const Var& var, const VarInfo& info) {
+  return info.dtype == DType::kFp16 || (var.facts.is_data && !var.need_check_feed);
+}
+
 }  // namespace
 
 OpDef& OpRegistry::Add(std::string type) {
@@ -106,7 +112,9 @@ Status InferAndDeclare(const OpRegistry& ops, Program& program, int block, const
   InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
     const Var* var = program.FindVar(block, name);
     if (var == nullptr) return std::nullopt;
-    return InfoOf(*var);
+    VarInfo info = InfoOf(*var);
+    info.dtype_is_loose = HasLooseDType(*var, info);
+    return info;
   });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {

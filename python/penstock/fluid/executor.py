@@ -187,12 +187,20 @@ class Executor:
         block = program.global_block()
         feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
                  if _is_there(block, name)]
+        feeds = self._set_persistables(block, feeds, _scope if scope is None else scope)
         fetches, updates = _split_fetches(fetch_list)
         if use_prune or updates:
             program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
         _process_end.this_thread.ran = True
+        in_scope = _scope if scope is None else scope
         try:
-            values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
+            try:
+                values = self._executor.run(program.desc, in_scope, feeds, fetches)
+            except _penstock.ProgramError as error:
+                uncast = self._uncast(block, feed, feeds) if error.id.startswith('E-shape-') else None
+                if uncast is None:
+                    raise
+                values = self._executor.run(program.desc, in_scope, uncast, fetches)
         except _penstock.StateError as error:
             raise_from_reader(error)
             raise_from_function(error)
@@ -268,6 +276,34 @@ class Executor:
         dtype = dtype_name(block.var(name).dtype)
         array = numpy.asarray(value)
         return array if array.dtype == dtype else array.astype(dtype)
+
+    @staticmethod
+    def _set_persistables(block, feeds, scope):
+        """As in Fluid, what is fed to a persistable variable stays there. Returns the other feeds."""
+        if any(op.type == 'feed' for op in block.ops[:1]):    # of a saved model: it takes what is fed
+            return feeds
+        rest = []
+        for name, value in feeds:
+            if not block.var(name).persistable:
+                rest.append((name, value))
+                continue
+            held = scope.var(name).get_tensor()
+            held.set(numpy.array(value), core.CPUPlace())
+            if isinstance(value, core.LoDTensor):
+                held.set_lod(value.lod())
+        return rest
+
+    @staticmethod
+    def _uncast(block, feed, feeds):
+        """The feeds with integers as they were given where layers.data declares floats, which is also its default: an
+        op may want the integers. None if there are no such feeds.
+        """
+        given = {name: numpy.asarray(value) for name, value in _dict_of(feed).items()
+                 if not isinstance(value, core.LoDTensor)}
+        integers = {name for name, cast in feeds
+                    if name in given and given[name].dtype.kind in 'iu' and numpy.asarray(cast).dtype.kind == 'f'
+                    and not block.var(name).need_check_feed}
+        return [(name, given[name] if name in integers else value) for name, value in feeds] if integers else None
 
     def train_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100, fetch_handler=None):

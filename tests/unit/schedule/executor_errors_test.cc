@@ -68,6 +68,30 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
             "  note: variables with a similar name: out");
 }
 
+// As in Fluid, the feed decides what a variable is that does not ask for the check.
+TEST(ExecutorErrors, OfAFeedWithAnotherElementTypeNameItAndTheOpThatRefuses) {
+  const ToyProgram p = TwoAdds();
+  const std::vector<exec::Feed> feeds = {{"x", Tensor(DType::kFp64, {1, 2})}, {"y", Values({1, 2}, {1, 2})}};
+  const Status status = RunStatus(p.program, feeds, {});
+  EXPECT_EQ(status.message(), "feed: x is f64; it is declared f32");
+  EXPECT_EQ(status.id(), "E-feed-dtype");
+  ASSERT_EQ(status.details().size(), 1U);
+  EXPECT_EQ(status.details()[0].substr(0, 14), "note: toy_add:");
+}
+
+TEST(ExecutorErrors, NoneOfAFeedWhoseSequencesAreAsManyAsDeclared) {
+  ToyProgram p = TwoAdds();
+  Var checked = *p.program.main().FindVar("y");
+  checked.need_check_feed = true;
+  checked.type->shape = Shape{1, 2};
+  p.program.MutableBlock(0).SetVar(std::move(checked));
+  Tensor y = Values({1, 2, 3, 4}, {2, 2});
+  y.set_lod({{0, 2}});
+  EXPECT_EQ(RunStatus(p.program, {{"x", Values({1, 2, 3, 4}, {2, 2})}, {"y", y}}, {}).ToString(), "ok");
+  y.set_lod({{0, 1, 2}});
+  EXPECT_EQ(RunStatus(p.program, {{"x", Values({1, 2, 3, 4}, {2, 2})}, {"y", y}}, {}).id(), "E-feed-shape");
+}
+
 TEST(ExecutorErrors, NoneOfAFeedWithOtherExtentsUnlessTheVariableAsksForTheCheck) {
   const ToyProgram p = TwoAdds();
   const std::vector<exec::Feed> feeds = {{"x", Values({1, 2, 3}, {1, 3})}, {"y", Values({4, 5, 6}, {1, 3})}};

@@ -7,10 +7,8 @@ Status RequireRowValues(std::string_view op, std::string_view slot, const Select
   const auto error = [&](const auto&... parts) {
     return InvalidArgument("E-op-rows", op, ": ", slot, " ", StrCat(parts...));
   };
-  if (!rows.value.initialized()) {
-    if (count > 0) return error("lists ", count, " rows and has no values");
-    return OkStatus();
-  }
+  if (count == 0) return OkStatus();  // whatever its values are: scripts allocate them before there are rows
+  if (!rows.value.initialized()) return error("lists ", count, " rows and has no values");
   if (rows.value.dtype() != type)
     return error("has values of type ", DTypeName(rows.value.dtype()), ", not ", DTypeName(type));
   const Shape& shape = rows.value.shape();

@@ -123,7 +123,7 @@ class CutElementsKernel : public Joined {
     PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "tensor_array_to_tensor_grad"));
     PENSTOCK_RETURN_IF_ERROR(Measure(*array));
     const Tensor& dout = k[dout_];
-    if (dout.shape() != joined_ || dout.dtype() != array->front().dtype()) {
+    if (dout.count() != joined_.Count() || dout.dtype() != array->front().dtype()) {
       return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor_grad: Out@GRAD (", dout_.name, ", ",
                              dout.shape(), ") must have the shape of the joined elements (", joined_, ")");
     }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/float_attr.h"
@@ -33,6 +34,20 @@ T Power(T x, T factor) {
   }
 }
 
+// What FactorTensor holds.
+double HeldBy(const Tensor& factor) {
+  switch (factor.dtype()) {
+    case DType::kFp32:
+      return *factor.Data<float>();
+    case DType::kFp64:
+      return *factor.Data<double>();
+    case DType::kInt32:
+      return *factor.Data<std::int32_t>();
+    default:
+      return static_cast<double>(*factor.Data<std::int64_t>());
+  }
+}
+
 template <typename Device, typename T>
 class PowKernel : public Kernel {
  public:
@@ -49,15 +64,20 @@ class PowKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     T* const out = k[out_].template Data<T>();
-    const T factor = given_ ? *k[given_].template Data<T>() : factor_;
-    if (std::is_integral_v<T> && factor < T{0})
-      return InvalidArgument("E-op-value", "pow: FactorTensor holds ", factor, "; integers need at least 0");
+    const double given = given_ ? HeldBy(std::as_const(k[given_])) : 0;
+    if (std::is_integral_v<T> && !(given >= 0 && given <= kLargestFactor && std::trunc(given) == given)) {
+      return InvalidArgument("E-op-value", "pow: FactorTensor holds ", given,
+                             "; integers need a whole number of at least 0");
+    }
+    const T factor = given_ ? static_cast<T>(given) : factor_;
     const std::int64_t count = k[x_].count();
     for (std::int64_t i = 0; i < count; ++i) out[i] = Power(x[i], factor);
     return OkStatus();
   }
 
  private:
+  static constexpr double kLargestFactor = 1 << 30;
+
   Operand x_, given_, out_;
   T factor_ = 1;
 };
@@ -79,7 +99,7 @@ class PowGradKernel : public Kernel {
     const T* const x = k[x_].template Data<T>();
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
-    const T factor = given_ ? *k[given_].template Data<T>() : factor_;
+    const T factor = given_ ? static_cast<T>(HeldBy(std::as_const(k[given_]))) : factor_;
     const std::int64_t count = k[x_].count();
     for (std::int64_t i = 0; i < count; ++i) dx[i] = dout[i] * factor * std::pow(x[i], factor - T{1});
     return OkStatus();
@@ -96,7 +116,7 @@ void RegisterPow(OpRegistry& ops) {
   ops.Add("pow")
       .Doc("Each element to one power.", kDoc)
       .Input("X", "any shape", Numbers())
-      .Input("FactorTensor", "one element that is used instead of `factor`", SameTypeAs("X"), Optional())
+      .Input("FactorTensor", "one element that is used instead of `factor`", Numbers(), Optional())
       .Output("Out", "shaped like X", SameTypeAs("X"))
       .Attr("factor", 1.0f, "the power")
       .InferShape(InferPow)

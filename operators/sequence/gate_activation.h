@@ -41,6 +41,16 @@ void Activate(GateActivation f, T* x, Dim count) {
   }
 }
 
+// x = f(x) as Fluid's gru and lstm have it: they clip what a sigmoid is taken of, so it is 1 - 2.3e-6 at most.
+template <typename T>
+void ActivateClipped(GateActivation f, T* x, Dim count) {
+  constexpr T kLow = -40, kHigh = 13;
+  if (f == GateActivation::kSigmoid) {
+    for (Dim i = 0; i < count; ++i) x[i] = std::clamp(x[i], kLow, kHigh);
+  }
+  Activate(f, x, count);
+}
+
 // d *= f'(x), given y = f(x)
 template <typename T>
 void ActivateGrad(GateActivation f, const T* y, T* d, Dim count) {

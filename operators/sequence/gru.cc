@@ -50,6 +50,7 @@ Status InferGru(InferContext& c) {
 template <typename T>
 GruSteps<T> MakeSteps(const KernelSetup& k) {
   GruSteps<T> steps;
+  steps.clips = true;
   const Shape& weight = k.Input("Weight").shape;
   steps.width = weight.rank() == 2 ? weight[0] : 0;
   steps.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));

@@ -16,12 +16,17 @@ struct GruSteps {
   Dim width = 0;
   GateActivation gate = GateActivation::kSigmoid;
   GateActivation candidate = GateActivation::kTanh;
+  bool clips = false;   // the sigmoids: gru does, gru_unit does not
   bool origin = false;  // h = u * before + (1 - u) * c; else the gate counts the other way
   int threads = 1;
 
   MatrixView<const T> GateWeight(const T* weight) const { return RowMajor(weight, width, 2 * width); }
   MatrixView<const T> StateWeight(const T* weight) const {
     return RowMajor(weight + 2 * width * width, width, width);
+  }
+
+  void Apply(GateActivation f, T* x, Dim count) const {
+    clips ? ActivateClipped(f, x, count) : Activate(f, x, count);
   }
 
   // gates: in, input and bias; out, activated. `before` null: zero.
@@ -34,7 +39,7 @@ struct GruSteps {
     }
     for (Dim r = 0; r < rows; ++r) {
       T* const row = gates + r * stride;
-      Activate(gate, row, 2 * width);
+      Apply(gate, row, 2 * width);
       for (Dim j = 0; j < width; ++j)
         reset[r * width + j] = before == nullptr ? T{0} : row[width + j] * before[r * width + j];
     }
@@ -45,7 +50,7 @@ struct GruSteps {
     }
     for (Dim r = 0; r < rows; ++r) {
       T* const row = gates + r * stride;
-      Activate(candidate, row + 2 * width, width);
+      Apply(candidate, row + 2 * width, width);
       for (Dim j = 0; j < width; ++j) {
         const T u = origin ? T{1} - row[j] : row[j];
         const T old = before == nullptr ? T{0} : before[r * width + j];

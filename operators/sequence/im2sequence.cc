@@ -17,7 +17,8 @@ Sequence n of Out holds the windows of image n, line by line; a row is a window:
 
 There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down; what lies outside the
 image is zero. With Y, the extent of image n is its own, Y[n] = (height, width), divided by out_stride and
-rounded up, and at most that of X. The gradient takes all images to be whole: Fluid's gets no Y.)";
+rounded up; what of it lies beyond X is zero. A single image is always whole, as in Fluid. The gradient takes all
+images to be whole: Fluid's gets no Y.)";
 
 // Windows along one axis.
 struct Axis {
@@ -96,9 +97,9 @@ class Im2SequenceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
-    sizes_ = k.Input("Y");
     what_ = k.op().type();
     PENSTOCK_ASSIGN_OR_RETURN(w_, MakeWindowSetup(k, x_.shape));
+    if (w_.images > 1) sizes_ = k.Input("Y");
     if (sizes_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", {w_.images, 2}));
     return out_.Prepare(k, "Out", x_.dtype, {0, w_.row_width()});
   }
@@ -111,6 +112,10 @@ class Im2SequenceKernel : public Kernel {
       if (windows == 0) {
         return InvalidArgument("E-op-value", what_, ": a window does not fit into image ", n, " of ",
                                Extent(k, n, 0), " x ", Extent(k, n, 1), " elements");
+      }
+      if (windows > kElementsMax / std::max(w_.row_width(), Dim{1}) - rows) {
+        return InvalidArgument("E-op-value", what_, ": image ", n, " of ", Extent(k, n, 0), " x ", Extent(k, n, 1),
+                               " elements has too many windows");
       }
       lod_.Add(0, windows);
       rows += windows;
@@ -130,6 +135,8 @@ class Im2SequenceKernel : public Kernel {
   }
 
  private:
+  static constexpr Dim kElementsMax = Dim{1} << 48;
+
   // The extent of an image along an axis (0: height), its own if Y tells it. What is no size counts as none.
   Dim Extent(KernelRun& k, Dim image, Dim axis) const {
     const Axis& whole = axis == 0 ? w_.height : w_.width;
@@ -137,7 +144,7 @@ class Im2SequenceKernel : public Kernel {
     const T size = std::as_const(k[sizes_]).template Data<T>()[image * 2 + axis];
     if (!(size >= T{0} && size <= static_cast<T>(1 << 30))) return -whole.before - whole.after;
     const Dim pixels = static_cast<Dim>(size), stride = w_.out_stride[axis];
-    return std::min((pixels + stride - 1) / stride, whole.extent);
+    return (pixels + stride - 1) / stride;
   }
   Dim CountOf(KernelRun& k, Dim image, Dim axis) const {
     return (axis == 0 ? w_.height : w_.width).Count(Extent(k, image, axis));

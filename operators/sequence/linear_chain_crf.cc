@@ -108,14 +108,16 @@ class LinearChainCrfKernel : public Kernel {
     T* const exps = k[transition_exps_].template Data<T>();
     std::transform(weights, weights + transition_.shape.Count(), exps, [](T w) { return std::exp(w); });
     std::ranges::fill(k[alpha_].template Span<T>(), T{0});
-    std::ranges::fill(k[emission_exps_].template Span<T>(), T{0});
+    // Of padding too, as in Fluid.
+    Exponentials(emission, emission_.shape.Count() / std::max(tags_, Dim{1}),
+                 k[emission_exps_].template Data<T>());
     T* const cost = cost_.Make(k, labels_.count()).template Data<T>();
     for (Dim s = 0; s < labels_.count(); ++s) {
       cost[s] = 0;
       if (labels_.length(s) == 0) continue;
       const Dim from = labels_.begin(s) * tags_;
-      T* const emission_exps = k[emission_exps_].template Data<T>() + from;
-      const T all = Exponentials(emission + from, labels_.length(s), emission_exps) +
+      const T* const emission_exps = k[emission_exps_].template Data<T>() + from;
+      const T all = Peaks(emission + from, labels_.length(s)) +
                     LinearChain<T>(exps, tags_)
                         .Forward(emission_exps, labels_.length(s), k[alpha_].template Data<T>() + from);
       if (all == -std::numeric_limits<T>::infinity())
@@ -127,16 +129,22 @@ class LinearChainCrfKernel : public Kernel {
   }
 
  private:
-  // Returns the sum of the steps' largest emissions.
-  T Exponentials(const T* emission, Dim length, T* exps) const {
+  // The largest emission of a step.
+  T Peak(const T* emission) const {
+    T peak = emission[0];
+    for (Dim t = 1; t < tags_; ++t) peak = MaxOrNan(peak, emission[t]);
+    return peak;
+  }
+  T Peaks(const T* emission, Dim steps) const {
     T sum = 0;
-    for (Dim i = 0; i < length; ++i, emission += tags_, exps += tags_) {
-      T peak = emission[0];
-      for (Dim t = 1; t < tags_; ++t) peak = MaxOrNan(peak, emission[t]);
-      for (Dim t = 0; t < tags_; ++t) exps[t] = std::exp(emission[t] - peak);
-      sum += peak;
-    }
+    for (Dim i = 0; i < steps; ++i) sum += Peak(emission + i * tags_);
     return sum;
+  }
+  void Exponentials(const T* emission, Dim steps, T* exps) const {
+    for (Dim i = 0; i < steps; ++i, emission += tags_, exps += tags_) {
+      const T peak = Peak(emission);
+      for (Dim t = 0; t < tags_; ++t) exps[t] = std::exp(emission[t] - peak);
+    }
   }
   T Score(const T* emission, const T* weights, const std::int64_t* tags, Dim length) const {
     T score = weights[tags[0]] + weights[tags_ + tags[length - 1]];

@@ -36,8 +36,8 @@ struct LstmCell {
       for (Dim j = 0; j < width; ++j) i[j] += before[j] * check_input()[j];
       for (Dim j = 0; j < width; ++j) f[j] += before[j] * check_forget()[j];
     }
-    Activate(candidate, c, width);
-    Activate(gate, i, 2 * width);
+    ActivateClipped(candidate, c, width);
+    ActivateClipped(gate, i, 2 * width);
     for (Dim j = 0; j < width; ++j) state[j] = c[j] * i[j];
     if (before != nullptr) {
       for (Dim j = 0; j < width; ++j) state[j] += before[j] * f[j];
@@ -48,9 +48,9 @@ struct LstmCell {
     if (peepholes != nullptr) {
       for (Dim j = 0; j < width; ++j) o[j] += state[j] * check_output()[j];
     }
-    Activate(gate, o, width);
+    ActivateClipped(gate, o, width);
     std::copy_n(state, width, active);
-    Activate(cell, active, width);
+    ActivateClipped(cell, active, width);
     for (Dim j = 0; j < width; ++j) out[j] = o[j] * active[j];
   }
 

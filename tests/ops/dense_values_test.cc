@@ -46,7 +46,7 @@ TEST(Integers, HaveMagnitudesSquaresPowersAndWholePartsOfExponentials) {
   Tensors with_factor = inputs;
   with_factor["FactorTensor"] = TensorOf<std::int32_t>({1}, {-2});
   ExpectError(WithSlots("pow", {"X", "FactorTensor"}, {"Out"}), with_factor,
-              "pow: FactorTensor holds -2; integers need at least 0");
+              "pow: FactorTensor holds -2; integers need a whole number of at least 0");
 }
 
 TEST(Integers, TakeTheNearestBoundOfAnAttributeBeyondThem) {

@@ -133,6 +133,28 @@ TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
   expect("square", {16, 81, 256});
 }
 
+// Scripts make the values first and the rows later.
+TEST(Sum, OfRowsPassesOverWhatListsNoRowWhateverItsValues) {
+  Variables variables = RowsOf("x", {3, 1}, {4, 9});
+  variables["none"] = std::make_unique<Variable>();
+  variables["none"]->As<SelectedRows>() = {{}, 10, TensorOf<float>({7, 1}, {1, 1, 1, 1, 1, 1, 1})};
+  const Op op = Op("sum").AddInput("X", {"none", "x"}).AddOutput("Out", {"out"});
+  ASSERT_TRUE(RunTwice(op, variables).ok());
+  const SelectedRows& sum = *variables["out"]->If<SelectedRows>();
+  EXPECT_EQ(sum.rows.size(), 2U);
+  EXPECT_EQ(sum.value.shape(), (Shape{2, 1}));
+}
+
+TEST(SplitSelectedRows, RefusesToFillOneVariableTwice) {
+  Variables variables = RowsOf("x", {3, 1}, {4, 9});
+  const Op op = Op("split_selected_rows")
+                    .AddInput("X", {"x"})
+                    .AddOutput("Out", {"out", "out"})
+                    .Set("height_sections", std::vector<std::int64_t>{5, 5});
+  const Status status = RunTwice(op, variables);
+  EXPECT_EQ(status.message(), "split_selected_rows: Out names out twice");
+}
+
 TEST(FillZerosLike, OfRowsIsTheTensorThatTheyAreRowsOf) {
   Variables variables = RowsOf("x", {3, 1}, {4, 9});
   const Op op = Op("fill_zeros_like").AddInput("X", {"x"}).AddOutput("Out", {"out"});

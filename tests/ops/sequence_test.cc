@@ -317,9 +317,25 @@ TEST(Sequences, OfWindowsAreAsLongAsTheImageIsLarge) {
   EXPECT_TRUE(Near(out->at("Out"),
                    TensorOf<float>({4, 4}, {0, 1, 3, 4, 1, 2, 4, 5, 9, 10, 12, 13, 12, 13, 15, 16}), 0, 0)
                   .ok());
-  EXPECT_EQ(
-      ErrorOf(op, {{"X", Ramp(DType::kFp32, {1, 1, 3, 3}, 0, 1)}, {"Y", TensorOf<float>({1, 2}, {2, 6})}}),
-      "im2sequence: a window does not fit into image 0 of 1 x 3 elements");
+  const Tensor pair = Ramp(DType::kFp32, {2, 1, 3, 3}, 0, 1);
+  EXPECT_EQ(ErrorOf(op, {{"X", pair}, {"Y", TensorOf<float>({2, 2}, {2, 6, 6, 6})}}),
+            "im2sequence: a window does not fit into image 0 of 1 x 3 elements");
+  EXPECT_EQ(ErrorOf(op, {{"X", pair}, {"Y", TensorOf<float>({2, 2}, {1e9f, 1e9f, 6, 6})}}),
+            "im2sequence: image 0 of 500000000 x 500000000 elements has too many windows");
+}
+
+// As in Fluid: what an image's size has beyond X is zero, and a single image is whole whatever its size says.
+TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
+  const Op op = Reads(Op("im2sequence"), {"X", "Y"}, {"Out"}).Set("kernels", std::vector<std::int32_t>{1, 2});
+  const Result<Tensors> pair = RunOp(
+      AllOps(), op, {{"X", Ramp(DType::kFp32, {2, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
+  ASSERT_TRUE(pair.ok()) << pair.status().ToString();
+  EXPECT_EQ(pair->at("Out").lod(), LoD({{0, 2, 4}}));
+  EXPECT_TRUE(Near(pair->at("Out"), TensorOf<float>({4, 2}, {1, 2, 2, 0, 3, 4, 0, 0}), 0, 0).ok());
+  const Result<Tensors> single = RunOp(
+      AllOps(), op, {{"X", Ramp(DType::kFp32, {1, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
+  ASSERT_TRUE(single.ok()) << single.status().ToString();
+  EXPECT_TRUE(Near(single->at("Out"), TensorOf<float>({1, 2}, {1, 2}), 0, 0).ok());
 }
 
 // Two sources: of the first, one branch has ended and goes on as itself; of the second, all have ended.

@@ -269,8 +269,8 @@ def test_wrong_arguments_are_named(fluid):
     for call, error in [
         (lambda: L.t(fluid.data('deep', [1, 2, 3])), 't: the rank of input .3. must be at most 2'),
         (lambda: L.unstack(x), 'extent 0 of x'),
-        (lambda: L.multiplex([x], x), 'at least 2'),
-        (lambda: L.shard_index(x, 10, 2, 2), 'shard_id'),
+        (lambda: L.multiplex([x], fluid.data('which', [None, 1], 'int32')), 'at least 2'),
+        (lambda: L.shard_index(fluid.data('id', [None, 1], 'int64'), 10, 2, 2), 'shard_id'),
         (lambda: L.crop_tensor(x, [0, 1]), 'shape holds 0'),
         (lambda: L.crop_tensor(x, [1, 1], [0, -1]), 'offsets holds -1'),
         (lambda: L.clamp(x), 'one of min and max'),

@@ -58,6 +58,10 @@ _DTYPES = {
 _NAMES = {member: name for name, member in _DTYPES.items()}
 
 
+class UnknownType(ValueError, TypeError):
+    """No element type has the name. numpy calls this a TypeError, Fluid's layers a ValueError."""
+
+
 def to_dtype(dtype):
     """Returns the VarType of an element type.
 
@@ -80,9 +84,12 @@ def to_dtype(dtype):
     else:
         found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
         if found is None and dtype is not None:    # which numpy takes for float64
-            found = _DTYPES.get(numpy.dtype(dtype).name)
+            try:
+                found = _DTYPES.get(numpy.dtype(dtype).name)
+            except TypeError:    # numpy does not know it either
+                found = None
     if found is None:
-        raise ValueError('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
+        raise UnknownType('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
     return found
 
 

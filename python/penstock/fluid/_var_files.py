@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import warnings
 
 from penstock._errors import program_error
 from penstock._penstock import RuntimeVariable
@@ -204,6 +205,8 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         value = held_value(var) if lookup is None else whole_table(executor, var, lookup)
         return value._to_file_bytes()
 
+    if not chosen:
+        warnings.warn('no variable in your model, please ensure there are any variables in your model to save')
     if dirname is None:
         return b''.join(map(record, chosen))
     if filename is not None:

@@ -2,9 +2,17 @@
 
 from penstock import _penstock
 from penstock.fluid import unique_name
-from penstock.fluid.variable import Variable
+from penstock.fluid.variable import grad_var_name, Variable
 
 __all__ = ['append_backward', 'gradients']
+
+
+_append_grad_suffix_ = grad_var_name    # Fluid's name
+
+
+def _as_list(x):
+    """x as a list; [] of None."""
+    return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
 
 
 def names_of(variables):

@@ -1,5 +1,7 @@
 """Block: a handle on a block of a program, which hands out the handles of its ops and variables."""
 
+import warnings
+
 from penstock._call_site import call_site
 from penstock.fluid import unique_name
 from penstock.fluid._descs import BlockDesc
@@ -8,6 +10,23 @@ from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
 
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
+# Ops of Fluid that have no kernel, and so no device.
+_WITHOUT_DEVICE = frozenset([
+    'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify', 'conditional_block',
+    'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv', 'rnn_memory_helper_grad', 'send', 'while'
+])
+
+
+def _device_of(device, type, attrs):
+    """What device_guard means for an op, with Fluid's warnings where that is not what the caller may think."""
+    if type in _WITHOUT_DEVICE:
+        warnings.warn('The Op(%s) is not support to set device.' % type)
+        return ''
+    force_cpu = attrs.get('force_cpu')
+    if force_cpu or type == 'less_than' and force_cpu is not None:
+        warnings.warn("force_cpu of %s and device_guard: 'device_guard' has higher priority when they are used at the "
+                      'same time.' % type)
+    return device
 
 
 class _Vars:
@@ -252,6 +271,8 @@ class Block:
         Raises:
             ValueError: an extent is not above 0, or a variable of this name contradicts the arguments.
         """
+        if shape is None or dtype is None:
+            raise ValueError('parameter %s needs a shape and an element type' % name)
         shape = to_extents(shape)
         if not shape or min(shape) <= 0:
             raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
@@ -311,7 +332,13 @@ class Block:
     def _insert(self, position, type, inputs, outputs, attrs):
         context = self.program._op_context
         context.location = call_site()
-        op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
+        device = context.device
+        if device:
+            context.device = _device_of(device, type, attrs or {})
+        try:
+            op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
+        finally:
+            context.device = device
         handle = self._op_handles[op_id] = Operator(self, op_id)
         return handle
 

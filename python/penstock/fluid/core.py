@@ -19,4 +19,11 @@ __all__ = [
 ]
 
 EnforceNotMet = ProgramError    # as Fluid calls it
+
+
+def __unittest_throw_exception__():
+    """Raises EnforceNotMet, for tests of how callers take it."""
+    raise ProgramError('this is a test exception')
+
+
 kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX

@@ -26,11 +26,31 @@ __all__ = [
 ]
 
 FLUID_VERSION = 1008005
+# Fluid's names of names.
+GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, '@EMPTY@', '@TEMP@', '@ZERO'
 _name_scopes = NameScopes()
 _device = ''    # of the ops that are made now, as device_guard says
 
 
 OpRole = core.op_proto_and_checker_maker.OpRole
+
+
+def convert_np_dtype_to_dtype_(np_dtype):
+    """Returns the VarType of an element type of numpy.
+
+    Args:
+        np_dtype (str | type | numpy.dtype): such as 'float32'.
+
+    Returns:
+        VarType: its number.
+
+    Raises:
+        ValueError: there is no such type.
+
+    Example:
+        assert fluid.framework.convert_np_dtype_to_dtype_('float32') == fluid.core.VarDesc.VarType.FP32
+    """
+    return core.to_dtype(np_dtype)
 
 
 def in_dygraph_mode():

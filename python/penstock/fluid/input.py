@@ -1,5 +1,6 @@
 """fluid.embedding and fluid.one_hot: rows of a table, and rows of 0 and 1, for ids of any shape."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -33,6 +34,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     return lookup_layer('lookup_table_v2', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
 
 
+@element_types(input='int32 int64')
 def one_hot(input, depth, allow_out_of_range=False):
     """Turns class numbers of any shape into rows with a 1 at the number and 0 elsewhere.
 

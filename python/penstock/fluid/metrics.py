@@ -422,6 +422,15 @@ class Auc(MetricBase):
         numpy.add.at(self.stat_pos, bins[positive], 1)
         numpy.add.at(self.stat_neg, bins[~positive], 1)
 
+    @property
+    def _stat_pos(self):
+        """A list of them, by Fluid's name."""
+        return list(self.stat_pos)
+
+    @property
+    def _stat_neg(self):
+        return list(self.stat_neg)
+
     @staticmethod
     def trapezoid_area(x1, x2, y1, y2):
         """Returns the area between two points of a curve.

@@ -40,7 +40,7 @@ class Variable:
         assert y.shape == (-1, 4)
     """
 
-    __slots__ = ('block', 'name', '_desc', 'error_clip', '__weakref__')
+    __slots__ = ('block', 'name', '_desc', 'error_clip', '_infos', '__weakref__')
 
     def __init__(self, block, name):
         self.block = block
@@ -89,6 +89,15 @@ class Variable:
     @persistable.setter
     def persistable(self, value):
         self._desc.set_var_persistable(self.block.idx, self.name, bool(value))
+
+    def _set_info(self, key, value):
+        """Keeps something of the caller's under a name; it is no part of the program."""
+        if not hasattr(self, '_infos'):
+            self._infos = {}
+        self._infos[key] = value
+
+    def _get_info(self, key):
+        return getattr(self, '_infos', {}).get(key)
 
     @property
     def need_check_feed(self):

@@ -1,5 +1,6 @@
 """Functions of single elements with attributes or slopes of their own."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -16,6 +17,7 @@ def _layer(op_type, x, attrs, name):
     return out
 
 
+@element_types(x='float16 float32 float64')
 def leaky_relu(x, alpha=0.02, name=None):
     """Computes x where it is positive and alpha * x elsewhere.
 
@@ -34,6 +36,7 @@ def leaky_relu(x, alpha=0.02, name=None):
     return _layer('leaky_relu', x, {'alpha': alpha}, name)
 
 
+@element_types(x='float16 float32 float64')
 def elu(x, alpha=1.0, name=None):
     """Computes x where it is positive and alpha * (exp(x) - 1) elsewhere.
 
@@ -52,6 +55,7 @@ def elu(x, alpha=1.0, name=None):
     return _layer('elu', x, {'alpha': alpha}, name)
 
 
+@element_types(x='float16 float32 float64')
 def relu6(x, threshold=6.0, name=None):
     """Clips x to [0, threshold].
 
@@ -70,6 +74,7 @@ def relu6(x, threshold=6.0, name=None):
     return _layer('relu6', x, {'threshold': threshold}, name)
 
 
+@element_types(x='float16 float32 float64')
 def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
     """Computes scale_b * tanh(scale_a * x).
 
@@ -89,6 +94,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
     return _layer('stanh', x, {'scale_a': scale_a, 'scale_b': scale_b}, name)
 
 
+@element_types(x='float16 float32 float64')
 def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     """Computes slope * x + offset, clipped to [0, 1].
 
@@ -108,6 +114,7 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     return _layer('hard_sigmoid', x, {'slope': slope, 'offset': offset}, name)
 
 
+@element_types(x='float16 float32 float64')
 def swish(x, beta=1.0, name=None):
     """Computes x / (1 + exp(-beta * x)).
 
@@ -126,6 +133,7 @@ def swish(x, beta=1.0, name=None):
     return _layer('swish', x, {'beta': beta}, name)
 
 
+@element_types(x='float16 float32 float64')
 def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     """Computes x * min(max(x + offset, 0), threshold) / scale.
 
@@ -146,6 +154,7 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     return _layer('hard_swish', x, {'threshold': threshold, 'scale': scale, 'offset': offset}, name)
 
 
+@element_types(x='float16 float32 float64')
 def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """Clips each element to [t_min, t_max].
 
@@ -167,6 +176,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
     return _layer('brelu', x, {'t_min': t_min, 't_max': t_max}, name)
 
 
+@element_types(x='float16 float32 float64')
 def soft_relu(x, threshold=40.0, name=None):
     """Computes log(1 + exp(x)), where x is clipped to [-threshold, threshold] first.
 
@@ -187,6 +197,7 @@ def soft_relu(x, threshold=40.0, name=None):
     return _layer('soft_relu', x, {'threshold': threshold}, name)
 
 
+@element_types(x='float32 float64')
 def selu(x, scale=None, alpha=None, name=None):
     """Computes scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
 
@@ -212,6 +223,7 @@ def selu(x, scale=None, alpha=None, name=None):
     return _layer('selu', x, {attr: value for attr, value in attrs.items() if value is not None}, name)
 
 
+@element_types(x='float32 float64')
 def mish(x, threshold=20, name=None):
     """Computes x * tanh(log(1 + exp(x))).
 
@@ -237,6 +249,7 @@ def mish(x, threshold=20, name=None):
     return _layer('mish', x, {'threshold': float(threshold)}, name)
 
 
+@element_types(x='float32 float64')
 def maxout(x, groups, name=None, axis=1):
     """Takes the maximum over groups of neighbouring channels.
 
@@ -261,6 +274,7 @@ def maxout(x, groups, name=None, axis=1):
     return _layer('maxout', x, {'groups': groups, 'axis': 3 if axis == -1 else axis}, name)
 
 
+@element_types(x='float32 float64')
 def prelu(x, mode, param_attr=None, name=None):
     """Computes x where it is positive, and x times a learned slope elsewhere.
 

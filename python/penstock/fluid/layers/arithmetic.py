@@ -1,6 +1,7 @@
 """Arithmetic on whole tensors: element by element, along extents, truth values."""
 
 from penstock.fluid import unique_name
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -12,6 +13,7 @@ __all__ = [
 ]
 
 
+@element_types(x='float16 float32 float64')
 def mean(x, name=None):
     """Computes the mean of all elements.
 
@@ -32,6 +34,7 @@ def mean(x, name=None):
     return out
 
 
+@element_types(x='uint8 int8 int16 int32 int64 float16 float32 float64')
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     """Computes scale * x + bias, or scale * (x + bias).
 
@@ -62,6 +65,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
     return helper.append_activation(out)
 
 
+@element_types(x='float16 float32 float64')
 def clip(x, min, max, name=None):
     """Limits each element to [min, max].
 
@@ -81,6 +85,7 @@ def clip(x, min, max, name=None):
     return _clipping('clip', x, {'min': min, 'max': max}, name)
 
 
+@element_types(x='float32 float64')
 def clip_by_norm(x, max_norm, name=None):
     """Scales x down so that its Euclidean norm is at most `max_norm`.
 
@@ -109,6 +114,7 @@ def _clipping(op_type, x, attrs, name):
     return out
 
 
+@element_types(x='int32 int64 float32 float64', factor='float32')
 def pow(x, factor=1.0, name=None):
     """Computes x ** factor, element by element.
 
@@ -167,7 +173,7 @@ def _of_two(op_type, formula):
     layer.__name__ = op_type
     layer.__doc__ = _LOGICAL_DOC.format(op=op_type, formula=formula, arguments='x, x',
                                         y='\n    y (Variable): the shape of `x`, bool.')
-    return layer
+    return element_types(x='bool', y='bool')(layer)
 
 
 logical_and = _of_two('logical_and', 'x and y')
@@ -175,6 +181,7 @@ logical_or = _of_two('logical_or', 'x or y')
 logical_xor = _of_two('logical_xor', 'whether exactly one of x and y holds')
 
 
+@element_types(x='bool')
 def logical_not(x, out=None, name=None):
     return _logical('logical_not', {'X': x}, out, name)
 
@@ -206,6 +213,9 @@ Example:
 """
 
 
+_NUMBERS = 'int32 int64 float16 float32 float64'
+
+
 def _elementwise(op_type, formula, types='float32, float64, int32 or int64'):
 
     def layer(x, y, axis=-1, act=None, name=None):
@@ -217,7 +227,7 @@ def _elementwise(op_type, formula, types='float32, float64, int32 or int64'):
     layer.__name__ = op_type
     layer.__doc__ = _BINARY_DOC.format(op=op_type, formula=formula, types=types,
                                        dtype='float32' if 'float32' in types else 'int64')
-    return layer
+    return element_types(x=_NUMBERS, y=_NUMBERS)(layer)
 
 
 elementwise_add = _elementwise('elementwise_add', 'x + y')
@@ -265,7 +275,7 @@ def _reduce(op_type, what, types='float32 or float64; int32 and int64 where no g
     layer.__name__ = op_type
     layer.__doc__ = _REDUCE_DOC.format(op=op_type, what=what, types=types,
                                        dtype='bool' if types == 'bool' else 'float32')
-    return layer
+    return element_types(input='bool' if types == 'bool' else 'int32 int64 float32 float64')(layer)
 
 
 reduce_sum = _reduce('reduce_sum', 'the sum')

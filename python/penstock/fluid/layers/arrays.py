@@ -1,6 +1,7 @@
 """Arrays of tensors, and sequences cut into steps by a rank table."""
 
 from penstock.fluid import unique_name
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -35,6 +36,7 @@ def _array(helper, name, dtype):
     return helper.create_variable(name=name, type=VarType.LOD_TENSOR_ARRAY, dtype=to_dtype(dtype))
 
 
+@element_types(i='int64')
 def array_write(x, i, array=None):
     """Sets element i of an array; the array grows to hold it.
 
@@ -62,6 +64,7 @@ def array_write(x, i, array=None):
     return array
 
 
+@element_types(i='int64')
 def array_read(array, i):
     """Returns element i of an array.
 

@@ -1,10 +1,12 @@
 """What the steps of a beam search have left, read from the end of each branch to its beginning."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = ['beam_search_decode', 'gather_tree']
 
 
+@element_types(ids='int64', scores='float32 float64')
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     """Collects the sentences that the steps of `beam_search` have left.
 
@@ -40,6 +42,7 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
     return tuple(outputs.values())
 
 
+@element_types(ids='int32 int64', parents='int32 int64')
 def gather_tree(ids, parents):
     """Follows the branches of a beam search from the last step to the first one.
 

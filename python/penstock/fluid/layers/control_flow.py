@@ -2,6 +2,7 @@
 
 import functools
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
@@ -22,6 +23,7 @@ __all__ = ([
 ] + arrays.__all__ + dynamic_rnn.__all__ + if_else.__all__ + loops.__all__ + static_rnn.__all__)
 
 
+@element_types(x='int32 int64 float32 float64')
 def increment(x, value=1.0, in_place=True):
     """Adds a number to a variable of one element.
 
@@ -51,6 +53,7 @@ def _compare(op_type, x, y, cond, attrs=None):
     return cond
 
 
+@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
 def less_than(x, y, force_cpu=None, cond=None):
     """Tests whether x < y, element by element.
 
@@ -105,6 +108,7 @@ equal = _comparison('equal', 'x == y')
 not_equal = _comparison('not_equal', 'x != y')
 
 
+@element_types(x='int32 int64 float32 float64', cond='bool')
 def is_empty(x, cond=None):
     """Tests whether a variable has no elements.
 
@@ -126,6 +130,7 @@ def is_empty(x, cond=None):
     return cond
 
 
+@element_types(input='bool int32 int64 float32 float64')
 def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
           print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
     """Prints a variable to standard error when the op runs, and passes it on.
@@ -233,6 +238,7 @@ class Switch:
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
+@element_types(pred='bool')
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Runs one of two functions' ops, and returns its results.
 
@@ -260,14 +266,16 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
     for what, function in (('true_fn', true_fn), ('false_fn', false_fn)):
         if function is not None and not callable(function):
             raise TypeError('cond: %s must be callable, not %s' % (what, type(function).__name__))
+    if name is not None and not isinstance(name, str):
+        raise TypeError('cond: name must be a str, not %s' % type(name).__name__)
     helper = LayerHelper('cond', name=name)
     if_true = _run_if(pred, true_fn, helper)
     if_false = None if false_fn is None else _run_if(arithmetic.logical_not(pred), false_fn, helper)
     if if_true is None and if_false is None:
         return None
     if _form(if_true) != _form(if_false):
-        raise ValueError('cond: true_fn returns %s and false_fn %s; they must return the same' %
-                         (_form(if_true), _form(if_false)))
+        raise ValueError('Incompatible return values of true_fn and false_fn in cond: true_fn returns %s and false_fn '
+                         '%s; they must return the same' % (_form(if_true), _form(if_false)))
     mask = tensor.cast(pred, 'int32')
     return _map(lambda when_true, when_false: _select([when_false, when_true], mask), if_true, if_false)
 

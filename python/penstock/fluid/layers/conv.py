@@ -1,5 +1,6 @@
 """Windows that slide over images: convolution, its transpose, pooling."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Normal
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -60,6 +61,7 @@ def _paddings(padding, data_format):
     return _pair(padding, 'padding'), 'EXPLICIT'
 
 
+@element_types(input='float16 float32 float64')
 def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
            bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
     """Convolves images with learned filters, and adds a bias.

@@ -3,7 +3,8 @@
 import numpy
 
 from penstock.fluid import unique_name
-from penstock.fluid.core import to_dtype
+from penstock.fluid._argument_types import ArgumentError, element_types, require_types, types_of
+from penstock.fluid.core import dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
@@ -31,6 +32,7 @@ def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
     return out
 
 
+@element_types(input='float32 float64')
 def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
                                    seed=0):
     """Draws numbers evenly from [min, max), with one extent taken from another tensor.
@@ -163,6 +165,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     return out
 
 
+@element_types(dtype='float32 float64')
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Draws normally distributed numbers, of mean 0 and standard deviation 1.
 
@@ -188,7 +191,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     if not isinstance(shape, (list, tuple)):
         raise TypeError('randn: shape must be a list, not %r' % (shape,))
     if not shape:
-        raise ValueError('randn: shape must not be empty')
+        raise ArgumentError('randn: shape must not be empty')
     dtype = to_dtype('float32' if dtype is None else dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
@@ -230,7 +233,11 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
     if device not in (None, 'cpu', 'gpu'):
         raise ValueError("randperm: device must be None, 'cpu' or 'gpu', not %r" % (device,))
     helper = LayerHelper('randperm')
-    if out is None:
+    require_types('randperm', 'dtype', dtype, types_of('int32 int64'))
+    if out is not None:
+        helper.takes(out=out)
+        require_types('randperm', 'out', out, types_of(dtype_name(dtype)))
+    else:
         out = helper.create_variable_for_type_inference(dtype)
     if stop_gradient:
         out.stop_gradient = True
@@ -245,6 +252,7 @@ def seed_variable(helper, name, seed):
     return variable
 
 
+@element_types(x='uint8 int16 int32 float32 float64')
 def random_crop(x, shape, seed=None):
     """Cuts a box out of each instance, at a place of chance.
 

@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -11,6 +12,7 @@ from penstock.fluid.layers.tensor import range as range_layer
 __all__ = ['arange', 'full', 'full_like', 'linspace', 'ones_like', 'rank', 'size', 'zeros_like']
 
 
+@element_types(dtype='bool int32 int64 float16 float32 float64')
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Makes a tensor of one value.
 
@@ -32,6 +34,8 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
     Example:
         x = fluid.layers.full([2, 3], 1.5)
     """
+    if isinstance(shape, (list, tuple)) and not shape:
+        raise ArgumentError('full: shape must not be empty')
     helper = LayerHelper('full', name=name)
     dtype = 'float32' if dtype is None else dtype
     if out is None:
@@ -41,6 +45,7 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
     return out
 
 
+@element_types(dtype='bool int32 int64 float16 float32 float64')
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
     """Makes a tensor of one value in the shape of another one.
 
@@ -71,6 +76,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     return out
 
 
+@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
 def zeros_like(x, out=None):
     """Makes zeros in the shape of a tensor.
 
@@ -95,6 +101,7 @@ def zeros_like(x, out=None):
     return out
 
 
+@element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
 def ones_like(x, out=None):
     """Makes ones in the shape of a tensor.
 
@@ -140,6 +147,7 @@ def arange(start, end, step=1, dtype=None, name=None):
     return range_layer(start, end, step, 'float32' if dtype is None else dtype)
 
 
+@element_types(start='float32 float64', stop='float32 float64', num='int32')
 def linspace(start, stop, num, dtype):
     """Makes `num` evenly spaced numbers from start to stop, both included.
 

@@ -1,5 +1,6 @@
 """Losses, one value an example."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -9,6 +10,7 @@ __all__ = [
 ]
 
 
+@element_types(input='float16 float32 float64')
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     """Computes -log of the probability of the label, for probabilities such as softmax gives.
 
@@ -86,6 +88,7 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
     return (loss, softmax) if return_softmax else loss
 
 
+@element_types(input='float32 float64', label='float32 float64')
 def square_error_cost(input, label):
     """Computes (input - label) ** 2, element by element.
 
@@ -109,6 +112,7 @@ def square_error_cost(input, label):
     return out
 
 
+@element_types(input='float32 float64', label='float32 float64')
 def log_loss(input, label, epsilon=0.0001, name=None):
     """Computes -label * log(input + epsilon) - (1 - label) * log(1 - input + epsilon).
 
@@ -132,6 +136,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
     return out
 
 
+@element_types(x='float16 float32 float64')
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
     """Computes the log loss of sigmoid(x), element by element, without overflow.
 
@@ -159,6 +164,7 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
     return out
 
 
+@element_types(input='float32 float64', label='float32 float64')
 def huber_loss(input, label, delta):
     """Computes the Huber loss: quadratic in the error r up to `delta`, linear beyond it.
 
@@ -187,6 +193,7 @@ def huber_loss(input, label, delta):
     return out
 
 
+@element_types(input='int32 int64')
 def one_hot(input, depth, allow_out_of_range=False):
     """Turns class numbers, whose last extent is 1, into rows with a 1 at the number and 0 elsewhere.
 
@@ -214,6 +221,7 @@ def one_hot(input, depth, allow_out_of_range=False):
     return out
 
 
+@element_types(label='float32 float64')
 def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None):
     """Computes (1 - epsilon) * label + epsilon * prior.
 
@@ -247,6 +255,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
     return out
 
 
+@element_types(x='float32 float64', target='float32 float64')
 def kldiv_loss(x, target, reduction='mean', name=None):
     """Computes the Kullback-Leibler divergence target * (log(target) - x).
 
@@ -270,6 +279,7 @@ def kldiv_loss(x, target, reduction='mean', name=None):
     return loss
 
 
+@element_types(x='float32 float64', y='float32 float64')
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     """Computes the smooth L1 loss of each row: quadratic for differences below 1 / sigma ** 2, linear beyond.
 
@@ -304,6 +314,7 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     return loss
 
 
+@element_types(label='float32 float64', left='float32 float64', right='float32 float64')
 def rank_loss(label, left, right, name=None):
     """Computes the log loss of the order of two scores, log(1 + exp(o)) - label * o with o = left - right.
 
@@ -329,6 +340,7 @@ def rank_loss(label, left, right, name=None):
     return out
 
 
+@element_types(label='float32 float64')
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
     """Computes the hinge loss of the order of two scores, max(0, -label * (left - right) + margin).
 

@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.layer_helper import LayerHelper, require_rank
 from penstock.fluid.param_attr import ParamAttr
@@ -11,6 +12,7 @@ __all__ = ['hsigmoid', 'nce', 'sampled_softmax_with_cross_entropy']
 _SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
 
 
+@element_types(input='float32 float64', label='int64')
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
     """Computes the loss of noise-contrastive estimation: true classes against classes that are drawn as noise.
@@ -104,6 +106,7 @@ def _alias_tables(helper, custom_dist, classes):
     }
 
 
+@element_types(input='float32 float64', label='int64')
 def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
              is_custom=False, is_sparse=False):
     """Computes the log loss of a class that is decided by the nodes on its path through a binary tree.

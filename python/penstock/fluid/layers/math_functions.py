@@ -2,6 +2,7 @@
 
 import sys
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -12,6 +13,8 @@ from penstock.fluid.layers.tensor import assign
 __all__ = ['addcmul', 'allclose', 'clamp', 'elementwise_equal', 'log1p', 'log_softmax', 'logsumexp']
 
 
+@element_types(input='int32 int64 float32 float64', tensor1='int32 int64 float32 float64',
+               tensor2='int32 int64 float32 float64')
 def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     """Computes input + tensor1 * tensor2 * value.
 
@@ -44,6 +47,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     return out
 
 
+@element_types(min='int32 float32 float64', max='int32 float32 float64')
 def clamp(input, min=None, max=None, output=None, name=None):
     """Clips each element to [min, max].
 
@@ -79,6 +83,7 @@ def clamp(input, min=None, max=None, output=None, name=None):
     return output
 
 
+@element_types(x='float32 float64')
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     """Computes the logarithm of the sum of exp(x) along some extents.
 
@@ -105,6 +110,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     return out
 
 
+@element_types(x='float32 float64')
 def log1p(x, out=None, name=None):
     """Computes log(1 + x), exact for small x.
 
@@ -129,6 +135,7 @@ def log1p(x, out=None, name=None):
     return out
 
 
+@element_types(input='float16 float32 float64')
 def log_softmax(input, axis=None, dtype=None, name=None):
     """Computes the logarithm of the softmax.
 

@@ -2,6 +2,7 @@
 
 import numpy
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -58,6 +59,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
     return out
 
 
+@element_types(diagonal='int32 int64 float32 float64')
 def diag(diagonal):
     """Makes a square matrix by its diagonal.
 
@@ -83,6 +85,7 @@ def diag(diagonal):
     return out
 
 
+@element_types(input='int32 int64 float16 float32 float64')
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     """Makes matrices by one of their diagonals.
 
@@ -164,6 +167,7 @@ def triu(input, diagonal=0, name=None):
     return _triangle('triu', input, diagonal, name, False)
 
 
+@element_types(input='int32 int64 float16 float32 float64', out='int32 int64 float16 float32 float64')
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     """Adds up a diagonal of each matrix.
 
@@ -188,6 +192,8 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     return _layer('trace', {'Input': input}, attrs, type_of='Input', name=name, out=out)
 
 
+@element_types(x='int32 int64 float16 float32 float64', y='int32 int64 float16 float32 float64',
+               out='int32 int64 float16 float32 float64')
 def kron(x, y, out=None, name=None):
     """Computes the Kronecker product: y as often as x has elements, each time multiplied with one of them.
 
@@ -229,6 +235,7 @@ def cross(input, other, dim=None):
     return _layer('cross', {'X': input, 'Y': other}, {'dim': dim} if dim else {})
 
 
+@element_types(x='float32 float64', y='float32 float64')
 def dist(x, y, p=2):
     """Computes the p-norm of x - y.
 
@@ -252,6 +259,7 @@ def dist(x, y, p=2):
     return _layer('dist', {'X': x, 'Y': y}, {'p': float(p)})
 
 
+@element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
 def dot(x, y, name=None):
     """Computes the inner product of each row.
 
@@ -292,6 +300,7 @@ def bmm(x, y, name=None):
     return _layer('bmm', {'X': x, 'Y': y}, name=name)
 
 
+@element_types(x='float32 float64', y='float32 float64')
 def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
     """Adds a matrix product to a matrix: alpha * x . y + beta * input.
 

@@ -1,5 +1,6 @@
 """Metrics computed by ops."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers import nn
@@ -7,6 +8,7 @@ from penstock.fluid.layers import nn
 __all__ = ['accuracy', 'auc']
 
 
+@element_types(input='float16 float32 float64')
 def accuracy(input, label, k=1, correct=None, total=None):
     """Computes the share of rows whose label is among the k largest elements.
 
@@ -40,6 +42,7 @@ def accuracy(input, label, k=1, correct=None, total=None):
     return share
 
 
+@element_types(input='float32 float64', label='int32 int64')
 def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
     """Computes the area under a curve over all batches so far, and over the last batches.
 

@@ -2,6 +2,7 @@
 
 import math
 
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
@@ -15,6 +16,7 @@ __all__ = [
 ]
 
 
+@element_types(input='float16 float32 float64')
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
     """Computes a fully connected layer: act(sum over i of flatten(input_i) . W_i + b).
 
@@ -136,6 +138,7 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     return counter
 
 
+@element_types(x='float16 float32 float64')
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
     """Sets elements to 0 at random, each with probability `dropout_prob`.
 
@@ -174,6 +177,7 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     return out
 
 
+@element_types(input='float16 float32 float64')
 def softmax(input, use_cudnn=False, name=None, axis=-1):
     """Computes exp(x) / sum(exp(x)) along one axis.
 
@@ -196,6 +200,7 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
     return out
 
 
+@element_types(x='float16 float32 float64', y='float16 float32 float64')
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     """Multiplies two tensors as matrices, each flattened to two dimensions first.
 
@@ -226,6 +231,7 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     return out
 
 
+@element_types(x='float16 float32 float64', y='float16 float32 float64')
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     """Computes alpha * X . Y over the last two axes; leading axes are batches and broadcast.
 
@@ -258,6 +264,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
     return out
 
 
+@element_types(X='float32 float64', Y='float32 float64')
 def cos_sim(X, Y):
     """Computes the cosine of the angle between corresponding rows.
 
@@ -279,6 +286,7 @@ def cos_sim(X, Y):
     return out
 
 
+@element_types(x='int32 int64 float16 float32 float64')
 def transpose(x, perm, name=None):
     """Reorders the axes: axis i of the result is axis perm[i] of `x`.
 
@@ -307,6 +315,7 @@ def transpose(x, perm, name=None):
     return out
 
 
+@element_types(x='int32 int64 float16 float32 float64')
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """Gives a tensor another shape with the same elements in the same order.
 
@@ -334,7 +343,16 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     inputs = {'X': x}
     if isinstance(shape, Variable):
         actual_shape, shape = shape, []
+    given_shape = shape
     shape, variables = int_list(helper, shape)
+    unknown = sum(not isinstance(one, Variable) and one == -1 for one in given_shape)
+    if unknown > 1:
+        raise ArgumentError('reshape: shape holds -1 %d times: %s' % (unknown, shape))
+    if min(shape, default=0) < -1:
+        raise ArgumentError('reshape: an extent of shape must be at least -1: %s' % shape)
+    for place in range(len(x.shape), len(shape)):
+        if shape[place] == 0:
+            raise ArgumentError('reshape: extent %d of shape is 0, but x has %d axes only' % (place, len(x.shape)))
     if variables:
         inputs['ShapeTensor'] = variables
     elif actual_shape is not None:
@@ -347,6 +365,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     return helper.append_activation(out)
 
 
+@element_types(x='int8 int32 int64 float32 float64')
 def flatten(x, axis=1, name=None):
     """Gives a tensor the shape of a matrix.
 
@@ -375,6 +394,7 @@ def flatten(x, axis=1, name=None):
     return out
 
 
+@element_types(input='int8 int32 int64 float16 float32 float64')
 def squeeze(input, axes, name=None):
     """Removes axes of extent 1.
 

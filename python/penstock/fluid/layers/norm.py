@@ -2,6 +2,7 @@
 
 import math
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
@@ -11,6 +12,7 @@ from penstock.fluid.param_attr import ParamAttr
 __all__ = ['batch_norm', 'l2_normalize', 'layer_norm', 'lrn']
 
 
+@element_types(input='float16 float32 float64')
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
@@ -91,6 +93,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
     return helper.append_activation(out)
 
 
+@element_types(input='float32 float64')
 def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
                act=None, name=None):
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
@@ -135,6 +138,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     return helper.append_activation(out)
 
 
+@element_types(x='float32 float64')
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
     """Divides the vectors along one axis by their Euclidean norm.
 
@@ -164,6 +168,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
     return out
 
 
+@element_types(input='float32 float64')
 def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW'):
     """Computes local response normalisation: x / (k + alpha * sum of squares over n neighbouring channels) ** beta.
 

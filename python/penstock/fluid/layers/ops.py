@@ -1,5 +1,6 @@
 """Layers of one input and one output; those without attributes of their own are made from a list of op types."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -29,6 +30,7 @@ _FORMULAS = {
     'tanh_shrink': 'x - tanh(x)',
 }
 __all__ = list(_FORMULAS)
+_TAKE_INTEGERS = {op_type: 'int32 int64 float16 float32 float64' for op_type in ('abs', 'exp', 'square')}
 
 _DOC = """Computes {formula}, element by element.
 
@@ -55,7 +57,7 @@ def _unary(op_type):
 
     layer.__name__ = op_type
     layer.__doc__ = _DOC.format(op=op_type, formula=_FORMULAS[op_type])
-    return layer
+    return element_types(x=_TAKE_INTEGERS.get(op_type, 'float16 float32 float64'))(layer)
 
 
 for _type in _FORMULAS:
@@ -91,6 +93,7 @@ def erf(x):
     return _with_attr('erf', x, {})
 
 
+@element_types(x='float16 float32 float64')
 def hard_shrink(x, threshold=None):
     """Makes elements in [-threshold, threshold] zero.
 
@@ -110,6 +113,7 @@ def hard_shrink(x, threshold=None):
     return _with_attr('hard_shrink', x, {'threshold': threshold})
 
 
+@element_types(x='float16 float32 float64')
 def softshrink(x, alpha=None):
     """Moves each element nearer to zero by alpha; those in [-alpha, alpha] become zero.
 
@@ -129,6 +133,7 @@ def softshrink(x, alpha=None):
     return _with_attr('softshrink', x, {'lambda': alpha})
 
 
+@element_types(x='float16 float32 float64')
 def thresholded_relu(x, threshold=None):
     """Makes elements up to a threshold zero.
 

@@ -1,5 +1,6 @@
 """How two tensors go together: bilinear products, channels of feature maps; and where in a text a word stands."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = ['add_position_encoding', 'bilinear_tensor_product', 'fsp_matrix', 'similarity_focus']
@@ -37,6 +38,7 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
     return helper.append_activation(out)
 
 
+@element_types(input='float32 float64')
 def add_position_encoding(input, alpha, beta, name=None):
     """Computes alpha * input + beta * P, where P says where in its text a word stands.
 
@@ -65,6 +67,7 @@ def add_position_encoding(input, alpha, beta, name=None):
     return out
 
 
+@element_types(x='float32 float64', y='float32 float64')
 def fsp_matrix(x, y):
     """Computes how the channels of two feature maps go together: means of their products over all places.
 
@@ -90,6 +93,7 @@ def fsp_matrix(x, y):
     return out
 
 
+@element_types(input='float32 float64')
 def similarity_focus(input, axis, indexes, name=None):
     """Marks the places that hold the largest elements of their row and column.
 

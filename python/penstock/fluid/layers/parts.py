@@ -1,5 +1,6 @@
 """Boxes out of tensors, tensors as their parts, elements that change places."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.nn import reshape
@@ -16,6 +17,7 @@ def _layer(op_type, inputs, attrs, name=None, type_of='X'):
     return out
 
 
+@element_types(x='float32 float64')
 def crop(x, shape=None, offsets=None, name=None):
     """Cuts a box out of a tensor.
 
@@ -54,6 +56,7 @@ def crop(x, shape=None, offsets=None, name=None):
     return out
 
 
+@element_types(x='int32 int64 float32 float64')
 def crop_tensor(x, shape=None, offsets=None, name=None):
     """Cuts a box out of a tensor; its shape may come from Variables.
 
@@ -109,6 +112,7 @@ def _require_numbers(what, numbers, fits, rule):
             raise ValueError('crop_tensor: %s holds %d; it must be %s' % (what, one, rule))
 
 
+@element_types(y='int32 int64 float32 float64')
 def pad_constant_like(x, y, pad_value=0.0, name=None):
     """Pads a tensor to the shape of another one.
 
@@ -131,6 +135,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
     return _layer('pad_constant_like', {'X': x, 'Y': y}, {'pad_value': float(pad_value)}, name, type_of='Y')
 
 
+@element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')
 def expand_as(x, target_tensor, name=None):
     """Lays a tensor side by side with itself until it has the shape of another one.
 
@@ -151,6 +156,7 @@ def expand_as(x, target_tensor, name=None):
     return _layer('expand_as', {'X': x, 'target_tensor': target_tensor}, {}, name)
 
 
+@element_types(input='bool int32 int64 float16 float32 float64')
 def flip(input, dims, name=None):
     """Turns the order of elements along some extents round.
 
@@ -254,6 +260,7 @@ def meshgrid(input, name=None):
     return outs
 
 
+@element_types(input='int32 int64 float16 float32 float64')
 def t(input, name=None):
     """Transposes a matrix.
 

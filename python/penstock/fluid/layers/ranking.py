@@ -1,5 +1,6 @@
 """Losses of rankings, of pairs, of overlaps and of distances to centres."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
@@ -15,6 +16,7 @@ __all__ = [
 ]
 
 
+@element_types(input='float16 float32 float64')
 def bpr_loss(input, label, name=None):
     """Computes the Bayesian personalised ranking loss: how far the right item is from standing before all others.
 
@@ -93,6 +95,7 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
     return loss
 
 
+@element_types(input='float32 float64', label='float32 float64')
 def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
     """Computes the log loss of clicks, and of what a teacher said of them.
 
@@ -148,6 +151,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
     return reduce_mean(1 - common * 2 / (divisor + epsilon))
 
 
+@element_types(input='float32 float64', label='float32 float64')
 def mse_loss(input, label):
     """Computes the mean of the squared errors.
 
@@ -167,6 +171,7 @@ def mse_loss(input, label):
     return reduce_mean(square_error_cost(input, label))
 
 
+@element_types(anchor='float32 float64', positive='float32 float64', labels='int64 float32 float64')
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Computes the N-pair loss: each anchor is to be more like positives of its class than like others.
 
@@ -201,6 +206,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     return lengths + reduce_mean(reduce_sum(labels * entropy, 0))
 
 
+@element_types(input='int32 int64', label='int32 int64')
 def mean_iou(input, label, num_classes):
     """Computes the mean over classes of intersection over union.
 

@@ -1,5 +1,6 @@
 """Layers of recommender systems: shows and clicks, sums of all rows, tags."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
@@ -7,6 +8,7 @@ from penstock.fluid.param_attr import ParamAttr
 __all__ = ['continuous_value_model', 'data_norm', 'filter_by_instag']
 
 
+@element_types(input='float16 float32 float64')
 def continuous_value_model(input, cvm, use_cvm=True):
     """Takes the logarithms of shows and clicks, which stand in front of each row, or leaves them out.
 

@@ -1,5 +1,6 @@
 """Recurrent layers over sequences, and their single steps."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType
 from penstock.fluid.layer_helper import LayerHelper, require_rank
 from penstock.fluid.layers.nn import fc
@@ -23,6 +24,7 @@ def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
     return inputs, lambda: helper.create_parameter(helper.bias_attr, bias, dtype, is_bias=True)
 
 
+@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
 def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=None, use_peepholes=True,
                  is_reverse=False, gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
                  dtype='float32', name=None):
@@ -77,6 +79,7 @@ def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=Non
     return outputs['Hidden'], outputs['Cell']
 
 
+@element_types(input='float32 float64', h_0='float32 float64', c_0='float32 float64')
 def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_peepholes=True, is_reverse=False,
                   gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
                   proj_activation='tanh', dtype='float32', name=None, h_0=None, c_0=None, cell_clip=None,
@@ -106,6 +109,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
     return outputs['Projection'], outputs['Cell']
 
 
+@element_types(input='float32 float64', init_h='float32 float64', init_c='float32 float64')
 def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
          name=None, default_initializer=None, seed=-1):
     """Runs an LSTM of several layers over equally long sequences.
@@ -164,6 +168,7 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
     return out, last_h, last_c
 
 
+@element_types(input='float32 float64', h_0='float32 float64')
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',
                 candidate_activation='tanh', h_0=None, origin_mode=False):
     """Runs a gated recurrent unit over each sequence.
@@ -211,6 +216,7 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
     return outputs['Hidden']
 
 
+@element_types(input='float32 float64', hidden='float32 float64')
 def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='tanh', gate_activation='sigmoid',
              origin_mode=False):
     """Computes one step of a gated recurrent unit.
@@ -259,6 +265,7 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
     return updated, reset, gate
 
 
+@element_types(x_t='float32 float64', hidden_t_prev='float32 float64', cell_t_prev='float32 float64')
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
     """Computes one step of a long short-term memory network.
 
@@ -300,6 +307,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     return hidden, cell
 
 
+@element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
                 return_parent_idx=False):
     """(the tokens, their scores[, the rows they continue]) of the best continuations of each source's branches."""

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from penstock.fluid._argument_types import require_types, types_of
 from penstock.fluid.core import to_dtype
 from penstock.fluid.layer_helper import require_variables
 from penstock.fluid.layers import nn, sequence, shaping, tensor
@@ -9,6 +10,8 @@ from penstock.fluid.layers.arithmetic import elementwise_mul
 from penstock.fluid.layers.rnn_units import BasicGRUUnit, BasicLSTMUnit
 from penstock.fluid.layers.static_rnn import StaticRNN
 from penstock.fluid.layers.utils import assert_same_structure, flatten, map_structure, pack_sequence_as
+
+_FLOATS = types_of('float32 float64')
 
 __all__ = ['GRUCell', 'LSTMCell', 'RNNCell', 'rnn']
 
@@ -161,6 +164,7 @@ class GRUCell(RNNCell):
     def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
                  dtype='float32', name='GRUCell'):
         _require_size('GRUCell', hidden_size)
+        require_types('GRUCell', 'dtype', dtype, _FLOATS)
         self.hidden_size = hidden_size
         self.gru_unit = BasicGRUUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation, dtype)
 
@@ -179,6 +183,8 @@ class GRUCell(RNNCell):
             out, state = cell.call(fluid.data('x', [None, 4]), fluid.data('h', [None, 8]))
         """
         require_variables('GRUCell', inputs=inputs, states=states)
+        require_types('GRUCell', 'inputs', inputs, _FLOATS)
+        require_types('GRUCell', 'states', states, _FLOATS)
         hidden = self.gru_unit(inputs, states)
         return hidden, hidden
 
@@ -222,6 +228,7 @@ class LSTMCell(RNNCell):
     def __init__(self, hidden_size, param_attr=None, bias_attr=None, gate_activation=None, activation=None,
                  forget_bias=1.0, dtype='float32', name='LSTMCell'):
         _require_size('LSTMCell', hidden_size)
+        require_types('LSTMCell', 'dtype', dtype, _FLOATS)
         self.hidden_size = hidden_size
         self.lstm_unit = BasicLSTMUnit(name, hidden_size, param_attr, bias_attr, gate_activation, activation,
                                        forget_bias, dtype)
@@ -243,6 +250,8 @@ class LSTMCell(RNNCell):
         if not isinstance(states, (list, tuple)) or len(states) != 2:
             raise TypeError('LSTMCell: states must be a list of hidden state and cell, not %r' % (states,))
         require_variables('LSTMCell', inputs=inputs, hidden=states[0], cell=states[1])
+        require_types('LSTMCell', 'inputs', inputs, _FLOATS)
+        require_types('LSTMCell', 'states', states, _FLOATS)
         hidden, cell = self.lstm_unit(inputs, *states)
         return hidden, [hidden, cell]
 

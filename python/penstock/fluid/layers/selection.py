@@ -1,5 +1,6 @@
 """Parts of tensors by their indices: taken, replaced, found."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import to_dtype
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.shaping import slice as slice_layer
@@ -116,6 +117,7 @@ def scatter_nd(index, updates, shape, name=None):
     return scatter_nd_add(zeros(shape, updates.dtype), index, updates, name)
 
 
+@element_types(input='int32 int64 float32 float64', index='int32 int64')
 def index_select(input, index, dim=0):
     """Takes parts of a tensor along one extent, by their indices.
 
@@ -141,6 +143,7 @@ def index_select(input, index, dim=0):
     return out
 
 
+@element_types(x='int32 int64 float32 float64', index='int32 int64')
 def index_sample(x, index):
     """Takes elements of each row, by indices of its own.
 
@@ -165,6 +168,7 @@ def index_sample(x, index):
     return out
 
 
+@element_types(index='int32 int64', inputs='int32 int64 float32 float64')
 def multiplex(inputs, index):
     """Takes each row from one of several tensors.
 
@@ -184,6 +188,8 @@ def multiplex(inputs, index):
         a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
         y = fluid.layers.multiplex([a, b], fluid.data('which', [None, 1], 'int32'))
     """
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError('multiplex: inputs must be a list of Variables, not one %s' % type(inputs).__name__)
     helper = LayerHelper('multiplex', input=inputs)
     inputs = helper.multiple_input()
     if len(inputs) < 2:
@@ -240,6 +246,7 @@ def nonzero(input, as_tuple=False):
     return tuple(slice_layer(found, axes=[rank - 1], starts=[i], ends=[i + 1]) for i in range(rank))
 
 
+@element_types(x='int32 int64 float32 float64')
 def unique(x, dtype='int32'):
     """Finds the different elements of a vector.
 
@@ -265,6 +272,7 @@ def unique(x, dtype='int32'):
     return out, index
 
 
+@element_types(x='int32 int64 float32 float64')
 def unique_with_counts(x, dtype='int32'):
     """Finds the different elements of a vector, and how often each occurs.
 
@@ -291,6 +299,7 @@ def unique_with_counts(x, dtype='int32'):
     return out, index, count
 
 
+@element_types(input='int64')
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     """Makes indices of a whole indices of one shard.
 
@@ -325,6 +334,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     return out
 
 
+@element_types(input='int32 int64')
 def hash(input, hash_size, num_hash=1, name=None):
     """Makes each row of integers numbers below a bound.
 

@@ -1,5 +1,6 @@
 """Layers over rows that fall into sequences."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_rank, require_variables
 from penstock.fluid.layers.conv import _pair
@@ -26,6 +27,7 @@ def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_
     return var
 
 
+@element_types(input='float32 float64')
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     """Reduces each sequence to one row.
 
@@ -61,6 +63,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     return out
 
 
+@element_types(input='float32 float64')
 def sequence_first_step(input):
     """Takes the first row of each sequence.
 
@@ -77,6 +80,7 @@ def sequence_first_step(input):
     return sequence_pool(input, 'first')
 
 
+@element_types(input='float32 float64')
 def sequence_last_step(input):
     """Takes the last row of each sequence.
 
@@ -93,6 +97,7 @@ def sequence_last_step(input):
     return sequence_pool(input, 'last')
 
 
+@element_types(input='float32 float64')
 def sequence_softmax(input, use_cudnn=False, name=None):
     """Computes softmax over the rows of each sequence.
 
@@ -111,6 +116,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):
     return _one_op('sequence_softmax', {'X': input}, {'use_cudnn': use_cudnn}, name=name)
 
 
+@element_types(input='float32 float64')
 def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=True, padding_start=None, bias_attr=None,
                   param_attr=None, act=None, name=None):
     """Convolves each sequence with learned filters over neighbouring rows.
@@ -148,6 +154,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
     return helper.append_activation(helper.append_bias_op(out))
 
 
+@element_types(input='float32 float64')
 def row_conv(input, future_context_size, param_attr=None, act=None):
     """Adds to each row the rows that follow it, weighted element by element (lookahead convolution).
 
@@ -174,6 +181,7 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
     return helper.append_activation(out)
 
 
+@element_types(input='int64 float32 float64')
 def sequence_concat(input, name=None):
     """Joins the i-th sequences of all inputs, for each i.
 
@@ -192,6 +200,7 @@ def sequence_concat(input, name=None):
     return _one_op('sequence_concat', {'X': input}, name=name)
 
 
+@element_types(x='int32 int64 float32 float64')
 def sequence_expand(x, y, ref_level=-1, name=None):
     """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
 
@@ -212,6 +221,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
     return _one_op('sequence_expand', {'X': x, 'Y': y}, {'ref_level': ref_level}, name=name)
 
 
+@element_types(x='int32 int64 float32 float64')
 def sequence_expand_as(x, y, name=None):
     """Repeats row i of `x` as often as sequence i of `y` has rows.
 
@@ -231,6 +241,7 @@ def sequence_expand_as(x, y, name=None):
     return _one_op('sequence_expand_as', {'X': x, 'Y': y}, name=name)
 
 
+@element_types(input='int32 int64 float32 float64', offset='int32 int64', length='int32 int64')
 def sequence_slice(input, offset, length, name=None):
     """Cuts a part out of each sequence.
 
@@ -255,6 +266,7 @@ def sequence_slice(input, offset, length, name=None):
     return _one_op('sequence_slice', {'X': input, 'Offset': offset, 'Length': length}, name=name)
 
 
+@element_types(x='int32 int64 float32 float64', pad_value='int32 int64 float32 float64')
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """Turns sequences into a tensor, padding each to one length.
 
@@ -281,6 +293,7 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
     return out, length
 
 
+@element_types(x='int32 int64 float32 float64', length='int64')
 def sequence_unpad(x, length, name=None):
     """Turns a padded tensor into sequences; the inverse of sequence_pad.
 
@@ -302,6 +315,7 @@ def sequence_unpad(x, length, name=None):
     return _one_op('sequence_unpad', {'X': x, 'Length': length}, name=name)
 
 
+@element_types(input='int32 int64 float32 float64')
 def sequence_reshape(input, new_dim):
     """Gives the rows another width; sequences get longer or shorter accordingly.
 
@@ -319,6 +333,7 @@ def sequence_reshape(input, new_dim):
     return _one_op('sequence_reshape', {'X': input}, {'new_dim': new_dim})
 
 
+@element_types(input='int32 int64 float32 float64', index='int32 int64', updates='int32 int64 float32 float64')
 def sequence_scatter(input, index, updates, name=None):
     """Adds updates to elements of rows: row i gets those of sequence i.
 
@@ -340,6 +355,7 @@ def sequence_scatter(input, index, updates, name=None):
     return _one_op('sequence_scatter', {'X': input, 'Ids': index, 'Updates': updates}, name=name)
 
 
+@element_types(input='int32 int64')
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
     """Lists for each row the ids from it on, up to a window's size.
 
@@ -390,6 +406,7 @@ def sequence_mask(x, maxlen=None, dtype='int64', name=None):
     return out
 
 
+@element_types(x='int8 int32 int64 float32 float64')
 def sequence_reverse(x, name=None):
     """Reverses the rows of each sequence.
 
@@ -407,6 +424,7 @@ def sequence_reverse(x, name=None):
     return _one_op('sequence_reverse', {'X': x}, out='Y', name=name)
 
 
+@element_types(x='int32 int64 float32 float64')
 def lod_reset(x, y=None, target_lod=None):
     """Gives the rows of a variable other sequences.
 
@@ -432,6 +450,7 @@ def lod_reset(x, y=None, target_lod=None):
     return _one_op('lod_reset', {'X': x}, {'target_lod': list(target_lod)})
 
 
+@element_types(x='int32 int64 float32 float64')
 def lod_append(x, level):
     """Adds a level of sequences below those that a variable has.
 
@@ -456,6 +475,7 @@ def lod_append(x, level):
     return _one_op('lod_reset', {'X': x}, {'append': True, 'target_lod': list(level)}, layer='lod_append')
 
 
+@element_types(input='float32 float64')
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
     """The windows of each image, line by line, as a sequence."""
     padding = [padding] * 2 if isinstance(padding, int) else list(padding)
@@ -469,6 +489,7 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
     return _one_op('im2sequence', inputs, attrs, name=name)
 
 
+@element_types(input='int64', label='int64')
 def edit_distance(input, label, normalized=True, ignored_tokens=None, input_length=None, label_length=None):
     """Computes the Levenshtein distance between sequences of tokens.
 
@@ -539,6 +560,7 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
     return out, length
 
 
+@element_types(input='float32 float64')
 def crf_decoding(input, param_attr, label=None, length=None):
     """The most likely path, by the transition weights that stand in the parameter of this name; or, with labels,
     whether it agrees with them."""

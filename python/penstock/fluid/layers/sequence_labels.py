@@ -1,10 +1,12 @@
 """Losses and measures of labelled sequences: conditional random fields, temporal classification, chunks."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper, require_rank
 
 __all__ = ['chunk_eval', 'linear_chain_crf', 'warpctc']
 
 
+@element_types(input='float32 float64', label='int64')
 def linear_chain_crf(input, label, param_attr=None, length=None):
     """Computes the negative log-likelihood of tags in a linear-chain conditional random field.
 
@@ -43,6 +45,7 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
     return outputs['LogLikelihood']
 
 
+@element_types(input='float32 float64', label='int32', input_length='int64', label_length='int64')
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
     """Computes the loss of connectionist temporal classification.
 
@@ -83,6 +86,7 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
     return loss
 
 
+@element_types(input='int64', label='int64')
 def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
     """Counts the chunks of labelled sequences that were found.
 

@@ -1,5 +1,6 @@
 """Parts of tensors, repeated, framed and put together."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.tensor import int_list, is_array, join_array
@@ -7,6 +8,7 @@ from penstock.fluid.layers.tensor import int_list, is_array, join_array
 __all__ = ['expand', 'gather', 'pad', 'pad2d', 'reverse', 'shape', 'slice', 'stack', 'strided_slice']
 
 
+@element_types(input='int32 int64 float32 float64')
 def shape(input):
     """Returns the shape of a tensor as it is at run time.
 
@@ -46,6 +48,7 @@ def slice(input, axes, starts, ends):
     return _cut('slice', input, axes, (('starts', starts), ('ends', ends)), flag_of_whole=-1)
 
 
+@element_types(input='int32 int64 float32 float64')
 def strided_slice(input, axes, starts, ends, strides):
     """Takes every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i].
 
@@ -89,6 +92,7 @@ def _cut(op, input, axes, bounds, flag_of_whole):
     return out
 
 
+@element_types(x='uint8 int32 int64 float32 float64')
 def reverse(x, axis):
     """Reverses the order of the elements along axes.
 
@@ -109,6 +113,7 @@ def reverse(x, axis):
     return out
 
 
+@element_types(x='bool int32 int64 float32 float64')
 def expand(x, expand_times, name=None):
     """Repeats a tensor expand_times[i] times along axis i.
 
@@ -161,6 +166,7 @@ def gather(input, index, overwrite=True):
     return out
 
 
+@element_types(x='int32 int64 float16 float32 float64')
 def stack(x, axis=0):
     """Joins tensors of one shape along a new axis.
 
@@ -185,6 +191,7 @@ def stack(x, axis=0):
     return out
 
 
+@element_types(x='int32 int64 float16 float32 float64')
 def pad(x, paddings, pad_value=0.0, name=None):
     """Adds elements of one value before and after each axis.
 
@@ -207,6 +214,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
     return out
 
 
+@element_types(input='int32 int64 float16 float32 float64')
 def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
     """Adds rows and columns around images.
 

@@ -4,6 +4,7 @@ import operator
 
 import numpy
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import VALUES_MAX, Constant
@@ -119,6 +120,7 @@ def _shape_inputs(helper, shape):
     return {'ShapeTensorList': variables} if variables else {}, attr
 
 
+@element_types(shape='int32 int64')
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     """Creates a tensor whose elements are all one value.
 
@@ -288,6 +290,7 @@ def _random(helper, inputs, dtype, attrs):
     return out
 
 
+@element_types(x='bool uint8 int32 int64 float16 float32 float64')
 def cast(x, dtype):
     """Converts the elements to another type.
 
@@ -309,6 +312,7 @@ def cast(x, dtype):
     return out
 
 
+@element_types(input='int32 int64 float16 float32 float64')
 def concat(input, axis=0, name=None):
     """Joins tensors along one axis.
 
@@ -354,6 +358,7 @@ def join_array(helper, array, out, axis, use_stack):
     return out
 
 
+@element_types(input='int32 int64 float32 float64', out='int32 int64 float32 float64')
 def sums(input, out=None):
     """Adds tensors of one shape, or selected rows, element by element.
 
@@ -377,6 +382,7 @@ def sums(input, out=None):
     return out
 
 
+@element_types(x='int32 int64 float32 float64')
 def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
@@ -394,6 +400,7 @@ def sum(x):
     return sums(x)
 
 
+@element_types(input='bool int32 int64 float16 float32 float64')
 def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
@@ -469,6 +476,7 @@ def _arg(op_type, x, axis):
     return out
 
 
+@element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmax(x, axis=0):
     """Finds the position of the largest element along one axis; of equal elements the first.
 
@@ -486,6 +494,7 @@ def argmax(x, axis=0):
     return _arg('arg_max', x, axis)
 
 
+@element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmin(x, axis=0):
     """Finds the position of the smallest element along one axis; of equal elements the first.
 
@@ -503,6 +512,7 @@ def argmin(x, axis=0):
     return _arg('arg_min', x, axis)
 
 
+@element_types(input='uint8 int16 int32 int64 float32 float64')
 def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
@@ -537,6 +547,7 @@ def _test(op_type, x):
     return out
 
 
+@element_types(x='int32 int64 float32 float64')
 def isfinite(x):
     """Tests whether all elements are finite.
 

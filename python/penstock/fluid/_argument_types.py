@@ -1,0 +1,62 @@
+"""Which element types a layer takes, where Fluid's layers check them."""
+
+import functools
+import inspect
+
+from penstock.fluid.core import dtype_name, to_dtype, VarDesc
+from penstock.fluid.framework import Variable
+
+_TYPED = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS)
+
+
+class ArgumentError(ValueError, AssertionError):
+    """A wrong argument that Fluid's layers find by an assert."""
+
+
+def require_types(layer, name, given, types):
+    """Refuses a Variable, or one of a list of them, whose element type is not among `types` (TypeError).
+
+    The argument `dtype` is an element type itself.
+    """
+    if name == 'dtype':
+        if to_dtype(given) not in types:
+            raise TypeError('%s: dtype must be %s, not %s' % (layer, _either(types), dtype_name(given)))
+        return
+    for one in given if isinstance(given, (list, tuple)) else (given,):
+        if isinstance(one, Variable) and one.type in _TYPED and one.dtype not in types:
+            raise TypeError('%s: the element type of %s must be %s, but that of %s is %s' %
+                            (layer, name, _either(types), one.name, dtype_name(one.dtype)))
+
+
+def _either(types):
+    return ' or '.join(sorted(dtype_name(dtype) for dtype in types))
+
+
+def types_of(text):
+    return frozenset(to_dtype(name) for name in text.split())
+
+
+def element_types(**types):
+    """Decorates a layer whose arguments must have one of these element types.
+
+    types  by the argument's name, as 'float32 float64'. An argument that is no Variable is left to the layer.
+    """
+    allowed = {name: types_of(text) for name, text in types.items()}
+
+    def decorate(layer):
+        signature = inspect.signature(layer)
+        names = list(signature.parameters)
+        checks = [(names.index(name), name, one) for name, one in allowed.items()]
+
+        @functools.wraps(layer)
+        def checked(*args, **kwargs):
+            for place, name, one in checks:
+                given = args[place] if place < len(args) else kwargs.get(name)
+                if given is not None:
+                    require_types(layer.__name__, name, given, one)
+            return layer(*args, **kwargs)
+
+        checked.__signature__ = signature
+        return checked
+
+    return decorate

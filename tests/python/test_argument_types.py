@@ -1,0 +1,150 @@
+"""Element types: what layers refuse, what the run decides on, and what is fed."""
+
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import numpy as np
+import pytest
+
+import penstock
+
+
+@pytest.mark.parametrize('call, says', [
+    (lambda F, half: F.layers.lod_append(half, [0, 1]), 'lod_append: the element type of x must be float32 or'),
+    (lambda F, half: F.layers.flatten(half), 'that of half is float16'),
+    (lambda F, half: F.layers.mean(F.data('n', [2], 'int64')), 'mean: the element type of x must be float16 or'),
+    (lambda F, half: F.layers.full([2], 1, dtype='int8'), 'full: dtype must be bool or'),
+    (lambda F, half: F.layers.randperm(3, out=F.data('r', [3], 'int32')), 'randperm: the element type of out must'),
+    (lambda F, half: F.layers.multiplex(half, half), 'multiplex: inputs must be a list'),
+    (lambda F, half: F.layers.cond(F.data('p', [1], 'bool'), lambda: half, lambda: half, 3), 'name must be a str'),
+])
+def test_a_layer_refuses_the_element_types_that_fluids_refuses(fluid, call, says):
+    with pytest.raises(TypeError, match=says):
+        call(fluid, fluid.data('half', [4, 2], 'float16'))
+
+
+@pytest.mark.parametrize('call', [
+    lambda L, x: L.reshape(x, [-1, -1]),
+    lambda L, x: L.reshape(x, [4, -2]),
+    lambda L, x: L.reshape(x, [4, 2, 0]),
+    lambda L, x: L.randn([]),
+    lambda L, x: L.full([], 1.0),
+])
+def test_what_fluid_asserts_is_an_assertion_and_a_value_error(fluid, call):
+    for kind in AssertionError, ValueError:
+        with pytest.raises(kind):
+            call(fluid.layers, fluid.data('x', [4, 2]))
+
+
+def test_an_unknown_element_type_is_a_type_error_and_a_value_error(fluid):
+    for kind in TypeError, ValueError:
+        with pytest.raises(kind, match='uint4'):
+            fluid.core.to_dtype('uint4')
+
+
+def test_float16_builds_as_for_gpus_and_the_run_says_that_there_is_no_kernel(fluid):
+    x = fluid.data('x', [None, 2], 'float16')
+    y = fluid.layers.relu(x)
+    assert y.dtype == fluid.core.VarDesc.VarType.FP16
+    with pytest.raises(penstock.ProgramError, match=r'relu: element type of X .f16. must be'):
+        fluid.Executor().run(feed={'x': np.ones((1, 2), 'float16')}, fetch_list=[y])
+
+
+def test_the_feed_decides_the_element_type_of_what_layers_data_declares(fluid):
+    x = fluid.data('x', [3, 2])
+    index = fluid.layers.data('index', [2], append_batch_size=False)    # float32, by default
+    rows = fluid.layers.gather(x, index)
+    exe = fluid.Executor()
+    feed = {'x': np.arange(6, dtype='float32').reshape(3, 2), 'index': np.array([2, 0], 'int64')}
+    np.testing.assert_array_equal(exe.run(feed=feed, fetch_list=[rows])[0], [[4, 5], [0, 1]])
+    feed['index'] = np.array([2, 0], 'float32')
+    with pytest.raises(penstock.ProgramError, match=r'gather: element type of Index .f32. must be'):
+        exe.run(feed=feed, fetch_list=[rows])
+    with pytest.raises(penstock.ProgramError, match=r'gather: element type of Index'):
+        fluid.layers.gather(x, fluid.data('checked', [2], 'float32'))
+
+
+def test_what_is_fed_to_a_persistable_variable_stays_there(fluid):
+    total = fluid.data('total', [1])
+    total.persistable = True
+    fluid.layers.increment(total, 2.0)
+    exe = fluid.Executor()
+    assert exe.run(feed={'total': np.array([1], 'float32')}, fetch_list=[total])[0] == 3
+    assert exe.run(fetch_list=[total])[0] == 5
+
+
+def test_a_factor_of_a_power_may_have_a_type_of_its_own(fluid):
+    x = fluid.data('x', [2], 'float64')
+    y = fluid.layers.pow(x, fluid.layers.fill_constant([1], 'float32', 3.0))
+    dx, = fluid.gradients(y, x)
+    got = fluid.Executor().run(feed={'x': np.array([2.0, -1.0])}, fetch_list=[y, dx])
+    np.testing.assert_array_equal(got, [[8, -1], [12, 3]])
+
+
+def test_a_slot_that_names_the_empty_variable_names_none(fluid):
+    block = fluid.default_main_program().global_block()
+    x = fluid.data('x', [2, 3])
+    out = block.create_var(name='out', dtype='float32')
+    block.append_op('concat', {'X': [x, x], 'AxisTensor': '@EMPTY@'}, {'Out': out}, {'axis': 1})
+    got, = fluid.Executor().run(feed={'x': np.ones((2, 3), 'float32')}, fetch_list=[out])
+    assert got.shape == (2, 6)
+
+
+def test_device_guard_warns_of_what_it_does_not_do(fluid):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        with fluid.device_guard('gpu'):
+            fluid.layers.fill_constant([1], 'float32', 1.0, force_cpu=True)
+            n = fluid.layers.fill_constant([1], 'int64', 0)
+            less = fluid.layers.less_than(n, n)
+            with fluid.layers.While(less).block():
+                fluid.layers.less_than(n, n, cond=less)
+    assert [str(one.message)[:25] for one in caught] == ['force_cpu of fill_constan', 'The Op(while) is not supp']
+    ops = fluid.default_main_program().global_block().ops
+    assert [op.attr('op_device') for op in ops if op.type in ('while', 'fill_constant')] == ['gpu', 'gpu', '']
+
+
+def test_names_that_scripts_of_fluid_ask_for(fluid):
+    assert fluid.framework.GRAD_VAR_SUFFIX == '@GRAD' and fluid.framework.ZERO_VAR_SUFFIX == '@ZERO'
+    assert fluid.backward._append_grad_suffix_('w') == 'w@GRAD'
+    assert fluid.backward._as_list(None) == [] and fluid.backward._as_list((1, 2)) == [1, 2]
+    x = fluid.data('x', [2])
+    x._set_info('key', 'value')
+    assert (x._get_info('key'), x._get_info('other')) == ('value', None)
+    with pytest.raises(fluid.core.EnforceNotMet, match='test exception'):
+        fluid.core.__unittest_throw_exception__()
+    auc = fluid.metrics.Auc('auc', num_thresholds=3)
+    assert auc._stat_pos == [0] * 4 and auc._stat_neg == [0] * 4
+
+
+def test_a_reader_that_still_copies_a_batch_does_not_abort_the_interpreters_end(tmp_path):
+    """The thread waits for the GIL within C++ while the main thread ends the interpreter."""
+    script = tmp_path / 'late.py'
+    script.write_text(textwrap.dedent('''
+        import atexit, os, threading
+        copy, begun, waiting = os.pipe(), threading.Event(), threading.Event()
+
+        def last():    # registered first
+            waiting.set()
+            os.read(copy[0], 1)
+
+        atexit.register(last)
+        import numpy as np
+        import penstock.fluid as fluid
+
+        def batches():
+            large = np.ones((20000000, 4), 'float32')
+            begun.set()
+            waiting.wait()
+            os.write(copy[1], b'.')
+            yield large,
+
+        loader = fluid.io.DataLoader.from_generator(feed_list=[fluid.data('x', [None, 4])], capacity=2, iterable=False)
+        loader.set_batch_generator(batches)
+        loader.start()
+        begun.wait()
+    '''))
+    ended = subprocess.run([sys.executable, str(script)], stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 0, ended.stderr

@@ -1,4 +1,4 @@
-// squeeze2, unsqueeze2: extents of 1 taken out of a shape, or put into it.
+// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: extents of 1 taken out of a shape, or put into it.
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,12 +20,16 @@ Out is X with an extent of 1 at each place in `axes`, put in one after the other
 from the end of the shape as it is then. The axes may come from tensors; then Out's shape is known when the op
 runs.)";
 
+constexpr char kOldUnsqueezeDoc[] = R"(
+Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted
+from the end of the shape as it is then.)";
+
 Status Finish(InferContext& c, const Shape& out) {
   const Shape& x = c.ShapeOf("X");
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   const bool same_rows = x.rank() > 0 && out.rank() > 0 && out[0] == x[0];
   if (!same_rows) c.SetLodLevel("Out", 0);  // the rows are no longer X's rows
-  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  if (c.HasOutput("XShape")) PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   return c.SetShape("Out", out);
 }
 
@@ -71,6 +75,12 @@ Status InferUnsqueeze(InferContext& c) {
   return Finish(c, Shape(std::vector<Dim>(dims.size() + static_cast<std::size_t>(count), kUnknownDim)));
 }
 
+Status InferOldUnsqueeze(InferContext& c) {
+  std::vector<Dim> dims = c.ShapeOf("X").dims();
+  if (const auto mistake = PutIn(c.Attr<std::vector<std::int32_t>>("axes"), dims)) return c.Error(*mistake);
+  return Finish(c, Shape(std::move(dims)));
+}
+
 class UnsqueezeKernel : public CopyKernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -110,6 +120,17 @@ OpDef& Finish(OpDef& def) {
   return def;
 }
 
+// The ops of programs before XShape: the gradient looks at X itself.
+OpDef& FinishOld(OpDef& def, std::string_view type) {
+  def.Input("X", "any shape", AnyType())
+      .Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+      .Attr("axes", std::vector<std::int32_t>(), "which extents")
+      .Grad({.reads = {"X"}, .yields = {"X"}});
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
+  return def.Doc(StrCat("X ", type == "squeeze" ? "without" : "with", " extents of 1, without XShape."),
+                 type == "squeeze" ? kSqueezeDoc : kOldUnsqueezeDoc);
+}
+
 }  // namespace
 
 void RegisterSqueeze2(OpRegistry& ops) {
@@ -123,6 +144,10 @@ void RegisterSqueeze2(OpRegistry& ops) {
              .Input("AxesTensorList", "axes as one tensor each", Integers(), Optional() | Repeated()))
       .InferShape(InferUnsqueeze)
       .KernelForAnyType<Cpu, UnsqueezeKernel>();
+  FinishOld(ops.Add("squeeze"), "squeeze").InferShape(InferSqueeze).KernelForAnyType<Cpu, CopyXKernel>();
+  FinishOld(ops.Add("unsqueeze"), "unsqueeze")
+      .InferShape(InferOldUnsqueeze)
+      .KernelForAnyType<Cpu, CopyXKernel>();
 }
 
 }  // namespace penstock

@@ -32,6 +32,14 @@ void AddSmoothL1(std::vector<GradientCase>& cases) {
   }
 }
 
+// Margins beyond -1, between the corners and beyond 1.
+void AddModifiedHuber(std::vector<GradientCase>& cases) {
+  cases.push_back({"modified_huber_loss",
+                   WithSlots("modified_huber_loss", {"X", "Y"}, {"IntermediateVal", "Out"}),
+                   {{"X", TensorOf<float>({4, 1}, {-2, 2, 0.5f, 3})}, {"Y", TensorOf<float>({4, 1}, {1, 0, 1, 1})}},
+                   {.of = {"Out"}, .wanted = {"X"}}});
+}
+
 void AddTrees(std::vector<GradientCase>& cases) {
   const std::vector<std::string> outs = {"Out", "PreOut"};
   Tensors inputs = {{"X", Values({3, 2})},
@@ -137,6 +145,7 @@ std::vector<GradientCase> LossGradientCases() {
   }
   AddRanking(cases);
   AddSmoothL1(cases);
+  AddModifiedHuber(cases);
   AddTrees(cases);
   AddNoise(cases);
   AddCtc(cases);

@@ -48,6 +48,7 @@ std::vector<GradientCase> MathGradientCases() {
                    {{"X", Values({2, 3, 4})}, {"Y", Values({4, 2, 2}, -1, 1, 3)}},
                    {.of = {"Out"}, .wanted = {"X", "Y"}}});
   cases.push_back(Unary("squared_l2_norm", {3, 2}));
+  cases.push_back(Unary("l1_norm", {3, 2}, 0.1));
   for (const int axis : {0, 1, -1}) {
     cases.push_back(Unary("norm", {3, 4, 2}));
     cases.back().op.AddOutput("Norm", {"Norm"}).Set("axis", axis).Set("epsilon", 0.1f);

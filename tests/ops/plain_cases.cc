@@ -87,6 +87,41 @@ void AddComparisons(std::vector<PlainCase>& cases) {
 }
 
 void AddMetrics(std::vector<PlainCase>& cases) {
+  for (const bool is_test : {false, true}) {
+    cases.push_back({WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
+                         .Set("window_size", 2)
+                         .Set("is_test", is_test),
+                     {{"X", Floats({2, 3})}, {"InScale", Floats({1})}, {"Iter", TensorOf<std::int64_t>({1}, {0})}}});
+    for (const char* type : {"fake_quantize_moving_average_abs_max", "fake_quantize_dequantize_moving_average_abs_max",
+                             "moving_average_abs_max_scale"}) {
+      const bool scales = std::string(type).starts_with("moving");
+      PlainCase c{WithSlots(type, {"X", "InAccum", "InState"}, {"Out", "OutScale", "OutState", "OutAccum"}),
+                  {{"X", Floats({2, 3})}, {"InAccum", Floats({1})}, {"InState", Floats({1})}}};
+      c.op.Set("is_test", is_test);
+      if (!scales) {
+        c.op.AddInput("InScale", {"InScale"});
+        c.inputs["InScale"] = Floats({1});
+      }
+      cases.push_back(std::move(c));
+    }
+  }
+  for (const char* type : {"fake_quantize_abs_max", "fake_channel_wise_quantize_abs_max"})
+    cases.push_back({WithSlots(type, {"X"}, {"Out", "OutScale"}), {{"X", Floats({2, 3})}}});
+  cases.push_back({WithSlots("fake_dequantize_max_abs", {"X", "Scale"}, {"Out"}).Set("max_range", 127.0f),
+                   {{"X", Floats({2, 3})}, {"Scale", Floats({1})}}});
+  cases.push_back({WithSlots("fake_channel_wise_dequantize_max_abs", {"X", "Scales"}, {"Out"}),
+                   {{"X", Floats({2, 3})}, {"Scales", Floats({2})}}});
+  cases.push_back({WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),
+                   {{"X", TensorOf<std::int8_t>({2}, {3, -4})}, {"Dict", Floats({128})}}});
+  cases.push_back({WithSlots("equal_reduce", {"X", "Y"}, {"Out"}), {{"X", Floats({2, 3})}, {"Y", Floats({3})}}});
+  cases.push_back({WithSlots("precision_recall", {"MaxProbs", "Indices", "Labels", "Weights", "StatesInfo"},
+                             {"BatchMetrics", "AccumMetrics", "AccumStatesInfo"})
+                       .Set("class_number", 3),
+                   {{"MaxProbs", Floats({2, 1})},
+                    {"Indices", TensorOf<std::int32_t>({2, 1}, {0, 2})},
+                    {"Labels", TensorOf<std::int32_t>({2, 1}, {0, 1})},
+                    {"Weights", Floats({2, 1})},
+                    {"StatesInfo", Floats({3, 4})}}});
   cases.push_back({WithSlots("accuracy", {"Out", "Indices", "Label"}, {"Accuracy", "Correct", "Total"}),
                    {{"Out", Floats({3, 2})}, {"Indices", Numbers({3, 2})}, {"Label", Numbers({3, 1})}}});
   cases.push_back(
@@ -112,6 +147,11 @@ void AddFills(std::vector<PlainCase>& cases) {
   cases.push_back({WithSlots("fill_constant", {"ShapeTensor"}, {"Out"}).Set("dtype", 5),
                    {{"ShapeTensor", TensorOf<std::int32_t>({2}, {2, 3})}}});
   cases.push_back({WithSlots("fill_constant", {}, {"Out"}).Set("shape", shape).Set("dtype", 5), {}});
+  cases.push_back({WithSlots("fill", {}, {"Out"})
+                       .Set("shape", std::vector<std::int32_t>{2, 1})
+                       .Set("value", std::vector<float>{1.5f, -2}),
+                   {}});
+  cases.push_back({WithSlots("seed", {}, {"Out"}).Set("seed", 7), {}});
   cases.push_back({WithSlots("fill_constant_batch_size_like", {"Input"}, {"Out"})
                        .Set("shape", std::vector<std::int32_t>{1, 3}),
                    {{"Input", Floats({2, 3})}}});

@@ -1,0 +1,144 @@
+// precision_recall: precision, recall and F1 of classes, of a batch and of all batches so far.
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Each example counts with its weight (1 without Weights) for each class as a true or false positive or negative,
+and AccumStatesInfo is what StatesInfo holds and these counts.
+
+BatchMetrics = (macro precision, macro recall, macro F1, micro precision, micro recall, micro F1) of the batch's
+counts, AccumMetrics of all. Macro is the mean over classes, micro counts the examples of all classes together.
+Precision is TP / (TP + FP), recall TP / (TP + FN), both 1 where there is nothing to divide by, and F1
+2 * precision * recall / (precision + recall), 0 where both are 0.)";
+
+constexpr int kTruePositive = 0, kFalsePositive = 1, kTrueNegative = 2, kFalseNegative = 3, kStates = 4;
+
+Status InferPrecisionRecall(InferContext& c) {
+  const Dim classes = c.Attr<std::int32_t>("class_number");
+  if (classes > 1 << 24) return c.Error("attribute class_number (", classes, ") must be at most ", 1 << 24);
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Indices", 0));
+  for (const char* slot : {"Labels", "Weights"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot).Count(), c.ShapeOf("Indices").Count()))
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must have as many elements as Indices (", c.ShapeOf("Indices"), ")");
+  }
+  if (c.HasInput("StatesInfo") && !Compatible(c.ShapeOf("StatesInfo"), Shape{classes, kStates}))
+    return c.Error("shape of StatesInfo (", c.ShapeOf("StatesInfo"), ") must be ", Shape{classes, kStates});
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("BatchMetrics", {6}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("AccumMetrics", {6}));
+  return c.SetShape("AccumStatesInfo", {classes, kStates});
+}
+
+double Share(double right, double wrong) { return right > 0 || wrong > 0 ? right / (right + wrong) : 1.0; }
+double F1(double precision, double recall) {
+  return precision > 0 || recall > 0 ? 2 * precision * recall / (precision + recall) : 0.0;
+}
+
+// The six numbers of these counts, four a class.
+std::array<double, 6> MetricsOf(std::span<const double> states) {
+  double precision = 0, recall = 0, right = 0, wrong = 0, missed = 0;
+  const auto classes = static_cast<double>(states.size() / kStates);
+  for (std::size_t s = 0; s < states.size(); s += kStates) {
+    const double tp = states[s + kTruePositive], fp = states[s + kFalsePositive], fn = states[s + kFalseNegative];
+    precision += Share(tp, fp);
+    recall += Share(tp, fn);
+    right += tp;
+    wrong += fp;
+    missed += fn;
+  }
+  precision /= classes;
+  recall /= classes;
+  return {precision, recall, F1(precision, recall), Share(right, wrong), Share(right, missed),
+          F1(Share(right, wrong), Share(right, missed))};
+}
+
+template <typename Device, typename T>
+class PrecisionRecallKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    indices_ = k.Input("Indices");
+    labels_ = k.Input("Labels");
+    weights_ = k.Input("Weights");
+    before_ = k.Input("StatesInfo");
+    batch_ = k.Output("BatchMetrics");
+    all_ = k.Output("AccumMetrics");
+    after_ = k.Output("AccumStatesInfo");
+    classes_ = k.Attr<std::int32_t>("class_number");
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Labels", indices_.shape.Count()));
+    if (weights_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Weights", indices_.shape.Count()));
+    if (before_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "StatesInfo", classes_ * kStates));
+    states_.resize(static_cast<std::size_t>(classes_ * kStates));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(Count(k));
+    std::ranges::copy(MetricsOf(states_), k[batch_].template Data<double>());
+    T* const after = k[after_].template Data<T>();
+    const T* const before = before_ ? std::as_const(k[before_]).template Data<T>() : nullptr;
+    for (std::size_t s = 0; s < states_.size(); ++s) {
+      if (before != nullptr) states_[s] += static_cast<double>(before[s]);
+      after[s] = static_cast<T>(states_[s]);
+    }
+    std::ranges::copy(MetricsOf(states_), k[all_].template Data<double>());
+    return OkStatus();
+  }
+
+ private:
+  Status Count(KernelRun& k) {
+    const std::int32_t* const indices = std::as_const(k[indices_]).template Data<std::int32_t>();
+    const std::int32_t* const labels = std::as_const(k[labels_]).template Data<std::int32_t>();
+    const T* const weights = weights_ ? std::as_const(k[weights_]).template Data<T>() : nullptr;
+    std::ranges::fill(states_, 0.0);
+    double total = 0;
+    for (Dim i = 0; i < indices_.shape.Count(); ++i) {
+      for (const std::int32_t number : {indices[i], labels[i]}) {
+        if (number < 0 || number >= classes_)
+          return InvalidArgument("E-op-index", "precision_recall: class ", number, " is not one of ", classes_);
+      }
+      const double weight = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
+      total += weight;
+      double* const chosen = &states_[static_cast<std::size_t>(indices[i] * kStates)];
+      double* const label = &states_[static_cast<std::size_t>(labels[i] * kStates)];
+      chosen[kTrueNegative] -= weight;
+      chosen[indices[i] == labels[i] ? kTruePositive : kFalsePositive] += weight;
+      if (indices[i] == labels[i]) continue;
+      label[kTrueNegative] -= weight;
+      label[kFalseNegative] += weight;
+    }
+    for (std::size_t s = kTrueNegative; s < states_.size(); s += kStates) states_[s] += total;
+    return OkStatus();
+  }
+
+  Operand indices_, labels_, weights_, before_, batch_, all_, after_;
+  Dim classes_ = 0;
+  std::vector<double> states_;
+};
+
+}  // namespace
+
+void RegisterPrecisionRecall(OpRegistry& ops) {
+  ops.Add("precision_recall")
+      .Doc("Precision, recall and F1 of classes.", kDoc)
+      .Input("MaxProbs", "[N, 1]: probabilities of the chosen classes; not read", Floats())
+      .Input("Indices", "[N, 1]: the chosen classes", Only(DType::kInt32))
+      .Input("Labels", "[N, 1]: the classes", Only(DType::kInt32))
+      .Input("Weights", "[N, 1]", SameTypeAs("MaxProbs"), Optional())
+      .Input("StatesInfo", "[class_number, 4]: counts of the batches before", SameTypeAs("MaxProbs"), Optional())
+      .Output("BatchMetrics", "[6]", Only(DType::kFp64))
+      .Output("AccumMetrics", "[6]", Only(DType::kFp64))
+      .Output("AccumStatesInfo", "[class_number, 4]: TP, FP, TN, FN of each class", SameTypeAs("MaxProbs"))
+      .RequiredAttr("class_number", AttrKind::kInt, "how many classes there are", AtLeast(1))
+      .InferShape(InferPrecisionRecall)
+      .Kernel<Cpu, PrecisionRecallKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// seed: a seed that ops of one run share.
+#include "framework/op/op_registry.h"
+#include "operators/random/draws.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out holds attribute seed, or, where that is 0, a number of chance, which is another one in each run. Ops that
+take it as their Seed draw alike, as a dropout and its recomputation do.)";
+
+class SeedKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    seed_ = k.Attr<std::int32_t>("seed");
+    draws_.Prepare(k);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    std::int32_t seed = seed_;
+    if (seed == 0) {
+      draws_.Start();
+      seed = static_cast<std::int32_t>(draws_.Word() >> 33) | 1;  // 0 would mean chance again
+    }
+    *k[out_].Data<std::int32_t>() = seed;
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  std::int32_t seed_ = 0;
+  Draws draws_;
+};
+
+}  // namespace
+
+void RegisterSeed(OpRegistry& ops) {
+  ops.Add("seed")
+      .Doc("A seed for several ops.", kDoc)
+      .Output("Out", "one element", Only(DType::kInt32))
+      .Attr("seed", 0, "the seed; 0: one of chance")
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, SeedKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// fill: a tensor whose elements stand in an attribute.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/fluid_attrs.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out has attribute shape, element type dtype, and the elements of `value` in their order, converted. Whole numbers
+beyond 2^24 are not exact: the attribute holds floats.)";
+
+// Its extents, once they are known to make one element for each value.
+Status InferFill(InferContext& c) {
+  const auto extents = c.Attr<std::vector<std::int32_t>>("shape");
+  const Shape shape(std::vector<Dim>(extents.begin(), extents.end()));
+  const auto count = static_cast<Dim>(c.Attr<std::vector<float>>("value").size());
+  if (shape.Count() != count) return c.Error("value holds ", count, " elements for a shape of ", shape);
+  return c.SetShape("Out", shape);
+}
+
+template <typename Device, typename T>
+class GivenValuesKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    for (const float value : k.Attr<std::vector<float>>("value")) {
+      if constexpr (std::is_integral_v<T>) {
+        // A conversion that does not fit is undefined.
+        constexpr double kMost = static_cast<double>(std::numeric_limits<T>::max());
+        if (!(value >= -kMost && value < kMost)) return k.Error("value (", value, ") is no ", DTypeName(out_.dtype));
+      }
+      values_.push_back(static_cast<T>(value));
+    }
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    std::ranges::copy(values_, k[out_].template Data<T>());
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  std::vector<T> values_;
+};
+
+}  // namespace
+
+void RegisterFill(OpRegistry& ops) {
+  ops.Add("fill")
+      .Doc("A tensor of given elements.", kDoc)
+      .Output("Out", "the tensor", TypeFromAttr("dtype"))
+      .RequiredAttr("value", AttrKind::kFloats, "the elements, the last extent running fastest")
+      .RequiredAttr("shape", AttrKind::kInts, "Out's shape", AtLeast(0))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+      .Attr("force_cpu", false, kNoEffect)
+      .InferShape(InferFill)
+      .KernelTypeFrom("Out")
+      .Kernel<Cpu, GivenValuesKernel, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,127 @@
+// Values of small ops that the corpus has no case for, beside ones worked out by hand.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "operators/all_ops.h"
+#include "tests/ops/run_one.h"
+
+namespace penstock::test {
+namespace {
+
+// Classes chosen 0, 2, 1, 1 of labels 0, 1, 1, 0: class 0 TP 1 FN 1 TN 2, class 1 TP 1 FP 1 FN 1 TN 1, class 2 FP 1
+// TN 3. Class 2 has nothing to recall, which counts as 1.
+TEST(PrecisionRecall, CountsOverBatches) {
+  const Op op = WithSlots("precision_recall", {"MaxProbs", "Indices", "Labels", "StatesInfo"},
+                          {"BatchMetrics", "AccumMetrics", "AccumStatesInfo"})
+                    .Set("class_number", 3);
+  Tensors inputs = {{"MaxProbs", TensorOf<double>({4, 1}, {1, 1, 1, 1})},
+                    {"Indices", TensorOf<std::int32_t>({4, 1}, {0, 2, 1, 1})},
+                    {"Labels", TensorOf<std::int32_t>({4, 1}, {0, 1, 1, 0})},
+                    {"StatesInfo", TensorOf<double>({3, 4}, {1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0})}};
+  const double macro_precision = (1 + 0.5 + 0) / 3, macro_recall = (0.5 + 0.5 + 1) / 3;
+  ExpectValues(RunOne(op, inputs, "BatchMetrics"),
+               {macro_precision, macro_recall, 2 * macro_precision * macro_recall / (macro_precision + macro_recall),
+                0.5, 0.5, 0.5});
+  ExpectValues(RunOne(op, inputs, "AccumStatesInfo"), {2, 0, 2, 1, 1, 1, 2, 1, 0, 1, 4, 0});
+  const double all_recall = (2.0 / 3 + 0.5 + 1) / 3;
+  ExpectValues(RunOne(op, inputs, "AccumMetrics"),
+               {0.5, all_recall, 2 * 0.5 * all_recall / (0.5 + all_recall), 0.6, 0.6, 0.6});
+  inputs["Labels"] = TensorOf<std::int32_t>({4, 1}, {0, 3, 1, 0});
+  ExpectError(op, inputs, "precision_recall: class 3 is not one of 3");
+}
+
+TEST(EqualReduce, IsOfAllElements) {
+  const Op op = WithSlots("equal_reduce", {"X", "Y"}, {"Out"});
+  const auto equal = [&op](double last) {
+    return *RunOne(op, {{"X", TensorOf<double>({2, 2}, {1, 2, 1, last})}, {"Y", TensorOf<double>({2}, {1, 2})}}, "Out")
+                .Data<bool>();
+  };
+  EXPECT_TRUE(equal(2));
+  EXPECT_TRUE(equal(2 + 1e-9));
+  EXPECT_FALSE(equal(2.1));
+  EXPECT_FALSE(equal(std::numeric_limits<double>::quiet_NaN()));
+}
+
+TEST(ModifiedHuberLoss, IsLinearThenQuadraticThenZero) {
+  const Op op = WithSlots("modified_huber_loss", {"X", "Y"}, {"IntermediateVal", "Out"});
+  Tensors inputs = {{"X", TensorOf<float>({4}, {-2, 2, 0.5f, 3})}, {"Y", TensorOf<float>({4}, {1, 0, 1, 1})}};
+  ExpectValues(RunOne(op, inputs, "Out"), {8, 8, 0.25, 0});
+  inputs["Y"] = TensorOf<float>({4}, {1, 0, 0.5f, 1});
+  ExpectError(op, inputs, "modified_huber_loss: Y holds 0.5; labels are 0 and 1");
+}
+
+TEST(Fill, ConvertsItsElements) {
+  Op op = WithSlots("fill", {}, {"Out"}).Set("shape", std::vector<std::int32_t>{3}).Set("dtype", 2);
+  ExpectValues(RunOne(Op(op).Set("value", std::vector<float>{1.9f, -2, 7}), {}, "Out"), {1, -2, 7});
+  ExpectError(Op(op).Set("value", std::vector<float>{1, 3e9f, 7}), {}, "fill: value (3e+09) is no i32");
+}
+
+TEST(Seed, IsTheAttributesOrOneOfChance) {
+  const Op op = WithSlots("seed", {}, {"Out"});
+  EXPECT_EQ(*RunOne(Op(op).Set("seed", 123), {}, "Out").Data<std::int32_t>(), 123);
+  EXPECT_NE(*RunOne(op, {}, "Out").Data<std::int32_t>(), 0);
+}
+
+TEST(L1Norm, IsTheSumOfAbsoluteValues) {
+  ExpectValues(RunOne(WithSlots("l1_norm", {"X"}, {"Out"}), {{"X", TensorOf<float>({3}, {1, -2.5f, 0})}}, "Out"), {3.5});
+}
+
+TEST(FakeQuantize, RoundsToBinsOfTheLargestValue) {
+  const Tensor x = TensorOf<float>({2, 2}, {0.5f, -2, 1, 0.26f});
+  const Op all = WithSlots("fake_quantize_abs_max", {"X"}, {"Out", "OutScale"}).Set("bit_length", 3);
+  ExpectValues(RunOne(all, {{"X", x}}, "OutScale"), {2});
+  ExpectValues(RunOne(all, {{"X", x}}, "Out"), {1, -3, 2, 0});
+  const Op rows = WithSlots("fake_channel_wise_quantize_abs_max", {"X"}, {"Out", "OutScale"}).Set("bit_length", 3);
+  ExpectValues(RunOne(rows, {{"X", x}}, "OutScale"), {2, 1});
+  ExpectValues(RunOne(rows, {{"X", x}}, "Out"), {1, -3, 3, 1});
+}
+
+TEST(FakeQuantize, TakesAMovingAverageOfScales) {
+  const std::vector<std::string> ins = {"X", "InScale", "InAccum", "InState"};
+  const std::vector<std::string> outs = {"Out", "OutScale", "OutState", "OutAccum"};
+  const Tensors inputs = {{"X", TensorOf<float>({2}, {3, -1})},
+                          {"InScale", TensorOf<float>({1}, {2})},
+                          {"InAccum", TensorOf<float>({1}, {1})},
+                          {"InState", TensorOf<float>({1}, {2})}};
+  // State 0.5 * 2 + 1 = 2, sum 0.5 * 1 + 3 = 3.5, so the scale is 1.75, which clips 3.
+  const Op there =
+      WithSlots("fake_quantize_moving_average_abs_max", ins, outs).Set("bit_length", 3).Set("moving_rate", 0.5f);
+  ExpectValues(RunOne(there, inputs, "OutScale"), {1.75});
+  ExpectValues(RunOne(there, inputs, "Out"), {3, -2});
+  const Op back = WithSlots("fake_quantize_dequantize_moving_average_abs_max", ins, outs)
+                      .Set("bit_length", 3)
+                      .Set("moving_rate", 0.5f);
+  ExpectValues(RunOne(back, inputs, "Out"), {1.75, -2 * 1.75 / 3});
+  ExpectValues(RunOne(Op(back).Set("is_test", true), inputs, "Out"), {2, -2 * 2.0 / 3});
+}
+
+TEST(FakeQuantize, LooksBackOverAWindow) {
+  const Op op = WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
+                    .Set("window_size", 2);
+  Tensors inputs = {{"X", TensorOf<float>({2}, {3, -1})},
+                    {"InScale", TensorOf<float>({1}, {5})},
+                    {"Iter", TensorOf<std::int64_t>({1}, {0})}};
+  ExpectValues(RunOne(op, inputs, "OutScale"), {5});
+  ExpectValues(RunOne(op, inputs, "OutScales"), {3, 0});
+  ExpectValues(RunOne(Op(op).Set("is_test", true), inputs, "Out"), {76, -25});
+}
+
+TEST(Dequantize, DividesByTheRange) {
+  const Op channels = WithSlots("fake_channel_wise_dequantize_max_abs", {"X"}, {"Out"})
+                          .AddInput("Scales", {"a", "b"})
+                          .Set("quant_bits", std::vector<std::int32_t>{3, 2});
+  ExpectValues(RunOne(channels,
+                      {{"X", TensorOf<float>({1, 2, 2}, {1, 2, 3, 4})},
+                       {"a", TensorOf<float>({2}, {3, 6})},
+                       {"b", TensorOf<float>({1}, {2})}},
+                      "Out"),
+               {2, 4, 12, 16});
+  Tensor dict = Ramp(DType::kFp32, {128}, 0, 1);
+  ExpectValues(RunOne(WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),
+                      {{"X", TensorOf<std::int8_t>({3}, {5, -128, -1})}, {"Dict", dict}}, "Out"),
+               {5, 0, -127});
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -198,6 +198,18 @@ void BindArray(py::module_& m) {
   const py::object variable = m.attr("RuntimeVariable");
   variable.attr("get_lod_tensor_array") = py::cpp_function(
       [](const VariableHandle& handle) { return ArrayHandle(handle); }, py::is_method(variable));
+  // A copy, as it is now.
+  py::class_<RankTable>(m, "LoDRankTable").def("items", [](const RankTable& table) {
+    py::list items;
+    for (const RankTable::Item& item : table.items) items.append(py::make_tuple(item.index, item.length));
+    return items;
+  });
+  variable.attr("get_lod_rank_table") = py::cpp_function(
+      [](const VariableHandle& handle) {
+        if (const RankTable* table = handle.variable().If<RankTable>()) return *table;
+        throw StatusError(FailedPrecondition("E-rank-table-kind", "the variable holds no rank table"));
+      },
+      py::is_method(variable));
 }
 
 void BindTensorParts(py::module_& m) {

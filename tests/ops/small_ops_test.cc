@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "operators/all_ops.h"
+#include "tests/ops/gradient_case.h"
 #include "tests/ops/run_one.h"
 
 namespace penstock::test {

@@ -9,8 +9,8 @@ from penstock.fluid.framework import Variable
 _TYPED = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS)
 
 
-class ArgumentError(ValueError, AssertionError):
-    """A wrong argument that Fluid's layers find by an assert."""
+class ArgumentError(ValueError, TypeError, AssertionError):
+    """A wrong argument. Fluid raises one of these for some and another for others, and scripts catch either."""
 
 
 def require_types(layer, name, given, types):

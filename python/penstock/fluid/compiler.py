@@ -137,6 +137,7 @@ class CompiledProgram:
         self._ranked = None     # what was made for several trainers, and of what
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
+        self._compiled_for = None    # by _compile
         self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
@@ -218,6 +219,21 @@ class CompiledProgram:
             raise NotImplementedError('with_data_parallel: programs run on one CPUPlace(), not on %r; processes train '
                                       'together by DistributeTranspiler' % (places,))
 
+    def _require_shared(self):
+        shared = self._share_vars_from
+        if shared is not None and not shared._is_data_parallel:
+            raise ValueError('share_vars_from: that program was not made by with_data_parallel')
+        if shared is not None and not shared._has_run:
+            raise ValueError('share_vars_from: that program has not run yet')
+
+    def _compile(self, scope, place):
+        """Looks at what Fluid looks at before the first run. All calls are for one scope and one kind of place."""
+        if self._compiled_for not in (None, (scope, type(place))):
+            raise ValueError('a program that was compiled for one scope and place cannot be compiled for others')
+        self._require_shared()
+        self._compiled_for = (scope, type(place))
+        return self._program
+
     def _to_run(self, scope, run):
         """The program, once its options are looked at. `run` runs a program in the scope."""
         strategy, on_uneven = self._build_strategy, self._on_uneven()
@@ -227,11 +243,7 @@ class CompiledProgram:
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
             raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
                                       'fluid.gradients takes target_gradients')
-        shared = self._share_vars_from
-        if shared is not None and not shared._is_data_parallel:
-            raise ValueError('share_vars_from: that program was not made by with_data_parallel')
-        if shared is not None and not shared._has_run:
-            raise ValueError('share_vars_from: that program has not run yet')
+        self._require_shared()
         self._has_run = True
         if strategy.num_trainers == 1 or not self._has_backward():
             return self._program    # each trainer by itself

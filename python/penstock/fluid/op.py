@@ -67,7 +67,10 @@ class _OneOp:
         var = scope.find_var(name)
         holds = '' if var is None else var._holds()
         if holds not in ('tensor', 'rows'):
-            return (VarType.LOD_TENSOR_ARRAY if holds == 'array' else VarType.LOD_TENSOR, None, None, 0)
+            if holds == 'array':
+                array = var.get_lod_tensor_array()
+                return (VarType.LOD_TENSOR_ARRAY, array[0]._dtype() if len(array) else None, None, 0)
+            return (VarType.LOD_TENSOR, None, None, 0)
         if holds == 'tensor':
             tensor, kind = var.get_tensor(), VarType.LOD_TENSOR
         else:

@@ -1,6 +1,6 @@
 """Windows that slide over images: convolution, its transpose, pooling."""
 
-from penstock.fluid._argument_types import element_types
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Normal
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -24,7 +24,7 @@ def _require_format(data_format):
 def _require_bool(**flags):
     for name, value in flags.items():
         if not isinstance(value, bool):
-            raise TypeError('%s must be True or False, not %r' % (name, value))
+            raise ArgumentError('%s must be True or False, not %r' % (name, value))
 
 
 def _channels(input, groups, data_format):

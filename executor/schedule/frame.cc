@@ -82,8 +82,8 @@ Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope) {
 namespace {
 
 Status OtherDType(const SlotInfo& slot, const Tensor& fed) {
-  return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(fed.dtype()), "; it is declared ",
-                         DTypeName(slot.var->type->dtype));
+  return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(fed.dtype()),
+                         "; it is declared ", DTypeName(slot.var->type->dtype));
 }
 
 // As in Fluid, the first extent of what is fed with sequences is their number.

@@ -32,12 +32,12 @@ struct ScopeBinding {
 // E-run-uninitialized, kInvalidArgument E-feed-missing: an op needs a value that is missing.
 Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope);
 
-// Checks that each feed has a value, and its element type and shape against the declaration if the variable has
-// need_check_feed. kInvalidArgument E-feed-empty, E-feed-dtype, E-feed-shape.
+// Checks that each feed has a value, and its element type and shape against the declaration if the variable
+// has need_check_feed. kInvalidArgument E-feed-empty, E-feed-dtype, E-feed-shape.
 Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
 
-// An error of specialising the block for these feeds. If one of them has another element type than its variable
-// declares, this is the cause: E-feed-dtype, with `refused` as a note. Otherwise `refused` itself.
+// An error of specialising the block for these feeds. If one of them has another element type than its
+// variable declares, this is the cause: E-feed-dtype, with `refused` as a note. Otherwise `refused` itself.
 Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<const Feed> feeds);
 
 class Frame {

@@ -28,8 +28,9 @@ void Declare(Program& program, int block, const std::string& name, const VarInfo
   program.MutableBlock(owner < 0 ? block : owner).SetVar(std::move(var));
 }
 
-// What Fluid builds although its CPU cannot run it as declared: float16, which programs for GPUs are built with, and
-// what layers.data declares, of which the feed decides. The run checks the element types that there are.
+// What Fluid builds although its CPU cannot run it as declared: float16, which programs for GPUs are built
+// with, and what layers.data declares, of which the feed decides. The run checks the element types that there
+// are.
 bool HasLooseDType(const Var& var, const VarInfo& info) {
   return info.dtype == DType::kFp16 || (var.facts.is_data && !var.need_check_feed);
 }

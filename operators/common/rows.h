@@ -12,7 +12,8 @@ namespace penstock {
 //   RequireRows(k.op().type(), "Grad", rows, DType::kFp32, param.shape())
 //
 // kInvalidArgument E-op-rows unless `rows` are rows of a tensor of that type and shape: its height, a value
-// of its width for each id (of no rows the values do not matter); E-op-index unless each id is one of its rows.
+// of its width for each id (of no rows the values do not matter); E-op-index unless each id is one of its
+// rows.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type,
                    const Shape& tall);
 // The same of rows whose tall tensor is known by them alone.

@@ -1,4 +1,5 @@
-// modified_huber_loss: a loss of two classes that is quadratic near the border and linear far on the wrong side.
+// modified_huber_loss: a loss of two classes that is quadratic near the border and linear far on the wrong
+// side.
 #include <string>
 
 #include "framework/op/op_registry.h"
@@ -98,7 +99,9 @@ void RegisterModifiedHuberLoss(OpRegistry& ops) {
       .InferShape(InferModifiedHuber)
       .Kernel<Cpu, ModifiedHuberKernel, float, double>()
       .Grad({.reads = {"Y"}, .reads_outputs = {"IntermediateVal"}, .yields = {"X"}})
-      .GradKernel<Cpu, ModifiedHuberGradKernel, float, double>();
+      .GradKernel<Cpu, ModifiedHuberGradKernel, float, double>()
+      .GradDef()
+      .InferShape([](InferContext& c) { return c.ShareAll("Y", "X@GRAD"); });
 }
 
 }  // namespace penstock

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[0] is true if every element of X equals its element of Y: floats where they differ by less than 1e-8. If the
-shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
+Out[0] is true if every element of X equals its element of Y: floats where they differ by less than 1e-8. If
+the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
 extents), and repeated along every extent that it does not have or that is 1.)";
 
 Status InferEqualReduce(InferContext& c) {

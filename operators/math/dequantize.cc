@@ -13,9 +13,9 @@ constexpr char kMaxAbsDoc[] = R"(
 Out = Scale * X / max_range)";
 
 constexpr char kChannelDoc[] = R"(
-With one variable in Scales, a scale for each part of X along its first extent: Out[c] = Scales[c] * X[c] / range
-with range = 2^(quant_bits[0] - 1) - 1. With two, of which the second holds one scale for all, the first one's are
-those of X's second extent, and the ranges of both are multiplied.)";
+With one variable in Scales, a scale for each part of X along its first extent: Out[c] = Scales[c] * X[c] /
+range with range = 2^(quant_bits[0] - 1) - 1. With two, of which the second holds one scale for all, the first
+one's are those of X's second extent, and the ranges of both are multiplied.)";
 
 constexpr char kLogDoc[] = R"(
 Out = Dict[X] where X is at least 0, -Dict[X + 128] elsewhere.)";
@@ -49,13 +49,14 @@ Status InferChannels(InferContext& c) {
   if (count != 1 && count != 2) return c.Error("Scales must name 1 or 2 variables, not ", count);
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", count - 1));
   if (!Compatible(c.ShapeOf("Scales").Count(), c.ShapeOf("X")[count - 1])) {
-    return c.Error("Scales (", c.ShapeOf("Scales"), ") must hold a scale for each of extent ", count - 1, " of X (",
-                   c.ShapeOf("X"), ")");
+    return c.Error("Scales (", c.ShapeOf("Scales"), ") must hold a scale for each of extent ", count - 1,
+                   " of X (", c.ShapeOf("X"), ")");
   }
   if (count == 2 && !Compatible(c.ShapeOf("Scales", 1).Count(), 1))
     return c.Error("the second of Scales (", c.ShapeOf("Scales", 1), ") must hold one element");
   const auto bits = c.Attr<std::vector<std::int32_t>>("quant_bits");
-  if (static_cast<int>(bits.size()) < count) return c.Error("quant_bits has ", bits.size(), " values for ", count, " Scales");
+  if (static_cast<int>(bits.size()) < count)
+    return c.Error("quant_bits has ", bits.size(), " values for ", count, " Scales");
   for (const std::int32_t each : bits) {
     if (each > 16) return c.Error("quant_bits holds ", each, "; it must be at most 16");
   }
@@ -75,7 +76,8 @@ class DequantizeChannelsKernel : public Kernel {
     outer_ = x_.shape.Product(0, at);
     channels_ = x_.shape[at];
     inner_ = x_.shape.Product(at + 1, x_.shape.rank());
-    if (scales_[0].shape.Count() == channels_ && (at == 0 || scales_[1].shape.Count() == 1)) return OkStatus();
+    if (scales_[0].shape.Count() == channels_ && (at == 0 || scales_[1].shape.Count() == 1))
+      return OkStatus();
     return k.Error("Scales do not fit X (", x_.shape, ")");
   }
   Status Run(KernelRun& k) override {
@@ -142,7 +144,8 @@ void RegisterDequantize(OpRegistry& ops) {
       .Input("X", "rank 1 or 2 or more", Floats())
       .Input("Scales", "one or two", SameTypeAs("X"), Repeated())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("quant_bits", std::vector<std::int32_t>{8}, "bits of each of Scales, sign included: 1 to 16", AtLeast(1))
+      .Attr("quant_bits", std::vector<std::int32_t>{8}, "bits of each of Scales, sign included: 1 to 16",
+            AtLeast(1))
       .InferShape(InferChannels)
       .Kernel<Cpu, DequantizeChannelsKernel, float, double>()
       .NoGrad();

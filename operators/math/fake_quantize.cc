@@ -23,11 +23,13 @@ constexpr char kChannelDoc[] = R"(
 Each of the parts of X along its first extent has a scale of its own, its largest absolute value.)";
 
 constexpr char kRangeDoc[] = R"(
-The scale is the largest absolute value of X in the last window_size steps. OutScales, which lasts, holds those of
-the steps, that of step Iter at Iter mod window_size; step 0 begins with zeros. In a test the scale is InScale.)";
+The scale is the largest absolute value of X in the last window_size steps. OutScales, which lasts, holds
+those of the steps, that of step Iter at Iter mod window_size; step 0 begins with zeros. In a test the scale
+is InScale.)";
 
 constexpr char kMovingDoc[] = R"(
-OutState = moving_rate * InState + 1,  OutAccum = moving_rate * InAccum + max |X|,  scale = OutAccum / OutState
+OutState = moving_rate * InState + 1,  OutAccum = moving_rate * InAccum + max |X|,  scale = OutAccum /
+OutState
 
 OutScale is the scale. In a test it is InScale, and state and sum stay.)";
 
@@ -46,7 +48,8 @@ template <typename T>
 class Rounding {
  public:
   Rounding(T scale, int bins)
-      : scale_(scale), factor_(static_cast<T>(bins) * (scale <= T(1e-30) ? T{1} / (scale + T(1e-6)) : T{1} / scale)) {}
+      : scale_(scale),
+        factor_(static_cast<T>(bins) * (scale <= T(1e-30) ? T{1} / (scale + T(1e-6)) : T{1} / scale)) {}
   T operator()(T x) const {
     if (x > scale_) x = scale_;
     if (x < -scale_) x = -scale_;
@@ -79,7 +82,8 @@ Status InferOneScale(InferContext& c) {
   for (const char* slot : {"OutScale", "OutState", "OutAccum"}) {
     if (c.HasOutput(slot)) PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {1}));
   }
-  if (c.HasOutput("OutScales")) PENSTOCK_RETURN_IF_ERROR(c.SetShape("OutScales", {c.Attr<std::int32_t>("window_size")}));
+  if (c.HasOutput("OutScales"))
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("OutScales", {c.Attr<std::int32_t>("window_size")}));
   return c.HasOutput("Out") ? c.ShareAll("X", "Out") : OkStatus();
 }
 
@@ -148,7 +152,8 @@ class QuantizeRangeKernel : public Kernel {
 
  private:
   T InWindow(KernelRun& k, T now, T before) {
-    const std::int64_t step = std::max(*std::as_const(k[step_]).template Data<std::int64_t>(), std::int64_t{0});
+    const std::int64_t step =
+        std::max(*std::as_const(k[step_]).template Data<std::int64_t>(), std::int64_t{0});
     T* const scales = k[scales_].template Data<T>();
     if (step == 0) std::fill_n(scales, window_, T{0});
     T& place = scales[step % window_];
@@ -257,7 +262,8 @@ void AddAbsMax(OpRegistry& ops) {
       .Kernel<Cpu, QuantizeAbsMax<true>::Forward, float, double>()
       .NoGrad();
   AddBits(ops.Add("fake_quantize_range_abs_max"))
-      .Doc("Floats rounded to few bits, by the scale of a window of steps.", StrCat(kRoundDoc, "\n", kRangeDoc))
+      .Doc("Floats rounded to few bits, by the scale of a window of steps.",
+           StrCat(kRoundDoc, "\n", kRangeDoc))
       .Input("X", "any shape", Floats())
       .Input("InScale", "one element: the scale so far", SameTypeAs("X"))
       .Input("Iter", "one element: the number of the step", Only(DType::kInt64), Optional())
@@ -279,7 +285,8 @@ void RegisterFakeQuantize(OpRegistry& ops) {
     OpDef& def = ops.Add(back ? "fake_quantize_dequantize_moving_average_abs_max"
                               : "fake_quantize_moving_average_abs_max");
     AddBits(def)
-        .Doc(StrCat("Floats rounded to few bits, by a moving average of scales", back ? ", in their own range." : "."),
+        .Doc(StrCat("Floats rounded to few bits, by a moving average of scales",
+                    back ? ", in their own range." : "."),
              StrCat(kRoundDoc, "\n", kMovingDoc, back ? kBackDoc : ""))
         .Input("X", "any shape", Floats())
         .Input("InScale", "one element: the scale so far", SameTypeAs("X"))

@@ -22,8 +22,8 @@ class L1NormKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
-    *k[out_].template Data<T>() =
-        static_cast<T>(SumOf<double>(k[x_].count(), [x](Dim i) { return std::abs(static_cast<double>(x[i])); }));
+    *k[out_].template Data<T>() = static_cast<T>(
+        SumOf<double>(k[x_].count(), [x](Dim i) { return std::abs(static_cast<double>(x[i])); }));
     return OkStatus();
   }
 

@@ -6,19 +6,20 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each example counts with its weight (1 without Weights) for each class as a true or false positive or negative,
-and AccumStatesInfo is what StatesInfo holds and these counts.
+Each example counts with its weight (1 without Weights) for each class as a true or false positive or
+negative, and AccumStatesInfo is what StatesInfo holds and these counts.
 
-BatchMetrics = (macro precision, macro recall, macro F1, micro precision, micro recall, micro F1) of the batch's
-counts, AccumMetrics of all. Macro is the mean over classes, micro counts the examples of all classes together.
-Precision is TP / (TP + FP), recall TP / (TP + FN), both 1 where there is nothing to divide by, and F1
-2 * precision * recall / (precision + recall), 0 where both are 0.)";
+BatchMetrics = (macro precision, macro recall, macro F1, micro precision, micro recall, micro F1) of the
+batch's counts, AccumMetrics of all. Macro is the mean over classes, micro counts the examples of all classes
+together. Precision is TP / (TP + FP), recall TP / (TP + FN), both 1 where there is nothing to divide by, and
+F1 2 * precision * recall / (precision + recall), 0 where both are 0.)";
 
 constexpr int kTruePositive = 0, kFalsePositive = 1, kTrueNegative = 2, kFalseNegative = 3, kStates = 4;
 
@@ -28,7 +29,8 @@ Status InferPrecisionRecall(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Indices", 0));
   for (const char* slot : {"Labels", "Weights"}) {
     if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot).Count(), c.ShapeOf("Indices").Count()))
-      return c.Error(slot, " (", c.ShapeOf(slot), ") must have as many elements as Indices (", c.ShapeOf("Indices"), ")");
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must have as many elements as Indices (",
+                     c.ShapeOf("Indices"), ")");
   }
   if (c.HasInput("StatesInfo") && !Compatible(c.ShapeOf("StatesInfo"), Shape{classes, kStates}))
     return c.Error("shape of StatesInfo (", c.ShapeOf("StatesInfo"), ") must be ", Shape{classes, kStates});
@@ -37,8 +39,12 @@ Status InferPrecisionRecall(InferContext& c) {
   return c.SetShape("AccumStatesInfo", {classes, kStates});
 }
 
-double Share(double right, double wrong) { return right > 0 || wrong > 0 ? right / (right + wrong) : 1.0; }
+double Share(double right, double wrong) {
+  if (IsNan(right + wrong)) return right + wrong;
+  return right > 0 || wrong > 0 ? right / (right + wrong) : 1.0;
+}
 double F1(double precision, double recall) {
+  if (IsNan(precision + recall)) return precision + recall;
   return precision > 0 || recall > 0 ? 2 * precision * recall / (precision + recall) : 0.0;
 }
 
@@ -47,7 +53,8 @@ std::array<double, 6> MetricsOf(std::span<const double> states) {
   double precision = 0, recall = 0, right = 0, wrong = 0, missed = 0;
   const auto classes = static_cast<double>(states.size() / kStates);
   for (std::size_t s = 0; s < states.size(); s += kStates) {
-    const double tp = states[s + kTruePositive], fp = states[s + kFalsePositive], fn = states[s + kFalseNegative];
+    const double tp = states[s + kTruePositive], fp = states[s + kFalsePositive],
+                 fn = states[s + kFalseNegative];
     precision += Share(tp, fp);
     recall += Share(tp, fn);
     right += tp;
@@ -56,7 +63,11 @@ std::array<double, 6> MetricsOf(std::span<const double> states) {
   }
   precision /= classes;
   recall /= classes;
-  return {precision, recall, F1(precision, recall), Share(right, wrong), Share(right, missed),
+  return {precision,
+          recall,
+          F1(precision, recall),
+          Share(right, wrong),
+          Share(right, missed),
           F1(Share(right, wrong), Share(right, missed))};
 }
 
@@ -101,7 +112,8 @@ class PrecisionRecallKernel : public Kernel {
     for (Dim i = 0; i < indices_.shape.Count(); ++i) {
       for (const std::int32_t number : {indices[i], labels[i]}) {
         if (number < 0 || number >= classes_)
-          return InvalidArgument("E-op-index", "precision_recall: class ", number, " is not one of ", classes_);
+          return InvalidArgument("E-op-index", "precision_recall: class ", number, " is not one of ",
+                                 classes_);
       }
       const double weight = weights == nullptr ? 1.0 : static_cast<double>(weights[i]);
       total += weight;
@@ -131,7 +143,8 @@ void RegisterPrecisionRecall(OpRegistry& ops) {
       .Input("Indices", "[N, 1]: the chosen classes", Only(DType::kInt32))
       .Input("Labels", "[N, 1]: the classes", Only(DType::kInt32))
       .Input("Weights", "[N, 1]", SameTypeAs("MaxProbs"), Optional())
-      .Input("StatesInfo", "[class_number, 4]: counts of the batches before", SameTypeAs("MaxProbs"), Optional())
+      .Input("StatesInfo", "[class_number, 4]: counts of the batches before", SameTypeAs("MaxProbs"),
+             Optional())
       .Output("BatchMetrics", "[6]", Only(DType::kFp64))
       .Output("AccumMetrics", "[6]", Only(DType::kFp64))
       .Output("AccumStatesInfo", "[class_number, 4]: TP, FP, TN, FN of each class", SameTypeAs("MaxProbs"))

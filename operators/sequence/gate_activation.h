@@ -41,7 +41,8 @@ void Activate(GateActivation f, T* x, Dim count) {
   }
 }
 
-// x = f(x) as Fluid's gru and lstm have it: they clip what a sigmoid is taken of, so it is 1 - 2.3e-6 at most.
+// x = f(x) as Fluid's gru and lstm have it: they clip what a sigmoid is taken of, so it is 1 - 2.3e-6 at
+// most.
 template <typename T>
 void ActivateClipped(GateActivation f, T* x, Dim count) {
   constexpr T kLow = -40, kHigh = 13;

@@ -17,8 +17,8 @@ Sequence n of Out holds the windows of image n, line by line; a row is a window:
 
 There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down; what lies outside the
 image is zero. With Y, the extent of image n is its own, Y[n] = (height, width), divided by out_stride and
-rounded up; what of it lies beyond X is zero. A single image is always whole, as in Fluid. The gradient takes all
-images to be whole: Fluid's gets no Y.)";
+rounded up; what of it lies beyond X is zero. A single image is always whole, as in Fluid. The gradient takes
+all images to be whole: Fluid's gets no Y.)";
 
 // Windows along one axis.
 struct Axis {
@@ -114,8 +114,8 @@ class Im2SequenceKernel : public Kernel {
                                Extent(k, n, 0), " x ", Extent(k, n, 1), " elements");
       }
       if (windows > kElementsMax / std::max(w_.row_width(), Dim{1}) - rows) {
-        return InvalidArgument("E-op-value", what_, ": image ", n, " of ", Extent(k, n, 0), " x ", Extent(k, n, 1),
-                               " elements has too many windows");
+        return InvalidArgument("E-op-value", what_, ": image ", n, " of ", Extent(k, n, 0), " x ",
+                               Extent(k, n, 1), " elements has too many windows");
       }
       lod_.Add(0, windows);
       rows += windows;

@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, element type dtype, and the elements of `value` in their order, converted. Whole numbers
-beyond 2^24 are not exact: the attribute holds floats.)";
+Out has attribute shape, element type dtype, and the elements of `value` in their order, converted. Whole
+numbers beyond 2^24 are not exact: the attribute holds floats.)";
 
 // Its extents, once they are known to make one element for each value.
 Status InferFill(InferContext& c) {
@@ -32,7 +32,8 @@ class GivenValuesKernel : public Kernel {
       if constexpr (std::is_integral_v<T>) {
         // A conversion that does not fit is undefined.
         constexpr double kMost = static_cast<double>(std::numeric_limits<T>::max());
-        if (!(value >= -kMost && value < kMost)) return k.Error("value (", value, ") is no ", DTypeName(out_.dtype));
+        if (!(value >= -kMost && value < kMost))
+          return k.Error("value (", value, ") is no ", DTypeName(out_.dtype));
       }
       values_.push_back(static_cast<T>(value));
     }

@@ -1,4 +1,5 @@
-// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: extents of 1 taken out of a shape, or put into it.
+// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: extents of 1 taken out of a shape, or put into
+// it.
 #include <optional>
 #include <string>
 #include <vector>

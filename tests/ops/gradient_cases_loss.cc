@@ -34,10 +34,11 @@ void AddSmoothL1(std::vector<GradientCase>& cases) {
 
 // Margins beyond -1, between the corners and beyond 1.
 void AddModifiedHuber(std::vector<GradientCase>& cases) {
-  cases.push_back({"modified_huber_loss",
-                   WithSlots("modified_huber_loss", {"X", "Y"}, {"IntermediateVal", "Out"}),
-                   {{"X", TensorOf<float>({4, 1}, {-2, 2, 0.5f, 3})}, {"Y", TensorOf<float>({4, 1}, {1, 0, 1, 1})}},
-                   {.of = {"Out"}, .wanted = {"X"}}});
+  cases.push_back(
+      {"modified_huber_loss",
+       WithSlots("modified_huber_loss", {"X", "Y"}, {"IntermediateVal", "Out"}),
+       {{"X", TensorOf<double>({4, 1}, {-2, 2, 0.5, 3})}, {"Y", TensorOf<double>({4, 1}, {1, 0, 1, 1})}},
+       {.of = {"Out"}, .wanted = {"X"}}});
 }
 
 void AddTrees(std::vector<GradientCase>& cases) {

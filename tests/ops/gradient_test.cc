@@ -68,9 +68,12 @@ std::vector<GradientCase> OneOperandCases() {
   cases.push_back(Shaping("reshape2", {3, 4}, "shape", std::vector<std::int32_t>{2, -1}));
   cases.push_back(Shaping("squeeze2", {3, 1, 4}, "axes", std::vector<std::int32_t>{1}));
   cases.push_back(Shaping("unsqueeze2", {3, 4}, "axes", std::vector<std::int32_t>{0, 2}));
-  for (const auto& [type, shape, axis] : {std::tuple("squeeze", Shape{3, 1, 4}, 1), std::tuple("unsqueeze", Shape{3, 4}, 2)}) {
-    cases.push_back({type, WithSlots(type, {"X"}, {"Out"}).Set("axes", std::vector<std::int32_t>{axis}),
-                     {{"X", Values(shape)}}, {.of = {"Out"}, .wanted = {"X"}}});
+  for (const auto& [type, shape, axis] :
+       {std::tuple("squeeze", Shape{3, 1, 4}, 1), std::tuple("unsqueeze", Shape{3, 4}, 2)}) {
+    cases.push_back({type,
+                     WithSlots(type, {"X"}, {"Out"}).Set("axes", std::vector<std::int32_t>{axis}),
+                     {{"X", Values(shape)}},
+                     {.of = {"Out"}, .wanted = {"X"}}});
   }
   cases.push_back(Shaping("flatten2", {3, 4, 2}, "axis", 2));
   cases.push_back(Shaping("transpose2", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1}));

@@ -88,12 +88,14 @@ void AddComparisons(std::vector<PlainCase>& cases) {
 
 void AddMetrics(std::vector<PlainCase>& cases) {
   for (const bool is_test : {false, true}) {
-    cases.push_back({WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
-                         .Set("window_size", 2)
-                         .Set("is_test", is_test),
-                     {{"X", Floats({2, 3})}, {"InScale", Floats({1})}, {"Iter", TensorOf<std::int64_t>({1}, {0})}}});
-    for (const char* type : {"fake_quantize_moving_average_abs_max", "fake_quantize_dequantize_moving_average_abs_max",
-                             "moving_average_abs_max_scale"}) {
+    cases.push_back(
+        {WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
+             .Set("window_size", 2)
+             .Set("is_test", is_test),
+         {{"X", Floats({2, 3})}, {"InScale", Floats({1})}, {"Iter", TensorOf<std::int64_t>({1}, {0})}}});
+    for (const char* type :
+         {"fake_quantize_moving_average_abs_max", "fake_quantize_dequantize_moving_average_abs_max",
+          "moving_average_abs_max_scale"}) {
       const bool scales = std::string(type).starts_with("moving");
       PlainCase c{WithSlots(type, {"X", "InAccum", "InState"}, {"Out", "OutScale", "OutState", "OutAccum"}),
                   {{"X", Floats({2, 3})}, {"InAccum", Floats({1})}, {"InState", Floats({1})}}};
@@ -113,7 +115,8 @@ void AddMetrics(std::vector<PlainCase>& cases) {
                    {{"X", Floats({2, 3})}, {"Scales", Floats({2})}}});
   cases.push_back({WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),
                    {{"X", TensorOf<std::int8_t>({2}, {3, -4})}, {"Dict", Floats({128})}}});
-  cases.push_back({WithSlots("equal_reduce", {"X", "Y"}, {"Out"}), {{"X", Floats({2, 3})}, {"Y", Floats({3})}}});
+  cases.push_back(
+      {WithSlots("equal_reduce", {"X", "Y"}, {"Out"}), {{"X", Floats({2, 3})}, {"Y", Floats({3})}}});
   cases.push_back({WithSlots("precision_recall", {"MaxProbs", "Indices", "Labels", "Weights", "StatesInfo"},
                              {"BatchMetrics", "AccumMetrics", "AccumStatesInfo"})
                        .Set("class_number", 3),

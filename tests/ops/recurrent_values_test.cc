@@ -29,7 +29,8 @@ TEST(Gru, ClipsWhatASigmoidIsTakenOf) {
 TEST(LinearChainCrf, HasExponentialsOfPaddingToo) {
   Op op("linear_chain_crf");
   for (const char* slot : {"Emission", "Transition", "Label", "Length"}) op.AddInput(slot, {slot});
-  for (const char* slot : {"Alpha", "EmissionExps", "TransitionExps", "LogLikelihood"}) op.AddOutput(slot, {slot});
+  for (const char* slot : {"Alpha", "EmissionExps", "TransitionExps", "LogLikelihood"})
+    op.AddOutput(slot, {slot});
   const Result<Tensors> out = RunOp(AllOps(), op,
                                     {{"Emission", TensorOf<double>({1, 2, 2}, {1, 2, 5, 3})},
                                      {"Transition", TensorOf<double>({4, 2}, {0, 0, 0, 0, 0, 0, 0, 0})},

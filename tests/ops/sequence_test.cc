@@ -327,13 +327,15 @@ TEST(Sequences, OfWindowsAreAsLongAsTheImageIsLarge) {
 // As in Fluid: what an image's size has beyond X is zero, and a single image is whole whatever its size says.
 TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
   const Op op = Reads(Op("im2sequence"), {"X", "Y"}, {"Out"}).Set("kernels", std::vector<std::int32_t>{1, 2});
-  const Result<Tensors> pair = RunOp(
-      AllOps(), op, {{"X", Ramp(DType::kFp32, {2, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
+  const Result<Tensors> pair =
+      RunOp(AllOps(), op,
+            {{"X", Ramp(DType::kFp32, {2, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
   ASSERT_TRUE(pair.ok()) << pair.status().ToString();
   EXPECT_EQ(pair->at("Out").lod(), LoD({{0, 2, 4}}));
   EXPECT_TRUE(Near(pair->at("Out"), TensorOf<float>({4, 2}, {1, 2, 2, 0, 3, 4, 0, 0}), 0, 0).ok());
-  const Result<Tensors> single = RunOp(
-      AllOps(), op, {{"X", Ramp(DType::kFp32, {1, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
+  const Result<Tensors> single =
+      RunOp(AllOps(), op,
+            {{"X", Ramp(DType::kFp32, {1, 1, 1, 2}, 1, 1)}, {"Y", TensorOf<float>({2, 2}, {1, 3, 2, 2})}});
   ASSERT_TRUE(single.ok()) << single.status().ToString();
   EXPECT_TRUE(Near(single->at("Out"), TensorOf<float>({1, 2}, {1, 2}), 0, 0).ok());
 }

@@ -10,8 +10,8 @@
 namespace penstock::test {
 namespace {
 
-// Classes chosen 0, 2, 1, 1 of labels 0, 1, 1, 0: class 0 TP 1 FN 1 TN 2, class 1 TP 1 FP 1 FN 1 TN 1, class 2 FP 1
-// TN 3. Class 2 has nothing to recall, which counts as 1.
+// Classes chosen 0, 2, 1, 1 of labels 0, 1, 1, 0: class 0 TP 1 FN 1 TN 2, class 1 TP 1 FP 1 FN 1 TN 1, class
+// 2 FP 1 TN 3. Class 2 has nothing to recall, which counts as 1.
 TEST(PrecisionRecall, CountsOverBatches) {
   const Op op = WithSlots("precision_recall", {"MaxProbs", "Indices", "Labels", "StatesInfo"},
                           {"BatchMetrics", "AccumMetrics", "AccumStatesInfo"})
@@ -22,8 +22,8 @@ TEST(PrecisionRecall, CountsOverBatches) {
                     {"StatesInfo", TensorOf<double>({3, 4}, {1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0})}};
   const double macro_precision = (1 + 0.5 + 0) / 3, macro_recall = (0.5 + 0.5 + 1) / 3;
   ExpectValues(RunOne(op, inputs, "BatchMetrics"),
-               {macro_precision, macro_recall, 2 * macro_precision * macro_recall / (macro_precision + macro_recall),
-                0.5, 0.5, 0.5});
+               {macro_precision, macro_recall,
+                2 * macro_precision * macro_recall / (macro_precision + macro_recall), 0.5, 0.5, 0.5});
   ExpectValues(RunOne(op, inputs, "AccumStatesInfo"), {2, 0, 2, 1, 1, 1, 2, 1, 0, 1, 4, 0});
   const double all_recall = (2.0 / 3 + 0.5 + 1) / 3;
   ExpectValues(RunOne(op, inputs, "AccumMetrics"),
@@ -35,7 +35,9 @@ TEST(PrecisionRecall, CountsOverBatches) {
 TEST(EqualReduce, IsOfAllElements) {
   const Op op = WithSlots("equal_reduce", {"X", "Y"}, {"Out"});
   const auto equal = [&op](double last) {
-    return *RunOne(op, {{"X", TensorOf<double>({2, 2}, {1, 2, 1, last})}, {"Y", TensorOf<double>({2}, {1, 2})}}, "Out")
+    return *RunOne(op,
+                   {{"X", TensorOf<double>({2, 2}, {1, 2, 1, last})}, {"Y", TensorOf<double>({2}, {1, 2})}},
+                   "Out")
                 .Data<bool>();
   };
   EXPECT_TRUE(equal(2));
@@ -65,7 +67,9 @@ TEST(Seed, IsTheAttributesOrOneOfChance) {
 }
 
 TEST(L1Norm, IsTheSumOfAbsoluteValues) {
-  ExpectValues(RunOne(WithSlots("l1_norm", {"X"}, {"Out"}), {{"X", TensorOf<float>({3}, {1, -2.5f, 0})}}, "Out"), {3.5});
+  ExpectValues(
+      RunOne(WithSlots("l1_norm", {"X"}, {"Out"}), {{"X", TensorOf<float>({3}, {1, -2.5f, 0})}}, "Out"),
+      {3.5});
 }
 
 TEST(FakeQuantize, RoundsToBinsOfTheLargestValue) {
@@ -73,7 +77,8 @@ TEST(FakeQuantize, RoundsToBinsOfTheLargestValue) {
   const Op all = WithSlots("fake_quantize_abs_max", {"X"}, {"Out", "OutScale"}).Set("bit_length", 3);
   ExpectValues(RunOne(all, {{"X", x}}, "OutScale"), {2});
   ExpectValues(RunOne(all, {{"X", x}}, "Out"), {1, -3, 2, 0});
-  const Op rows = WithSlots("fake_channel_wise_quantize_abs_max", {"X"}, {"Out", "OutScale"}).Set("bit_length", 3);
+  const Op rows =
+      WithSlots("fake_channel_wise_quantize_abs_max", {"X"}, {"Out", "OutScale"}).Set("bit_length", 3);
   ExpectValues(RunOne(rows, {{"X", x}}, "OutScale"), {2, 1});
   ExpectValues(RunOne(rows, {{"X", x}}, "Out"), {1, -3, 3, 1});
 }
@@ -86,8 +91,9 @@ TEST(FakeQuantize, TakesAMovingAverageOfScales) {
                           {"InAccum", TensorOf<float>({1}, {1})},
                           {"InState", TensorOf<float>({1}, {2})}};
   // State 0.5 * 2 + 1 = 2, sum 0.5 * 1 + 3 = 3.5, so the scale is 1.75, which clips 3.
-  const Op there =
-      WithSlots("fake_quantize_moving_average_abs_max", ins, outs).Set("bit_length", 3).Set("moving_rate", 0.5f);
+  const Op there = WithSlots("fake_quantize_moving_average_abs_max", ins, outs)
+                       .Set("bit_length", 3)
+                       .Set("moving_rate", 0.5f);
   ExpectValues(RunOne(there, inputs, "OutScale"), {1.75});
   ExpectValues(RunOne(there, inputs, "Out"), {3, -2});
   const Op back = WithSlots("fake_quantize_dequantize_moving_average_abs_max", ins, outs)
@@ -98,8 +104,9 @@ TEST(FakeQuantize, TakesAMovingAverageOfScales) {
 }
 
 TEST(FakeQuantize, LooksBackOverAWindow) {
-  const Op op = WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
-                    .Set("window_size", 2);
+  const Op op =
+      WithSlots("fake_quantize_range_abs_max", {"X", "InScale", "Iter"}, {"Out", "OutScale", "OutScales"})
+          .Set("window_size", 2);
   Tensors inputs = {{"X", TensorOf<float>({2}, {3, -1})},
                     {"InScale", TensorOf<float>({1}, {5})},
                     {"Iter", TensorOf<std::int64_t>({1}, {0})}};

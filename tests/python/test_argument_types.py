@@ -17,7 +17,8 @@ import penstock
     (lambda F, half: F.layers.mean(F.data('n', [2], 'int64')), 'mean: the element type of x must be float16 or'),
     (lambda F, half: F.layers.full([2], 1, dtype='int8'), 'full: dtype must be bool or'),
     (lambda F, half: F.layers.randperm(3, out=F.data('r', [3], 'int32')), 'randperm: the element type of out must'),
-    (lambda F, half: F.layers.multiplex(half, half), 'multiplex: inputs must be a list'),
+    (lambda F, half: F.layers.multiplex(F.data('n', [4, 2]), F.data('which', [4, 1], 'int32')),
+     'multiplex: inputs must be a list'),
     (lambda F, half: F.layers.cond(F.data('p', [1], 'bool'), lambda: half, lambda: half, 3), 'name must be a str'),
 ])
 def test_a_layer_refuses_the_element_types_that_fluids_refuses(fluid, call, says):
@@ -77,6 +78,7 @@ def test_what_is_fed_to_a_persistable_variable_stays_there(fluid):
 
 def test_a_factor_of_a_power_may_have_a_type_of_its_own(fluid):
     x = fluid.data('x', [2], 'float64')
+    x.stop_gradient = False
     y = fluid.layers.pow(x, fluid.layers.fill_constant([1], 'float32', 3.0))
     dx, = fluid.gradients(y, x)
     got = fluid.Executor().run(feed={'x': np.array([2.0, -1.0])}, fetch_list=[y, dx])

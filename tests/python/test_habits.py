@@ -179,7 +179,7 @@ def test_adam_takes_betas_that_are_variables(fluid):
         m1, m2 = 0.8 * m1 + 0.2 * grad, 0.95 * m2 + 0.05 * grad**2
         w = w - 0.1 * np.sqrt(1 - power2) / (1 - power1) * m1 / (np.sqrt(m2) + 1e-8)
         power1, power2 = power1 * 0.8, power2 * 0.95
-    np.testing.assert_allclose(value_of(fluid, 'w'), w, rtol=1e-5)
+    np.testing.assert_allclose(value_of(fluid, 'w'), w, rtol=1e-5, atol=1e-6)
 
 
 def test_the_step_of_an_exponential_moving_average_may_be_an_integer(fluid):

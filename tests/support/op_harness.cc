@@ -246,6 +246,9 @@ void SetElement(Tensor& tensor, std::int64_t i, double value) {
     case DType::kInt64:
       tensor.Data<std::int64_t>()[i] = static_cast<std::int64_t>(value);
       return;
+    case DType::kInt8:
+      tensor.Data<std::int8_t>()[i] = static_cast<std::int8_t>(value);
+      return;
     case DType::kFp32:
       tensor.Data<float>()[i] = static_cast<float>(value);
       return;

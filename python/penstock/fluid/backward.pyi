@@ -3,6 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.variable import Variable as Variable
+from penstock.fluid.variable import grad_var_name as grad_var_name
 
 def append_backward(loss: Variable, parameter_list: list[Any] | None = ..., no_grad_set: set[Any] | None = ..., callbacks: list[Any] | None = ..., checkpoints: list[Any] | None = ...) -> list[Any]: ...
 def calc_gradient(targets: Variable | list[Variable], inputs: Variable | list[Variable], target_gradients: Variable | list[Any] | None = ..., no_grad_set: set[Any] | list[Any] | None = ...) -> Variable | None | list[Any]: ...

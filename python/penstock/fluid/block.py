@@ -12,8 +12,9 @@ from penstock.fluid.variable import Parameter, Variable
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
 # Ops of Fluid that have no kernel, and so no device.
 _WITHOUT_DEVICE = frozenset([
-    'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify', 'conditional_block',
-    'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv', 'rnn_memory_helper_grad', 'send', 'while'
+    'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify',
+    'conditional_block', 'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv',
+    'rnn_memory_helper_grad', 'send', 'while'
 ])
 
 

@@ -238,7 +238,6 @@ class Switch:
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
-@element_types(pred='bool')
 def cond(pred, true_fn=None, false_fn=None, name=None):
     """Runs one of two functions' ops, and returns its results.
 

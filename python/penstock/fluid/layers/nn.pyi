@@ -10,7 +10,7 @@ from penstock.fluid.layers.tensor import int_list as int_list
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.variable import Variable as Variable
 
-class ArgumentError(ValueError, AssertionError):
+class ArgumentError(ValueError, TypeError, AssertionError):
     def __getattr__(self, name: str) -> Any: ...
 class VarType(IntEnum):
     BOOL = 0

@@ -190,6 +190,20 @@ except TypeError as error:
     assert 'only' in done.stdout and done.stdout.endswith('\n')
 
 
+def test_names_that_numpy_and_python_have_lost_are_there():
+    text = '''
+import collections, inspect, time
+import numpy as np
+import paddle
+assert np.zeros(2, np.int).dtype == 'int64' and np.zeros(2, np.float).dtype == 'float64'
+assert not np.zeros(1, np.bool)[0]
+assert np.product([2, 3]) == 6 and np.asscalar(np.array([5])) == 5 and np.NaN != np.NaN and np.Inf > 1
+assert isinstance([], collections.Iterable) and time.clock() <= time.clock()
+assert inspect.getargspec(lambda a, b=1: 0)[:1] == (['a', 'b'],)
+'''
+    assert run('-W', 'error', '-c', text, PYTHONPATH=alias_path()).stdout == ''
+
+
 def test_small_modules():
     text = '''
 import paddle, os

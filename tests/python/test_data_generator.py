@@ -91,3 +91,14 @@ def test_a_generator_without_its_functions_says_so():
         DataGenerator()._gen_str([])
     with pytest.raises(ValueError, match='line_limit must be at least 1, not 0'):
         MultiSlotDataGenerator()._set_line_limit(0)
+
+
+def test_a_sample_may_be_a_zip_of_names_and_values(capsys):
+
+    class Zipped(MultiSlotDataGenerator):
+
+        def generate_sample(self, line):
+            return lambda: iter([zip(['a', 'b'], [[1, 2], [0.5]])])
+
+    Zipped().run_from_memory()
+    assert capsys.readouterr().out == '2 1 2 1 0.5\n'

@@ -9,10 +9,11 @@ except ModuleNotFoundError:    # not on sys.path: this folder is inside it
     sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4)))
     import penstock
 
-from penstock.compat import _arrays, _finder
+from penstock.compat import _arrays, _finder, _old_names
 
 _finder.install()
 _arrays.install()
+_old_names.install()
 
 import paddle.fluid
 from paddle import compat, dataset, distributed, reader, sysconfig, utils, version

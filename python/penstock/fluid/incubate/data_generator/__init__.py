@@ -95,9 +95,13 @@ class DataGenerator:
         return unchanged
 
 
-def _require_sample(line):
+def _slots_of(line):
+    """A sample's slots as a list; scripts also give zip(names, values)."""
+    if isinstance(line, zip):
+        return list(line)
     if not isinstance(line, (list, tuple)):
         raise ValueError('a sample must be a list [(name, [number, ...]), ...], not %r' % (line,))
+    return line
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
@@ -109,7 +113,7 @@ class MultiSlotStringDataGenerator(DataGenerator):
     """
 
     def _gen_str(self, line):
-        _require_sample(line)
+        line = _slots_of(line)
         return ' '.join(' '.join([str(len(elements)), *elements]) for _, elements in line) + '\n'
 
 
@@ -122,7 +126,7 @@ class MultiSlotDataGenerator(DataGenerator):
     """
 
     def _gen_str(self, line):
-        _require_sample(line)
+        line = _slots_of(line)
         if self._proto_info is None:
             self._proto_info = [(name, 'uint64') for name, _ in line]
         elif len(line) != len(self._proto_info):

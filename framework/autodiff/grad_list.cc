@@ -104,9 +104,15 @@ class GradLister {
       }
     }
     const std::vector<Slot> outputs = op.outputs();
+    NameSet renamed;  // of this op: it may write a gradient twice, as that of x * x does
     for (Slot slot : outputs) {
       for (std::string& name : slot.args) {
+        if (renamed.contains(name)) {
+          name = again_[name];
+          continue;
+        }
         if (!grad_names_.Contains(name) || program_.main().FindVar(name) == nullptr) continue;
+        renamed.insert(name);
         std::string& fresh = again_[name];
         fresh = name;
         for (int i = 0; i <= wanted_.earlier; ++i) fresh.insert(0, "grad/");

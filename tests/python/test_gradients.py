@@ -65,6 +65,17 @@ def test_a_second_call_has_gradients_of_its_own(fluid):
     np.testing.assert_allclose(got[1], 10 * np.array(X))
 
 
+def test_a_product_of_a_variable_with_itself_counts_twice_in_a_gradient_of_a_gradient(fluid):
+    x = data(fluid, 'x', [None, 2])
+    y = x * x
+    first, = fluid.gradients(y, x)
+    z = (x + first) * (x + first) + first * y  # 9 x^2 + 2 x^3
+    second, = fluid.gradients(z, x)
+    got = run(fluid, [first, second], x=X)
+    np.testing.assert_allclose(got[0], 2 * np.array(X), rtol=1e-6)
+    np.testing.assert_allclose(got[1], 18 * np.array(X) + 6 * np.array(X)**2, rtol=1e-6)
+
+
 def test_gradients_of_a_second_loss_have_its_number_in_their_names(fluid):
     x = data(fluid, 'x', [None, 2])
     hidden = fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=False)

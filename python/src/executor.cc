@@ -176,8 +176,9 @@ class PyExecutor {
     executor_.set_server(server_.get());
   }
 
-  std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope,
-                                const py::list& feeds, const std::vector<std::string>& fetches) {
+  // A LoDTensor for each fetch, or a LoDTensorArray.
+  py::list Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope, const py::list& feeds,
+               const std::vector<std::string>& fetches) {
     const Running here;
     if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
@@ -205,8 +206,14 @@ class PyExecutor {
       });
     }
     NoteReaction(result->status());
-    std::vector<TensorHandle> out;
-    for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
+    py::list out;
+    for (Variable& value : Take(*std::move(result))) {
+      if (value.Is<TensorArray>()) {
+        out.append(ArrayHandle(std::move(value)));
+      } else {
+        out.append(TensorHandle(std::move(value)));
+      }
+    }
     return out;
   }
 

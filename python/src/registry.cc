@@ -158,21 +158,21 @@ void BindElements(const py::object& cls, const std::string& name) {
       py::is_method(cls));
 }
 
-// An array of tensors: one of its own, or what a scope's variable holds.
-struct ArrayHandle : VariableHandle {
-  using VariableHandle::VariableHandle;
-  explicit ArrayHandle(const VariableHandle& held) : VariableHandle(held) {}
-  TensorArray& array() const {
-    Variable& held = variable();
-    if (held.Is<std::monostate>() || held.Is<TensorArray>()) return held.As<TensorArray>();
-    throw StatusError(FailedPrecondition("E-array-kind", "the variable holds no array of tensors"));
-  }
-  Tensor& At(std::size_t i) const {
-    TensorArray& tensors = array();
-    if (i >= tensors.size()) throw py::index_error(StrCat("tensor ", i, " of ", tensors.size()));
-    return tensors[i];
-  }
-};
+}  // namespace
+
+TensorArray& ArrayHandle::array() const {
+  Variable& held = variable();
+  if (held.Is<std::monostate>() || held.Is<TensorArray>()) return held.As<TensorArray>();
+  throw StatusError(FailedPrecondition("E-array-kind", "the variable holds no array of tensors"));
+}
+
+Tensor& ArrayHandle::At(std::size_t i) const {
+  TensorArray& tensors = array();
+  if (i >= tensors.size()) throw py::index_error(StrCat("tensor ", i, " of ", tensors.size()));
+  return tensors[i];
+}
+
+namespace {
 
 TensorHandle CopyOf(const Tensor& tensor) {
   Variable copy;

@@ -101,4 +101,12 @@ void CopyValues(pybind11::handle array, Tensor& out);
 // A new numpy array that shares the tensor's memory and keeps it alive.
 pybind11::object ViewAsArray(const Tensor& tensor);
 
+// An array of tensors: one of its own, or what a scope's variable holds.
+struct ArrayHandle : VariableHandle {
+  using VariableHandle::VariableHandle;
+  explicit ArrayHandle(const VariableHandle& held) : VariableHandle(held) {}
+  TensorArray& array() const;       // throws StateError if the variable holds something else
+  Tensor& At(std::size_t i) const;  // throws IndexError
+};
+
 }  // namespace penstock::python

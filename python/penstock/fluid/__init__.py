@@ -12,10 +12,11 @@
 """
 
 from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
-                            data_feed_desc, data_feeder, dataset, default_scope_funcs, dygraph, evaluator, executor,
-                            framework, incubate, initializer, input, install_check, io, layer_helper, layers,
-                            lod_tensor, log_helper, metrics, nets, op, optimizer, parallel_executor, param_attr,
-                            profiler, reader, regularizer, transpiler, unique_name, wrapped_decorator)
+                            data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, dygraph, evaluator,
+                            executor, framework, incubate, initializer, input, install_check, io, layer_helper,
+                            layers, lod_tensor, log_helper, metrics, net_drawer, nets, op, optimizer,
+                            parallel_executor, param_attr, profiler, reader, regularizer, transpiler, unique_name,
+                            wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -48,12 +49,12 @@ __all__ = [
     'average', 'backward',
     'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc', 'data_feeder',
-    'dataset', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
+    'dataset', 'debugger', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
     'disable_dygraph', 'disable_imperative', 'dygraph', 'embedding', 'enable_dygraph', 'enable_imperative',
     'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
     'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
     'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
-    'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
+    'net_drawer', 'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
     'transpiler', 'unique_name', 'wrapped_decorator',
 ]

@@ -2,7 +2,7 @@
 
 from penstock import _penstock
 from penstock.fluid import unique_name
-from penstock.fluid.variable import grad_var_name, Variable
+from penstock.fluid.variable import GRAD_SUFFIX, Variable, grad_var_name
 
 __all__ = ['append_backward', 'gradients']
 
@@ -26,6 +26,19 @@ def names_of(variables):
         if not isinstance(name, str):
             raise TypeError('a Variable or its name is wanted, not %r' % (name,))
     return names
+
+
+def _strip_grad_suffix_(name):
+    """Name of the variable that a gradient belongs to, by Fluid's rule: what is before the first '@GRAD'."""
+    return name.split(GRAD_SUFFIX, 1)[0]
+
+
+def _get_stop_gradients_(program):
+    """By the number of each block, the names of gradients of its variables that stop them."""
+    return {
+        block.idx: {_append_grad_suffix_(var.name) for var in block.vars.values() if var.stop_gradient}
+        for block in program.blocks
+    }
 
 
 def require_loss(caller, loss):

@@ -331,6 +331,8 @@ class Block:
         return self._insert(index, type, inputs, outputs, attrs)
 
     def _insert(self, position, type, inputs, outputs, attrs):
+        if type is None:
+            raise ValueError('append_op: type must be the name of an op, not None')
         context = self.program._op_context
         context.location = call_site()
         device = context.device

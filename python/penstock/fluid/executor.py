@@ -60,6 +60,23 @@ def scope_guard(scope):
         _scope = outer
 
 
+def _as_arrays(value):
+    """What a fetch returns: an array, or a list of them of a LoDTensorArray."""
+    if isinstance(value, core.LoDTensorArray):
+        return [_as_arrays(one) for one in value]
+    return as_numpy(value).view(array_kind)
+
+
+def _as_lodtensor(data, place, dtype=None):
+    """A LoDTensor of an array, or of one number of a type that is given."""
+    if not isinstance(data, numpy.ndarray):
+        assert dtype is not None, 'a number becomes a tensor of a type, which must be given'
+        data = numpy.array([data], dtype_name(dtype))
+    tensor = core.LoDTensor()
+    tensor.set(data, place)
+    return tensor
+
+
 def as_numpy(tensor):
     """Returns the array of a LoDTensor, which shares its memory.
 
@@ -208,7 +225,7 @@ class Executor:
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
         if return_numpy:
-            values = [as_numpy(value).view(array_kind) for value in values]
+            values = [_as_arrays(value) for value in values]
         return [[value] for value in values] if apart else values
 
     def _pruned(self, program, feeds, fetches, updates, use_prune):

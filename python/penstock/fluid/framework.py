@@ -15,6 +15,7 @@ from penstock.fluid._op_protos import OpProtoHolder
 from penstock.fluid._places import cpu_places, cuda_pinned_places, cuda_places
 from penstock.fluid.block import Block
 from penstock.fluid.core import is_compiled_with_cuda
+from penstock.fluid.core import to_dtype as convert_np_dtype_to_dtype_
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
 
@@ -332,6 +333,22 @@ class Program:
 
     def _copy_parameter_attrs_from(self, other):
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
+
+    _copy_param_info_from = _copy_parameter_attrs_from
+
+    def _prune_with_input(self, feeded_var_names, targets):
+        """What the targets need if the named variables are fed; Fluid's name of _prune."""
+        feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
+        for name in feeds:
+            if not isinstance(name, str):
+                raise ValueError('_prune_with_input: a fed variable is named by a str, not %r' % (name,))
+        targets = targets if isinstance(targets, (list, tuple)) else [targets]
+        for target in targets:
+            if not isinstance(target, (Variable, Operator, str)):
+                raise ValueError('_prune_with_input: a target is a Variable, an Operator or a name, not %r' % (target,))
+        ops = [target for target in targets if isinstance(target, Operator)]
+        names = [target for target in targets if not isinstance(target, Operator)]
+        return self._prune([target for target in names if getattr(target, 'name', target) not in feeds], feeds, ops)
 
     def _prune(self, targets, feeds=(), ops=()):
         program = Program._of(

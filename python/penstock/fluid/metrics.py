@@ -398,6 +398,10 @@ class Auc(MetricBase):
         self.stat_pos = numpy.zeros(num_thresholds + 1, 'int64')
         self.stat_neg = numpy.zeros(num_thresholds + 1, 'int64')
 
+    # Fluid's names, and lists as there.
+    _stat_pos = property(lambda self: self.stat_pos.tolist())
+    _stat_neg = property(lambda self: self.stat_neg.tolist())
+
     def update(self, preds, labels):
         """Adds a batch.
 

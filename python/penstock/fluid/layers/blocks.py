@@ -55,8 +55,7 @@ class ConditionalBlock:
         """In the block around: what the block reads from there, and what it writes there."""
         around = self._program.current_block()
         reads, writes = crossing_names(inside)
-        conditions = {var.name for var in self.inputs}
-        outside = outer_vars(inside, [name for name in reads if name not in conditions])
+        outside = outer_vars(inside, reads)
         out = outer_vars(inside, writes)
         scope = around.create_var(type=VarType.STEP_SCOPES)
         around.append_op(

@@ -145,6 +145,8 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     helper = LayerHelper('randint', name=name)
     inputs, attrs = {}, {}
     shape = [1] if shape is None else shape
+    if not isinstance(shape, (list, tuple, Variable)):
+        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %r' % (shape,))
     if isinstance(shape, Variable):
         shape.stop_gradient = True
         inputs['ShapeTensor'] = shape

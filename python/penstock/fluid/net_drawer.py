@@ -1,0 +1,23 @@
+"""A main program, and what starts it, as one graph for Graphviz."""
+
+from penstock.fluid.debugger import draw_block_graphviz
+
+__all__ = ['draw_graph']
+
+
+def draw_graph(startup_program, main_program, **kwargs):
+    """Writes the graph of a main program's first block in Graphviz's language.
+
+    Args:
+        startup_program (Program): accepted for Fluid's scripts; its variables are the parameters of the graph.
+        main_program (Program): the program.
+        **kwargs: filename (str), the file; default: 'graph.dot'. Others have no effect.
+
+    Example:
+        import os, tempfile
+        fluid.layers.relu(fluid.data('x', [2]))
+        path = os.path.join(tempfile.mkdtemp(), 'graph.dot')
+        fluid.net_drawer.draw_graph(fluid.default_startup_program(), fluid.default_main_program(), filename=path)
+        assert os.path.exists(path)
+    """
+    draw_block_graphviz(main_program.global_block(), path=kwargs.get('filename', 'graph.dot'))

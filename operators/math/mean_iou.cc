@@ -1,5 +1,6 @@
 // mean_iou: the mean over classes of intersection over union.
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,8 @@ class MeanIouKernel : public Kernel {
   Status Run(KernelRun& k) override {
     std::int32_t* const wrong = k[wrong_].template Data<std::int32_t>();
     std::int32_t* const correct = k[correct_].template Data<std::int32_t>();
-    Begin(k, in_wrongs_, wrong);
-    Begin(k, in_corrects_, correct);
+    PENSTOCK_RETURN_IF_ERROR(Begin(k, in_wrongs_, wrong));
+    PENSTOCK_RETURN_IF_ERROR(Begin(k, in_corrects_, correct));
     const T *const x = k[predictions_].template Data<T>(), *const label = k[labels_].template Data<T>();
     for (Dim i = 0; i < predictions_.shape.Count(); ++i) {
       for (const T one : {x[i], label[i]}) {
@@ -61,10 +62,10 @@ class MeanIouKernel : public Kernel {
           return InvalidArgument("E-op-label", "mean_iou: class ", one, " must be in [0, ", classes_, ")");
       }
       if (x[i] == label[i]) {
-        ++correct[x[i]];
+        PENSTOCK_RETURN_IF_ERROR(Add(1, x[i], correct));
       } else {
-        ++wrong[x[i]];
-        ++wrong[label[i]];
+        PENSTOCK_RETURN_IF_ERROR(Add(1, x[i], wrong));
+        PENSTOCK_RETURN_IF_ERROR(Add(1, label[i], wrong));
       }
     }
     float sum = 0, occur = 0;
@@ -81,15 +82,21 @@ class MeanIouKernel : public Kernel {
   }
 
  private:
-  void Begin(KernelRun& k, const std::vector<Operand>& from, std::int32_t* to) const {
+  static Status Add(std::int64_t count, Dim of_class, std::int32_t* to) {
+    const std::int64_t sum = to[of_class] + count;
+    if (sum < 0 || sum > std::numeric_limits<std::int32_t>::max())
+      return InvalidArgument("E-op-value", "mean_iou: the count of class ", of_class, ", ", sum,
+                             ", must be in [0, 2147483647]");
+    to[of_class] = static_cast<std::int32_t>(sum);
+    return OkStatus();
+  }
+  Status Begin(KernelRun& k, const std::vector<Operand>& from, std::int32_t* to) const {
     std::fill_n(to, classes_, 0);
     for (const Operand& one : from) {
       const std::int32_t* const counts = k[one].template Data<std::int32_t>();
-      // Unsigned, because counts from outside may wrap.
-      for (Dim c = 0; c < classes_; ++c)
-        to[c] = static_cast<std::int32_t>(static_cast<std::uint32_t>(to[c]) +
-                                          static_cast<std::uint32_t>(counts[c]));
+      for (Dim c = 0; c < classes_; ++c) PENSTOCK_RETURN_IF_ERROR(Add(counts[c], c, to));
     }
+    return OkStatus();
   }
   Operand predictions_, labels_, mean_, wrong_, correct_;
   std::vector<Operand> in_wrongs_, in_corrects_, in_means_;

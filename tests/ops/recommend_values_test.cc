@@ -212,6 +212,10 @@ TEST(MeanIou, CountsTheClassesThatOccur) {
   const Op more = Op(op).AddInput("InWrongs", {"w"}).AddInput("InMeanIou", {"m"});
   ExpectValues(RunOne(more, inputs, "OutWrong"), {1, 2, 2, 5});
   ExpectValues(RunOne(more, inputs, "OutMeanIou"), {0.25 + (0.5 + 1.0 / 3 + 0 + 0) / 4});
+  inputs["w"] = TensorOf<std::int32_t>({4}, {0, 0, 2147483646, 0});
+  ExpectError(more, inputs, "mean_iou: the count of class 2, 2147483648, must be in [0, 2147483647]");
+  inputs["w"] = TensorOf<std::int32_t>({4}, {0, -1, 0, 0});
+  ExpectError(more, inputs, "mean_iou: the count of class 1, -1, must be in [0, 2147483647]");
 }
 
 TEST(ShuffleBatch, PermutesRowsAndHandsASeedOn) {

@@ -74,7 +74,7 @@ class Link final : public ConnectionHandler {
   bool HasPushed(Slot slot) const;                        // this gradient
   void CountStep();
   void EndStep();
-  Status Pull(Slot slot, Tensor& out, Landing landing);
+  Status Pull(Slot slot, Tensor& out, Landing landing, std::uint64_t version);
   void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
   Status PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing landing);
   void Save(const std::string& table, const std::string& file);
@@ -260,7 +260,7 @@ class Link final : public ConnectionHandler {
                   const Payload& bytes);
   void BeginChanged(const Variable& variable, const protocol::ChangedRows& rows, Arriving& arriving) const;
   Status LandChanged(const Variable& variable, Arriving& arriving) const;
-  void BeginPull(Arriving& arriving, Landing landing);
+  void BeginPull(Arriving& arriving, Landing landing, std::uint64_t version);
   void EndPull(Arriving& arriving);
   ArrivingRows* RowsOf(std::uint32_t request);
 

@@ -152,7 +152,7 @@ void Link::EndStep() {
   HandOver(PendingEndStep{.step = environment_.steps.step(), .pushed = std::exchange(pushed_, {})});
 }
 
-Status Link::Pull(Slot slot, Tensor& out, Landing landing) {
+Status Link::Pull(Slot slot, Tensor& out, Landing landing, std::uint64_t version) {
   const std::lock_guard lock(mutex_);
   Variable& variable = variables_[slot];
   const protocol::ContractPiece& piece = PieceOf(variable);
@@ -161,7 +161,7 @@ Status Link::Pull(Slot slot, Tensor& out, Landing landing) {
     return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is on its way already");
   }
   out.Refit(piece.dtype, piece.shape);
-  BeginPull(arriving, landing);
+  BeginPull(arriving, landing, version);
   arriving.to = Target::Of(out);
   HandOver(PendingPull{slot});
   return OkStatus();
@@ -174,16 +174,16 @@ Status Link::PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing l
     return FailedPrecondition("E-recv-twice", "recv: ", PieceOf(variables_[slot]).name,
                               " is on its way already");
   }
-  BeginPull(arriving, landing);
+  BeginPull(arriving, landing, environment_.steps.step());
   arriving.changed = std::move(out);
   HandOver(PendingPull{slot});
   return OkStatus();
 }
 
-void Link::BeginPull(Arriving& arriving, Landing landing) {
+void Link::BeginPull(Arriving& arriving, Landing landing, std::uint64_t version) {
   arriving.active = true;
   arriving.landing = landing;
-  arriving.version = environment_.steps.step();
+  arriving.version = version;
   arriving.chunks_left = 0;
   ++pulls_;
   environment_.steps.Begin(Work::kPulls);

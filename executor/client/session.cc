@@ -171,7 +171,14 @@ Status Session::PullAs(PullHandle handle, Tensor& out, std::optional<Landing> la
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (ends_steps_ && open_) EndOpenStep();
   const Declared& declared = Of(pulls_, handle.index);
-  return declared.link->Pull(declared.slot, out, landing.value_or(declared.landing));
+  return declared.link->Pull(declared.slot, out, landing.value_or(declared.landing), steps_.step());
+}
+
+Status Session::PullNext(PullHandle handle, Tensor& out) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = Of(pulls_, handle.index);
+  return declared.link->Pull(declared.slot, out, Landing::kWithOthers, steps_.step() + 1);
 }
 
 bool Session::IsPulling(PullHandle handle) const {

@@ -53,6 +53,8 @@ class Session : private LinkHost {
   Status Pull(PullHandle handle, Tensor& out) { return PullAs(handle, out, {}); }
   // A pull that is not waited for by itself: its arrival is not signalled.
   Status PullAhead(PullHandle handle, Tensor& out) { return PullAs(handle, out, Landing::kWithOthers); }
+  // The version after the step that is open, which ends with EndStep.
+  Status PullNext(PullHandle handle, Tensor& out);
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
   // `out` has the rows once PullsDone is true.
   Status PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out);

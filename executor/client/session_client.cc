@@ -31,6 +31,10 @@ Status SessionClient::PullAhead(PullHandle piece, Variable& out) {
   return session_.PullAhead(piece, out.As<Tensor>());
 }
 
+Status SessionClient::PullNext(PullHandle piece, Variable& out) {
+  return session_.PullNext(piece, out.As<Tensor>());
+}
+
 Status SessionClient::Pull(PullHandle piece, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(WaitForEarlier(piece));
   PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));

@@ -41,6 +41,8 @@ class SharedClient::User : public RpcClient {
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
   Status PullAhead(PullHandle piece, Variable& out) override { return client_.PullAhead(piece, out); }
+  Status PullNext(PullHandle piece, Variable& out) override { return client_.PullNext(piece, out); }
+  bool PullsNext() const override { return client_.PullsNext(); }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return client_.PullRows(piece, ids, out);
   }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/receive_order.h"
 #include "executor/graph/row_views.h"
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
@@ -33,7 +34,7 @@ bool HasValue(const Var& var) { return var.type.has_value() || var.kind != VarKi
 class Compiler {
  public:
   Compiler(const OpRegistry& ops, const Program& program, CompileRequest request)
-      : ops_(ops), out_(std::make_shared<CompiledBlock>()) {
+      : ops_(ops), out_(std::make_shared<CompiledBlock>()), receives_early_(request.receives_early) {
     out_->program = program;
     out_->block = request.block;
     out_->use = request.use;
@@ -45,14 +46,17 @@ class Compiler {
   Result<std::shared_ptr<const CompiledBlock>> Compile() {
     PENSTOCK_RETURN_IF_ERROR(AddFeeds());
     const std::vector<OpEntry>& entries = block().ops();
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const Op& op = *entries[i].op;
+    const auto order_of = receives_early_ ? OrderWithEarlyReceives : OrderOfProgram;
+    for (const OrderedOp& ordered : order_of(out_->program, out_->block)) {
+      const OpEntry& entry = entries[static_cast<std::size_t>(ordered.position)];
+      const Op& op = *entry.op;
       if (op.type() == kFeedOp || op.type() == kFetchOp) {
         NoteFeedOrFetch(op);
         continue;
       }
       if (TellsStart(op)) continue;
-      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entries[i].op, static_cast<int>(i)));
+      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entry.op, ordered.position));
+      out_->instructions.back().ahead = ordered.ahead;
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
@@ -272,6 +276,7 @@ class Compiler {
 
   const OpRegistry& ops_;
   std::shared_ptr<CompiledBlock> out_;
+  const bool receives_early_;
   std::unordered_map<std::string, int> slot_of_;
   std::set<std::string> keeps_;
   std::set<int> imported_;

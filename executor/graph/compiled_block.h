@@ -47,7 +47,8 @@ struct SlotInfo {
 struct Instruction {
   OpRef op;
   const OpDef* def = nullptr;
-  int position = 0;  // in the block
+  int position = 0;    // in the block
+  bool ahead = false;  // a recv that runs before the send_barrier of its step (receive_order.h)
   // Whether its declaration says that it runs other blocks: what those read is checked where they run. An
   // unknown attribute that names a block has no meaning.
   bool starts_blocks = false;
@@ -95,6 +96,7 @@ struct CompileRequest {
   std::vector<std::string> fetches;
   // Of a nested block: its variables that must live in the scope of the run, to be read afterwards.
   std::vector<std::string> keeps = {};
+  bool receives_early = false;  // the process's client can PullNext: receive_order.h
 };
 
 // Compiles one block.

@@ -224,7 +224,7 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
     }
   }
   KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), services,
-                    {.program = &block.program, .block = block.block});
+                    {.program = &block.program, .block = block.block, .ahead = instruction.ahead});
   PreparedKernel prepared;
   prepared.kernel = factory();
   if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())

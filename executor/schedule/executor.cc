@@ -169,6 +169,7 @@ struct Executor::Impl {
     CompileRequest request;
     for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
     request.fetches.assign(fetches.begin(), fetches.end());
+    request.receives_early = services.rpc != nullptr && services.rpc->PullsNext();
     PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request)));
     const std::lock_guard lock(mutex);
     main_entries.push_front(entry);

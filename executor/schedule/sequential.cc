@@ -56,7 +56,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     }
     if (timer != nullptr) [[unlikely]]
       timer->Add(instruction.op->type(), begin);
-    if (watched) [[unlikely]] {
+    if (watched && !instruction.ahead) [[unlikely]] {  // what arrives is looked at when it is there
       // An operation between ranks may still write what is looked at.
       if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));

@@ -60,10 +60,11 @@ struct WorkspaceId {
   int index = -1;
 };
 
-// The position of the op, for kernels that run blocks or servers.
+// The position of the op, for kernels that run blocks or servers, or receive.
 struct KernelSite {
   const Program* program = nullptr;
   int block = 0;
+  bool ahead = false;  // a recv: before the send_barrier that it follows in the program
 };
 
 // What Prepare can look up.

@@ -97,6 +97,12 @@ class RpcClient {
   // Pull without waiting: the next Pull (or CompletePulls) waits for this one too; do not read or write `out`
   // before that returns.
   virtual Status PullAhead(PullHandle piece, Variable& out) { return Pull(piece, out); }
+  // A PullAhead of the version after the step that is open, before that has ended: `out` has it once
+  // CompletePulls returns. For programs with both barriers, and where PullsNext.
+  virtual Status PullNext(PullHandle /*piece*/, Variable& /*out*/) {
+    return Unimplemented("E-comm-next", "this client asks for nothing before a step has ended");
+  }
+  virtual bool PullsNext() const { return false; }
   // Asks for rows `ids` of the piece, in that order, of the version that Pull would give. `out` gets one row
   // per id; do not read or write it before CompleteRows returns. `ids` is copied.
   virtual Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) = 0;

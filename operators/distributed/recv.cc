@@ -28,7 +28,8 @@ Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out
 is empty: the version after this trainer's last send_barrier, or the initial one if there was none yet. The
 value may arrive as late as the fetch_barrier that follows, or, without one, the last of several recv that
 follow each other: servers are asked for all of these at once. X, a control variable, orders it after the
-sends.
+sends. Between a send_barrier and a fetch_barrier the executor may ask earlier: once the parameter's gradient
+is sent and no later op reads its old value.
 
 With recv_varnames, Out is one whole parameter, of which servers hold rows under these names. The trainer's
 communicator asks for them when its mode says so; here the newest value that it has becomes the trainer's.)";
@@ -53,12 +54,17 @@ class RecvKernel : public Kernel {
           client_->DeclarePull(PieceOf(variables[i], servers[i], remote, TrainerOf(k))));
       pieces_.push_back({variables[i], handle});
     }
+    ahead_ = k.site().ahead;
     waits_ = !RecvFollows(k);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (communicator_ != nullptr) return communicator_->Land(whole_, k.Var(param_));
     for (const Piece& piece : pieces_) {
+      if (ahead_) {
+        PENSTOCK_RETURN_IF_ERROR(client_->PullNext(piece.handle, k.Var(piece.variable)));
+        continue;
+      }
       const bool last = waits_ && &piece == &pieces_.back();
       PENSTOCK_RETURN_IF_ERROR(last ? client_->Pull(piece.handle, k.Var(piece.variable))
                                     : client_->PullAhead(piece.handle, k.Var(piece.variable)));
@@ -83,6 +89,7 @@ class RecvKernel : public Kernel {
 
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  bool ahead_ = false;                           // of its step's end
   bool waits_ = true;                            // for its pieces, and those of the ops before it
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
   Operand param_;

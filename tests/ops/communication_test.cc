@@ -43,6 +43,7 @@ class RecordingClient : public RpcClient {
     return Say("Pull ", piece.index);
   }
   Status PullAhead(PullHandle piece, Variable&) override { return Say("PullAhead ", piece.index); }
+  Status PullNext(PullHandle piece, Variable&) override { return Say("PullNext ", piece.index); }
   // Row i of slice s is [100 * handle + i, the same].
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     out = Tensor(DType::kFp32, {static_cast<Dim>(ids.size()), 2});
@@ -250,6 +251,14 @@ TEST(Recv, WaitsOnceForThoseThatFollowEachOther) {
   EXPECT_EQ(call_of(0), "PullAhead 0");
   EXPECT_EQ(call_of(1), "Pull 0") << "the next one does nothing, and waits for nobody";
   EXPECT_EQ(call_of(3), "Pull 0");
+}
+
+TEST(Recv, AheadOfItsStepsEndAsksForTheNextVersion) {
+  RecordingClient client;
+  Variable w;
+  const Op op = Op("recv").AddOutput("Out", {"w"}).Set("epmap", std::vector<std::string>{"a:1"});
+  ASSERT_TRUE(RunDeclared(op, {.rpc = &client}, w, {2}, {.ahead = true}).ok());
+  EXPECT_EQ(client.calls, (Calls{"pull w f32[2] at a:1 by 0", "PullNext 0"}));
 }
 
 TEST(Recv, DoesNothingWhenToldNotToRun) {

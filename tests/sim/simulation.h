@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "executor/client/session.h"
@@ -138,8 +139,11 @@ class Trainer {
         residual = Tensor(DType::kFp32, gradient.shape());
         std::fill(residual.Span<float>().begin(), residual.Span<float>().end(), 0.0f);
       }
-      if (i != skip_at_step_[step] && !job_.params[i].start)
-        PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient, residual));
+      if (i == skip_at_step_[step] || job_.params[i].start) continue;
+      PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient, residual));
+      if (job_.async || net_.Uniform() < 0.5) continue;
+      PENSTOCK_RETURN_IF_ERROR(session_.PullNext(pulls_[i], pulled_[i]));
+      pulled_early_.insert(i);
     }
     if (job_.async && job_.lr_block) PENSTOCK_RETURN_IF_ERROR(session_.CountStep(peers_));
     if (!job_.async) PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
@@ -202,8 +206,10 @@ class Trainer {
   }
   Status PullAll() {
     for (std::size_t i = 0; i < pulls_.size(); ++i) {
-      if (!job_.params[i].table) PENSTOCK_RETURN_IF_ERROR(session_.Pull(pulls_[i], pulled_[i]));
+      if (job_.params[i].table || pulled_early_.contains(i)) continue;
+      PENSTOCK_RETURN_IF_ERROR(session_.Pull(pulls_[i], pulled_[i]));
     }
+    pulled_early_.clear();
     return OkStatus();
   }
 
@@ -217,6 +223,7 @@ class Trainer {
   std::vector<RowsHandle> tables_;
   std::vector<Tensor> pulled_;
   std::map<std::size_t, Tensor> residuals_;  // by parameter
+  std::set<std::size_t> pulled_early_;       // parameters that the open step has asked for before its end
   PeersHandle peers_;
   std::vector<ToyValues> seen_;
   Skips skip_at_step_;

@@ -64,6 +64,20 @@ TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
   EXPECT_EQ(trainer.pulled[0].shape(), (Shape{2, 2}));
 }
 
+TEST(Link, TheVersionAfterTheOpenStepIsAskedForBeforeThatEnds) {
+  SinkTrainer trainer(1);
+  trainer.Push(0);
+  trainer.PullNext(0);
+  const auto asked = std::get<protocol::Pull>(LastOf(*trainer.transport.sinks[0]));
+  EXPECT_EQ(asked.version, 1u);
+  trainer.AnswerPull(0, 0);  // of another question
+  EXPECT_FALSE(trainer.session.PullsDone());
+  trainer.EndStep();
+  trainer.AnswerPull(1, 0);
+  EXPECT_TRUE(trainer.session.PullsDone());
+  EXPECT_EQ(trainer.pulled[0].Span<float>()[0], 7.0f);
+}
+
 // A transport receives a part straight into the tensor that is pulled: then nobody else writes there.
 TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
   SinkTrainer trainer(2);

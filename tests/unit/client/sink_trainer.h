@@ -96,6 +96,7 @@ class SinkTrainer {
   }
   void EndStep() { EXPECT_TRUE(session.EndStep(peers_).ok()); }
   void Pull(std::size_t i) { EXPECT_TRUE(session.Pull(pulls_[i], pulled[i]).ok()); }
+  void PullNext(std::size_t i) { EXPECT_TRUE(session.PullNext(pulls_[i], pulled[i]).ok()); }
   bool IsPulling(std::size_t i) const { return session.IsPulling(pulls_[i]); }
   void Acknowledge(std::uint64_t step, std::size_t i, std::uint64_t credit) {
     transport.Deliver(i % servers_, Pushed(step, i, credit));

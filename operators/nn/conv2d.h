@@ -1,5 +1,5 @@
-// What conv2d, conv2d_transpose and their gradients share: the geometry, oneDNN's descriptors, and the loops
-// of the f64 kernels.
+// What conv2d, conv3d, their transposes and their gradients share: the geometry, oneDNN's descriptors, and
+// the loops of the f64 kernels.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,14 @@ struct ConvGeometry {
 // What a convolution and its transpose ask of their arguments alike. Gives all but the window.
 template <typename Context>
 Result<ConvGeometry> StartGeometry(const Context& c, const Shape& input, const Shape& filter) {
-  if (input.rank() != 4) return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be 4");
-  if (filter.rank() != 4)
-    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be 4");
+  const int rank = SpatialAxes(c.op().type()) + 2;
+  if (input.rank() != rank)
+    return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be ", rank);
+  if (filter.rank() != rank)
+    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be ", rank);
   ConvGeometry g;
-  g.channels_last = c.template Attr<std::string>("data_format") == "NHWC";
+  const auto format = c.template Attr<std::string>("data_format");
+  g.channels_last = format == "NHWC" || format == "NDHWC";
   g.groups = c.template Attr<std::int32_t>("groups");
   return g;
 }
@@ -43,21 +46,22 @@ WindowAttrs ConvWindowAttrs(const Context& c) {
 struct ConvArguments {
   ConvGeometry geometry;
   ImageShape input, output;
-  Dim filters = 0, group_channels = 0, kernel_height = 0, kernel_width = 0;
+  Dim filters = 0, group_channels = 0;
+  std::vector<Dim> kernel;  // the spatial extents of the filter
   Dim group_filters() const { return filters / geometry.groups; }
 };
 
-// The arguments of conv2d, or of conv2d_grad with Output@GRAD as `output`.
+// The spatial extents of a filter.
+inline std::vector<Dim> KernelOf(const Shape& filter) { return SpatialExtents(filter, false); }
+
+// The arguments of a convolution, or of its gradient with Output@GRAD as `output`.
 Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output);
 
 // f32 by oneDNN. Where blocked forms pay, each primitive chooses those it is fastest with, and reorders from
 // and to the op's plain arguments run as parts of the kernel.
 struct ConvDescs {
   explicit ConvDescs(const ConvArguments& a);
-  static dnnl::memory::desc ImageDesc(const ImageShape& s) {
-    return OnednnStrided({s.images, s.channels, s.height, s.width},
-                         {s.image_stride, s.channel_stride, s.row_stride, s.column_stride});
-  }
+  static dnnl::memory::desc ImageDesc(const ImageShape& s) { return OnednnStrided(s.Dims(), s.Strides()); }
   dnnl::convolution_forward::primitive_desc Forward(bool with_bias) const {
     const auto kind = dnnl::prop_kind::forward_training;
     const auto algorithm = dnnl::algorithm::convolution_direct;
@@ -85,33 +89,42 @@ void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d,
 void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
                        const Operand& doutput, const Operand& dfilter, const Operand& dbias);
 
-// Calls visit(input index, filter index) for each pair that output element (n, o, y, x) is the sum of.
+// Calls visit(input index, filter index) for each pair that output element (n, o, at) is the sum of.
 template <typename Visit>
-void VisitWindow(const ConvArguments& a, Dim n, Dim o, Dim y, Dim x, Visit&& visit) {
-  const WindowAxis& wy = a.geometry.window[0];
-  const WindowAxis& wx = a.geometry.window[1];
+void VisitWindow(const ConvArguments& a, Dim n, Dim o, const std::array<Dim, 3>& at, Visit&& visit) {
+  const std::array<WindowAxis, 3>& w = a.geometry.window.all();
   const Dim first_channel = o / a.group_filters() * a.group_channels;
+  const auto place = [&](std::size_t axis, Dim i) {
+    return at[axis] * w[axis].stride - w[axis].pad_begin + i * w[axis].dilation;
+  };
   for (Dim c = 0; c < a.group_channels; ++c) {
-    for (Dim i = 0; i < wy.kernel; ++i) {
-      const Dim row = y * wy.stride - wy.pad_begin + i * wy.dilation;
-      if (row < 0 || row >= wy.in) continue;
-      for (Dim j = 0; j < wx.kernel; ++j) {
-        const Dim column = x * wx.stride - wx.pad_begin + j * wx.dilation;
-        if (column < 0 || column >= wx.in) continue;
-        visit(a.input.At(n, first_channel + c, row, column),
-              ((o * a.group_channels + c) * wy.kernel + i) * wx.kernel + j);
+    for (Dim h = 0; h < w[0].kernel; ++h) {
+      const Dim z = place(0, h);
+      if (z < 0 || z >= w[0].in) continue;
+      for (Dim i = 0; i < w[1].kernel; ++i) {
+        const Dim y = place(1, i);
+        if (y < 0 || y >= w[1].in) continue;
+        for (Dim j = 0; j < w[2].kernel; ++j) {
+          const Dim x = place(2, j);
+          if (x < 0 || x >= w[2].in) continue;
+          visit(a.input.At(n, first_channel + c, z, y, x),
+                (((o * a.group_channels + c) * w[0].kernel + h) * w[1].kernel + i) * w[2].kernel + j);
+        }
       }
     }
   }
 }
 
-// Calls visit(n, o, y, x) for each output element.
+// Calls visit(n, o, place, element) for each output element.
 template <typename Visit>
 void VisitOutputs(const ConvArguments& a, Visit&& visit) {
+  const std::array<Dim, 3>& extents = a.output.extents;
   for (Dim n = 0; n < a.output.images; ++n) {
     for (Dim o = 0; o < a.filters; ++o) {
-      for (Dim y = 0; y < a.output.height; ++y) {
-        for (Dim x = 0; x < a.output.width; ++x) visit(n, o, y, x);
+      for (Dim i = 0; i < a.output.points(); ++i) {
+        const std::array<Dim, 3> at = {i / (extents[1] * extents[2]), i / extents[2] % extents[1],
+                                       i % extents[2]};
+        visit(n, o, at, a.output.At(n, o, at[0], at[1], at[2]));
       }
     }
   }
@@ -124,7 +137,7 @@ inline double* ClearedDoubles(KernelRun& k, const Operand& operand) {
   return k[operand].Data<double>();
 }
 
-// Declares the gradient of conv2d or depthwise_conv2d and its kernels (conv2d_grad.cc).
-void AddConv2dGrad(OpDef& conv2d);
+// Declares the gradient of a convolution and its kernels (conv2d_grad.cc).
+void AddConv2dGrad(OpDef& convolution);
 
 }  // namespace penstock

@@ -1,5 +1,7 @@
-// conv2d_grad and depthwise_conv2d_grad: the gradients of Input, Filter and Bias, each only if somebody reads
-// it.
+// conv2d_grad, depthwise_conv2d_grad and conv3d_grad: the gradients of Input, Filter and Bias, each only if
+// somebody reads it.
+#include <utility>
+
 #include "operators/nn/conv2d.h"
 
 namespace penstock {
@@ -49,10 +51,10 @@ class Conv2dGradKernel<Cpu, double> : public Kernel {
     double* dinput = ClearedDoubles(k, dinput_);
     double* dfilter = ClearedDoubles(k, dfilter_);
     double* dbias = ClearedDoubles(k, dbias_);
-    VisitOutputs(a_, [&](Dim n, Dim o, Dim y, Dim x) {
-      const double d = doutput[a_.output.At(n, o, y, x)];
+    VisitOutputs(a_, [&](Dim n, Dim o, const std::array<Dim, 3>& at, Dim element) {
+      const double d = doutput[element];
       if (dbias != nullptr) dbias[o] += d;
-      VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) {
+      VisitWindow(a_, n, o, at, [&](Dim in, Dim f) {
         if (dinput != nullptr) dinput[in] += d * filter[f];
         if (dfilter != nullptr) dfilter[f] += d * input[in];
       });
@@ -67,12 +69,15 @@ class Conv2dGradKernel<Cpu, double> : public Kernel {
 
 }  // namespace
 
-void AddConv2dGrad(OpDef& conv2d) {
-  conv2d
-      .Grad({.reads = {"Input", "Filter", "Bias"},
-             .yields = {"Input", "Filter", "Bias"},
-             .apart = {"Input", "Filter"}})
-      .GradKernel<Cpu, Conv2dGradKernel, float, double>();
+void AddConv2dGrad(OpDef& convolution) {
+  GradSpec spec = {.reads = {"Input", "Filter"}, .yields = {"Input", "Filter"}, .apart = {"Input", "Filter"}};
+  if (convolution.FindInput("Bias") != nullptr) {
+    spec.reads.emplace_back("Bias");
+    spec.yields.emplace_back("Bias");
+  } else {
+    spec.reads.emplace_back("ResidualData");
+  }
+  convolution.Grad(std::move(spec)).GradKernel<Cpu, Conv2dGradKernel, float, double>();
 }
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// conv2d_transpose and its gradient: what the gradient of conv2d's input does, as an op of its own.
+// conv2d_transpose, conv3d_transpose and their gradients: what the gradient of a convolution's input does, as
+// an op of its own.
 #include <array>
 #include <string>
 #include <vector>
@@ -16,27 +17,29 @@ Each element of Input puts the Filter, times itself, onto Output:
 Output[n, o, y * stride - padding + i * dilation, the same for x and j] += Filter[c, o of c's group, i, j] *
     Input[n, c, y, x]
 
-Input is [images, channels, height, width], Filter [channels, filters / groups, height, width]. An extent of
-Output is (extent of Input - 1) * stride - paddings + dilation * (extent of Filter - 1) + 1, or what
-output_size says, which may be up to stride - 1 more. padding_algorithm EXPLICIT takes `paddings`; SAME pads
-as a convolution of Input would that keeps ceil(extent of Input / stride) windows, and dilates nothing;
-VALID does not pad.)";
+Input is [images, channels, height, width], Filter [channels, filters / groups, height, width]; with
+conv3d_transpose a depth stands before the height. An extent of Output is (extent of Input - 1) * stride -
+paddings + dilation * (extent of Filter - 1) + 1, or what output_size says, which may be up to stride - 1
+more. padding_algorithm EXPLICIT takes `paddings`; SAME pads as a convolution of Input would that keeps
+ceil(extent of Input / stride) windows, and dilates nothing; VALID does not pad.)";
 
 // The window of the convolution whose input is our Output and whose output is our Input.
 template <typename Context>
-Result<Window> TransposedWindow(const Context& c, std::array<Dim, 2> input, std::array<Dim, 2> kernel) {
+Result<Window> TransposedWindow(const Context& c, const std::vector<Dim>& input,
+                                const std::vector<Dim>& kernel) {
+  const std::size_t axes = input.size();
   const auto wanted = c.template Attr<std::vector<std::int32_t>>("output_size");
-  if (!wanted.empty() && wanted.size() != 2)
-    return c.Error("output_size has ", wanted.size(), " entries; it must have 2 or none");
+  if (!wanted.empty() && wanted.size() != axes)
+    return c.Error("output_size has ", wanted.size(), " entries; it must have ", axes, " or none");
   // What SAME and VALID pad follows from Input's extents, as for a convolution of Input.
   const WindowAttrs attrs = ConvWindowAttrs(c);
   // With extents that no window is too large for, this checks the attributes and settles the paddings.
   const bool same = attrs.padding_algorithm == "SAME";
-  const auto settled = MakeWindow(attrs, same ? input : std::array<Dim, 2>{kUnknownDim, kUnknownDim}, kernel);
+  const auto settled = MakeWindow(attrs, same ? input : std::vector<Dim>(axes, kUnknownDim), kernel);
   if (!settled.ok()) return c.Error(settled.status().message());
   Window window = *settled;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    WindowAxis& w = window[axis];
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    WindowAxis& w = window[static_cast<int>(axis)];
     w.out = input[axis];
     if (w.out == kUnknownDim || w.kernel == kUnknownDim) {
       w.in = wanted.empty() ? kUnknownDim : Dim{wanted[axis]};
@@ -56,15 +59,14 @@ Result<Window> TransposedWindow(const Context& c, std::array<Dim, 2> input, std:
 template <typename Context>
 Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, const Shape& filter) {
   PENSTOCK_ASSIGN_OR_RETURN(ConvGeometry g, StartGeometry(c, input, filter));
-  const Dim channels = input[g.channels_last ? 3 : 1];
+  const Dim channels = input[g.channels_last ? input.rank() - 1 : 1];
   if (!Compatible(channels, filter[0]))
     return c.Error("channels of Input (", channels, ") must equal the first extent of Filter (", filter[0],
                    ")");
   if (filter[0] != kUnknownDim && filter[0] % g.groups != 0)
     return c.Error("channels of Input (", filter[0], ") must be divisible by groups (", g.groups, ")");
-  const int first = g.channels_last ? 1 : 2;
   PENSTOCK_ASSIGN_OR_RETURN(g.window,
-                            TransposedWindow(c, {input[first], input[first + 1]}, {filter[2], filter[3]}));
+                            TransposedWindow(c, SpatialExtents(input, g.channels_last), KernelOf(filter)));
   return g;
 }
 
@@ -80,9 +82,7 @@ Status InferConv2dTranspose(InferContext& c) {
   PENSTOCK_ASSIGN_OR_RETURN(const ConvGeometry g, TransposedGeometry(c, input, filter));
   PENSTOCK_RETURN_IF_ERROR(RefuseBias(c.op().type(), c.HasInput("Bias")));
   const Dim filters = filter[1] == kUnknownDim ? kUnknownDim : filter[1] * g.groups;
-  const Dim height = g.window[0].in, width = g.window[1].in;
-  if (g.channels_last) return c.SetShape("Output", {input[0], height, width, filters});
-  return c.SetShape("Output", {input[0], filters, height, width});
+  return c.SetShape("Output", ImagesOf(input[0], filters, InsOf(g.window), g.channels_last));
 }
 
 // The arguments of that convolution: its `input` is our Output or its gradient.
@@ -93,19 +93,18 @@ Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& o
   const Shape& filter = k.Input("Filter").shape;
   ConvArguments a;
   PENSTOCK_ASSIGN_OR_RETURN(a.geometry, TransposedGeometry(k, input, filter));
-  if (output.shape.rank() != 4)
-    return k.Error("rank of ", output.name, " (", output.shape.rank(), ") must be 4");
+  if (output.shape.rank() != input.rank())
+    return k.Error("rank of ", output.name, " (", output.shape.rank(), ") must be ", input.rank());
   a.input = MakeImageShape(output.shape, a.geometry.channels_last);
   a.output = MakeImageShape(input, a.geometry.channels_last);
   a.filters = filter[0];
   a.group_channels = filter[1];
-  a.kernel_height = filter[2];
-  a.kernel_width = filter[3];
+  a.kernel = KernelOf(filter);
   const Window& w = a.geometry.window;
-  if (a.input.images != a.output.images || a.input.height != w[0].in || a.input.width != w[1].in ||
+  if (a.input.images != a.output.images || a.input.extents != w.ins() ||
       a.input.channels != filter[1] * a.geometry.groups) {
     return k.Error("shape of ", output.name, " (", output.shape, ") must have ",
-                   filter[1] * a.geometry.groups, " channels of ", w[0].in, " x ", w[1].in);
+                   filter[1] * a.geometry.groups, " channels of ", SidesText(w.ins(), w.axes()));
   }
   return a;
 }
@@ -143,9 +142,9 @@ class Conv2dTransposeKernel<Cpu, double> : public Kernel {
     const double* input = k[input_].Data<double>();
     const double* filter = k[filter_].Data<double>();
     double* output = ClearedDoubles(k, output_);
-    VisitOutputs(a_, [&](Dim n, Dim c, Dim y, Dim x) {
-      const double value = input[a_.output.At(n, c, y, x)];
-      VisitWindow(a_, n, c, y, x, [&](Dim out, Dim f) { output[out] += value * filter[f]; });
+    VisitOutputs(a_, [&](Dim n, Dim c, const std::array<Dim, 3>& at, Dim element) {
+      const double value = input[element];
+      VisitWindow(a_, n, c, at, [&](Dim out, Dim f) { output[out] += value * filter[f]; });
     });
     return OkStatus();
   }
@@ -198,11 +197,10 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
     const double* doutput = k[doutput_].Data<double>();
     double* dinput = ClearedDoubles(k, dinput_);
     double* dfilter = ClearedDoubles(k, dfilter_);
-    VisitOutputs(a_, [&](Dim n, Dim c, Dim y, Dim x) {
-      const Dim at = a_.output.At(n, c, y, x);
-      VisitWindow(a_, n, c, y, x, [&](Dim out, Dim f) {
-        if (dinput != nullptr) dinput[at] += doutput[out] * filter[f];
-        if (dfilter != nullptr) dfilter[f] += doutput[out] * input[at];
+    VisitOutputs(a_, [&](Dim n, Dim c, const std::array<Dim, 3>& at, Dim element) {
+      VisitWindow(a_, n, c, at, [&](Dim out, Dim f) {
+        if (dinput != nullptr) dinput[element] += doutput[out] * filter[f];
+        if (dfilter != nullptr) dfilter[f] += doutput[out] * input[element];
       });
     });
     return OkStatus();
@@ -213,37 +211,44 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) {
-  const std::vector<std::int32_t> ones = {1, 1};
-  ops.Add(type)
-      .Doc(summary, kDoc)
-      .Input("Input", "the images", Floats())
-      .Input("Filter", "the filters", SameTypeAs("Input"))
-      .Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional())
-      .Output("Output", "larger images", SameTypeAs("Input"), Apart())
-      .Attr("is_test", false, kNoEffect)
-      .Attr("output_size", std::vector<std::int32_t>(), "height and width of Output; none: the smallest")
+// Slots and attributes of the transposes of images or volumes, except those of conv2d_transpose alone.
+OpDef& DeclareTranspose(OpDef& op, int axes) {
+  const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
+  op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));
+  if (axes == 2) op.Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional());
+  return op.Output("Output", "larger images", SameTypeAs("Input"), Apart())
+      .Attr("output_size", std::vector<std::int32_t>(), "the spatial extents of Output; none: the smallest")
       .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
       .Attr("dilations", ones, "distance of neighbouring elements of a filter")
-      .Attr("strides", ones, "distance of the places of neighbouring elements: height, width")
-      .Attr("paddings", std::vector<std::int32_t>{0, 0},
-            "what is cut off Output: height, width; or top, bottom, left, right")
+      .Attr("strides", ones, "distance of the places of neighbouring elements along each axis")
+      .Attr("paddings", std::vector<std::int32_t>(ones.size(), 0),
+            "what is cut off Output: one number for each axis, or two (before and behind)")
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
-      .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
-      .Attr("fuse_alpha", 0.0f, kNoEffect)
-      .Attr("fuse_beta", 0.0f, kNoEffect)
-      .Attr("data_format", "NCHW", "the order of Input's and Output's extents; AnyLayout is NCHW",
-            OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Attr("workspace_size_MB", 512, kNoEffect)
       .InferShape(InferConv2dTranspose)
-      .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
-      .Grad({.reads = {"Input", "Filter", "Bias"},
-             .yields = {"Input", "Filter", "Bias"},
-             .apart = {"Input", "Filter"}})
-      .GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
+      .Kernel<Cpu, Conv2dTransposeKernel, float, double>();
+}
+
+void AddTransposeGrad(OpDef& op) {
+  GradSpec spec = {.reads = {"Input", "Filter"}, .yields = {"Input", "Filter"}, .apart = {"Input", "Filter"}};
+  if (op.FindInput("Bias") != nullptr) {
+    spec.reads.emplace_back("Bias");
+    spec.yields.emplace_back("Bias");
+  }
+  op.Grad(std::move(spec)).GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
+}
+
+void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) {
+  AddTransposeGrad(DeclareTranspose(ops.Add(type).Doc(summary, kDoc), 2)
+                       .Attr("is_test", false, kNoEffect)
+                       .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
+                       .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
+                       .Attr("fuse_alpha", 0.0f, kNoEffect)
+                       .Attr("fuse_beta", 0.0f, kNoEffect)
+                       .Attr("data_format", "NCHW", "the order of extents; AnyLayout is NCHW",
+                             OneOf({"AnyLayout", "NCHW", "NHWC"})));
 }
 
 }  // namespace
@@ -252,6 +257,12 @@ void RegisterConv2dTranspose(OpRegistry& ops) {
   AddConv2dTranspose(ops, "conv2d_transpose", "The transpose of a two-dimensional convolution in groups.");
   AddConv2dTranspose(ops, "depthwise_conv2d_transpose",
                      "The transpose of a two-dimensional convolution, one group for each channel.");
+  AddTransposeGrad(
+      DeclareTranspose(ops.Add("conv3d_transpose")
+                           .Doc("The transpose of a three-dimensional convolution in groups.", kDoc),
+                       3)
+          .Attr("data_format", "NCHW", "whether the channels come before or behind the spatial extents",
+                OneOf({"AnyLayout", "NCHW", "NHWC", "NCDHW", "NDHWC"})));
 }
 
 }  // namespace penstock

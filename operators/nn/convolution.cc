@@ -9,7 +9,8 @@ namespace {
 // 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x slower.
 bool BlockedFormsPay(const ConvArguments& a) {
   if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain forms have no fast path
-  return a.group_channels % 8 == 0 && a.filters % 8 == 0 && a.kernel_height * a.kernel_width > 1;
+  const bool points = std::ranges::all_of(a.kernel, [](Dim extent) { return extent == 1; });
+  return a.group_channels % 8 == 0 && a.filters % 8 == 0 && !points;
 }
 
 }  // namespace
@@ -17,15 +18,17 @@ bool BlockedFormsPay(const ConvArguments& a) {
 ConvDescs::ConvDescs(const ConvArguments& a)
     : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
   const Dim g = a.geometry.groups;
-  dnnl::memory::dims filter = {a.filters, a.group_channels, a.kernel_height, a.kernel_width};
-  if (g > 1) filter = {g, a.group_filters(), a.group_channels, a.kernel_height, a.kernel_width};
+  dnnl::memory::dims filter = {a.filters, a.group_channels};
+  if (g > 1) filter = {g, a.group_filters(), a.group_channels};
+  filter.insert(filter.end(), a.kernel.begin(), a.kernel.end());
   filter_plain = OnednnPlain(filter);
   bias = OnednnPlain({a.filters});
   const bool blocked = BlockedFormsPay(a);
   input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
   output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
   this->filter = blocked ? OnednnAny(filter) : filter_plain;
-  for (const WindowAxis& w : a.geometry.window) {
+  for (int axis = 0; axis < a.geometry.window.axes(); ++axis) {
+    const WindowAxis& w = a.geometry.window[axis];
     strides.push_back(w.stride);
     dilations.push_back(w.dilation - 1);  // oneDNN counts the gaps
     pad_begin.push_back(w.pad_begin);

@@ -104,8 +104,8 @@ class Frame {
         for (std::size_t h = 0; h < rows_.size(); ++h) {
           for (std::size_t w = 0; w < columns_.size(); ++w) {
             const bool inside = rows_[h] >= 0 && columns_[w] >= 0;
-            visit(out_shape_.At(n, c, static_cast<Dim>(h), static_cast<Dim>(w)),
-                  inside ? in_.At(n, c, rows_[h], columns_[w]) : Dim{-1});
+            visit(out_shape_.At(n, c, 0, static_cast<Dim>(h), static_cast<Dim>(w)),
+                  inside ? in_.At(n, c, 0, rows_[h], columns_[w]) : Dim{-1});
           }
         }
       }
@@ -115,9 +115,9 @@ class Frame {
  private:
   std::optional<std::string> Lay() {
     const std::vector<std::int32_t>& p = paddings_.values();
-    if (auto mistake = PaddingMistake(p, mode_, in_.height, in_.width)) return mistake;
-    LayAxis(rows_, in_.height, p[0], p[1]);
-    LayAxis(columns_, in_.width, p[2], p[3]);
+    if (auto mistake = PaddingMistake(p, mode_, in_.extents[1], in_.extents[2])) return mistake;
+    LayAxis(rows_, in_.extents[1], p[0], p[1]);
+    LayAxis(columns_, in_.extents[2], p[2], p[3]);
     out_ = x_;
     out_.Set(axes_.height, static_cast<Dim>(rows_.size()));
     out_.Set(axes_.width, static_cast<Dim>(columns_.size()));

@@ -1,5 +1,5 @@
-// The geometry of sliding windows over the two spatial extents of an image batch, for convolution and
-// pooling.
+// The geometry of sliding windows over the spatial extents of a batch of images (height and width) or volumes
+// (depth, height and width), for convolution and pooling.
 #pragma once
 
 #include <array>
@@ -12,14 +12,25 @@
 
 namespace penstock {
 
-// Where the extents of a batch of images lie in memory, whatever the order (NCHW or NHWC). Strides are in
-// elements.
+// 3 for the ops of volumes (conv3d, pool3d and their kin, gradients included), else 2.
+int SpatialAxes(const std::string& op_type);
+
+// Where the extents of a batch of images or volumes lie in memory, whatever the order. Strides are in
+// elements. The spatial extents are the last `axes` of depth, height and width; the depth of images is 1.
 struct ImageShape {
-  Dim images = 0, channels = 0, height = 0, width = 0;
-  Dim image_stride = 0, channel_stride = 0, row_stride = 0, column_stride = 0;
-  Dim At(Dim n, Dim c, Dim h, Dim w) const {
-    return n * image_stride + c * channel_stride + h * row_stride + w * column_stride;
+  int axes = 2;
+  Dim images = 0, channels = 0;
+  std::array<Dim, 3> extents = {1, 0, 0};
+  Dim image_stride = 0, channel_stride = 0;
+  std::array<Dim, 3> strides = {0, 0, 0};
+
+  Dim At(Dim n, Dim c, Dim z, Dim y, Dim x) const {
+    return n * image_stride + c * channel_stride + z * strides[0] + y * strides[1] + x * strides[2];
   }
+  Dim points() const { return extents[0] * extents[1] * extents[2]; }
+  // [images, channels, spatial extents] and the strides of these.
+  std::vector<Dim> Dims() const;
+  std::vector<Dim> Strides() const;
 };
 ImageShape MakeImageShape(const Shape& shape, bool channels_last);
 
@@ -29,7 +40,25 @@ struct WindowAxis {
   Dim kernel = 1, stride = 1, dilation = 1;
   Dim pad_begin = 0, pad_end = 0;
 };
-using Window = std::array<WindowAxis, 2>;  // height, width
+
+// The spatial axes of a window. Where there is no depth, it is an axis of one element.
+class Window {
+ public:
+  explicit Window(int axes = 2) : axes_(axes) { all_[0].in = all_[0].out = 1; }
+
+  int axes() const { return axes_; }
+  // Spatial axis i of 0 to axes() - 1.
+  WindowAxis& operator[](int i) { return all_[static_cast<std::size_t>(i + 3 - axes_)]; }
+  const WindowAxis& operator[](int i) const { return all_[static_cast<std::size_t>(i + 3 - axes_)]; }
+  // Depth, height and width.
+  const std::array<WindowAxis, 3>& all() const { return all_; }
+  std::array<Dim, 3> outs() const { return {all_[0].out, all_[1].out, all_[2].out}; }
+  std::array<Dim, 3> ins() const { return {all_[0].in, all_[1].in, all_[2].in}; }
+
+ private:
+  int axes_;
+  std::array<WindowAxis, 3> all_;
+};
 
 struct WindowAttrs {
   std::vector<std::int32_t> strides, paddings, dilations;
@@ -37,9 +66,18 @@ struct WindowAttrs {
   bool ceil_mode = false;                      // round the number of windows up
 };
 
-// `paddings` are [height, width] or [top, bottom, left, right]; SAME keeps ceil(in / stride) windows and puts
+// The spatial extents of X or of what is shaped like it.
+std::vector<Dim> SpatialExtents(const Shape& shape, bool channels_last);
+// The shape of images or volumes with such extents.
+Shape ImagesOf(Dim images, Dim channels, const std::vector<Dim>& spatial, bool channels_last);
+std::vector<Dim> OutsOf(const Window& window);
+std::vector<Dim> InsOf(const Window& window);
+std::string SidesText(const std::array<Dim, 3>& extents, int axes);  // "3 x 4"
+
+// `paddings` have one value an axis, or two: before and behind. SAME keeps ceil(in / stride) windows and puts
 // the odd element of padding at the end. An unknown extent gives an unknown extent. kInvalidArgument: what
 // does not fit; the caller adds which op.
-Result<Window> MakeWindow(const WindowAttrs& attrs, std::array<Dim, 2> in, std::array<Dim, 2> kernel);
+Result<Window> MakeWindow(const WindowAttrs& attrs, const std::vector<Dim>& in,
+                          const std::vector<Dim>& kernel);
 
 }  // namespace penstock

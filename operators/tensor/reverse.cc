@@ -4,7 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/require_shape.h"
-#include "operators/tensor/strided_loops.h"
+#include "operators/common/strided_loops.h"
 
 namespace penstock {
 namespace {

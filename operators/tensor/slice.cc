@@ -10,7 +10,7 @@
 #include "operators/common/int_list.h"
 #include "operators/common/linear_grad.h"
 #include "operators/common/require_shape.h"
-#include "operators/tensor/strided_loops.h"
+#include "operators/common/strided_loops.h"
 
 namespace penstock {
 namespace {

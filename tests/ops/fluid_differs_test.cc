@@ -150,7 +150,21 @@ std::vector<Difference> Images() {
            Op("split").AddInput("X", {"X"}).AddOutput("Out", {"a", "b"}).Set("axis", -2).Set("num", 2),
            {{"X", TensorOf<float>({2, 2}, {1, 2, 3, 4})}},
            "b",
-           {3, 4}}};
+           {3, 4}},
+          {"takes the groups of the forward op for those of the gradient, and does not go back",
+           WithSlots("shuffle_channel_grad", {"Out@GRAD"}, {"X@GRAD"}).Set("group", 3),
+           {{"Out@GRAD", Ramp(DType::kFp32, {1, 6, 1, 1}, 0, 1)}},
+           "X@GRAD",
+           {0, 3, 1, 4, 2, 5}},
+          {"leaves out most of what goes through sigma",
+           WithSlots("spectral_norm_grad", {"Weight", "U", "V", "Out@GRAD"}, {"Weight@GRAD"})
+               .Set("power_iters", 0),
+           {{"Weight", TensorOf<float>({2, 2}, {1, 0, 0, 2})},
+            {"U", Vector({0, 1})},
+            {"V", Vector({0, 1})},
+            {"Out@GRAD", TensorOf<float>({2, 2}, {1, 1, 1, 1})}},
+           "Weight@GRAD",
+           {0.5, 0.5, 0.5, -0.25}}};
 }
 
 Tensor InSequences(Tensor tensor, const LoD& lod) {

@@ -134,6 +134,80 @@ void AddLayerNorm(std::vector<GradientCase>& cases) {
   }
 }
 
+GradientCase Volumes(const std::string& type, const std::string& format, const std::string& padding) {
+  const bool last = EndsWith(format, "C");
+  Op op = WithSlots(type, {"Input", "Filter"}, {"Output"}).Set("groups", 2).Set("strides", Ints{2, 1, 1});
+  op.Set("data_format", format).Set("padding_algorithm", padding).Set("paddings", Ints{1, 0, 1});
+  if (padding == "EXPLICIT") op.Set("dilations", Ints{1, 2, 1});
+  return {StrCat(type, " ", format, " ", padding),
+          op,
+          {{"Input", Values(last ? Shape{1, 3, 3, 4, 2} : Shape{1, 2, 3, 3, 4})},
+           {"Filter", Values({2, 1, 2, 2, 2}, -1, 1, 5)}},
+          {.of = {"Output"}, .wanted = {"Input", "Filter"}}};
+}
+
+void AddVolumes(std::vector<GradientCase>& cases) {
+  for (const char* padding : {"EXPLICIT", "SAME", "VALID"}) {
+    for (const char* format : {"AnyLayout", "NCDHW", "NDHWC"}) {
+      cases.push_back(Volumes("conv3d", format, padding));
+      for (const char* kind : {"max", "avg"}) {
+        cases.push_back(Unary("pool3d", EndsWith(format, "C") ? Shape{1, 4, 3, 4, 2} : Shape{1, 2, 4, 3, 4}));
+        Op& op = cases.back().op.Set("pooling_type", kind).Set("ksize", Ints{3, 2, 2});
+        op.Set("strides", Ints{2, 1, 2}).Set("data_format", format).Set("padding_algorithm", padding);
+        if (padding == std::string("EXPLICIT")) op.Set("paddings", Ints{1, 0, 0});
+        cases.back().name = StrCat("pool3d ", kind, " ", format, " ", padding);
+      }
+    }
+    for (const char* format : {"AnyLayout", "NCHW", "NHWC", "NCDHW", "NDHWC"})
+      cases.push_back(Volumes("conv3d_transpose", format, padding));
+  }
+  for (const char* flag : {"global_pooling", "adaptive", "ceil_mode", "exclusive"}) {
+    cases.push_back(Unary("pool3d", {1, 2, 4, 3, 5}));
+    cases.back().op.Set("pooling_type", "avg").Set("ksize", Ints{3, 2, 2}).Set("strides", Ints{2, 2, 2});
+    cases.back().op.Set("paddings", Ints{1, 1, 0}).Set(flag, flag != std::string("exclusive"));
+  }
+  for (const char* flag : {"global_pooling", "adaptive", ""}) {
+    for (const bool volume : {false, true}) {
+      const std::string type = volume ? "max_pool3d_with_index" : "max_pool2d_with_index";
+      cases.push_back(Unary(type, volume ? Shape{1, 2, 3, 4, 3} : Shape{2, 2, 5, 4}));
+      Op& op = cases.back().op.AddOutput("Mask", {"Mask"});
+      op.Set("ksize", volume ? Ints{2, 2, 2} : Ints{3, 2}).Set("strides", Ints(volume ? 3 : 2, 2));
+      op.Set("paddings", volume ? Ints{1, 0, 0} : Ints{1, 0});
+      if (flag[0] != 0) op.Set(flag, true);
+      cases.back().name = StrCat(type, " ", flag);
+    }
+  }
+}
+
+void AddGroupNorms(std::vector<GradientCase>& cases) {
+  for (const char* layout : {"NCHW", "NHWC"}) {
+    Op op = WithSlots("group_norm", {"X", "Scale", "Bias"}, {"Y", "Mean", "Variance"}).Set("groups", 2);
+    cases.push_back(
+        {StrCat("group_norm ", layout),
+         op.Set("data_layout", layout),
+         {{"X", Values({2, 4, 3, 4})}, {"Scale", Values({4}, 0.5, 1.5, 3)}, {"Bias", Values({4}, -1, 1, 5)}},
+         {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}}});
+  }
+  cases.push_back({"group_norm without Scale and Bias",
+                   WithSlots("group_norm", {"X"}, {"Y", "Mean", "Variance"}).Set("groups", 3),
+                   {{"X", Values({2, 5, 3})}},
+                   {.of = {"Y"}, .wanted = {"X"}}});
+  cases.push_back(
+      {"instance_norm",
+       WithSlots("instance_norm", {"X", "Scale", "Bias"}, {"Y", "SavedMean", "SavedVariance"}),
+       {{"X", Values({2, 3, 2, 4})}, {"Scale", Values({3}, 0.5, 1.5, 3)}, {"Bias", Values({3}, -1, 1, 5)}},
+       {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}}});
+  for (const int dim : {0, 1}) {
+    Op op = WithSlots("spectral_norm", {"Weight", "U", "V"}, {"Out"}).Set("dim", dim).Set("power_iters", 0);
+    cases.push_back({StrCat("spectral_norm ", dim),
+                     op,
+                     {{"Weight", Values({3, 2, 4})},
+                      {"U", Values({dim == 0 ? 3 : 2}, 0.2, 1, 3)},
+                      {"V", Values({dim == 0 ? 8 : 12}, 0.2, 1, 5)}},
+                     {.of = {"Out"}, .wanted = {"Weight"}}});
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> NnGradientCases() {
@@ -155,6 +229,8 @@ std::vector<GradientCase> NnGradientCases() {
   AddMatmul(cases);
   AddPadding(cases);
   AddChannels(cases);
+  AddVolumes(cases);
+  AddGroupNorms(cases);
   return cases;
 }
 

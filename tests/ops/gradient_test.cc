@@ -7,6 +7,7 @@
 #include "operators/all_ops.h"
 #include "operators/common/fluid_attrs.h"
 #include "tests/ops/gradient_case.h"
+#include "tests/ops/vision_cases.h"
 
 namespace penstock::test {
 namespace {
@@ -304,6 +305,10 @@ TEST(Gradients, OfTheFolderMathAgreeWithCentralDifferences) { ExpectAgreement(Ma
 TEST(Gradients, OfTheFolderTensorAgreeWithCentralDifferences) { ExpectAgreement(TensorGradientCases()); }
 TEST(Gradients, OfTheFolderLossAgreeWithCentralDifferences) { ExpectAgreement(LossGradientCases()); }
 TEST(Gradients, OfTheFolderNnAgreeWithCentralDifferences) { ExpectAgreement(NnGradientCases()); }
+TEST(Gradients, OfTheFolderDetectionAgreeWithCentralDifferences) {
+  ExpectAgreement(DetectionGradientCases());
+}
+TEST(Gradients, OfTheFolderVisionAgreeWithCentralDifferences) { ExpectAgreement(VisionGradientCases()); }
 TEST(Gradients, OfTheFolderSequenceAgreeWithCentralDifferences) { ExpectAgreement(SequenceGradientCases()); }
 TEST(Gradients, OfPartsAgreeWithCentralDifferences) { ExpectAgreement(PartsGradientCases()); }
 TEST(Gradients, OfProductsAgreeWithCentralDifferences) { ExpectAgreement(ProductsGradientCases()); }
@@ -369,8 +374,8 @@ std::vector<GradientCase> AllGradientCases() {
   for (std::vector<GradientCase> (*cases)() :
        {BinaryCases, OneOperandCases, SeveralOperandsCases, ReduceCases, PointwiseLossCases, LookupCases,
         LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases,
-        SequenceGradientCases, PartsGradientCases, ProductsGradientCases, RecommendGradientCases,
-        SecondOrderGradientCases}) {
+        VisionGradientCases, DetectionGradientCases, SequenceGradientCases, PartsGradientCases,
+        ProductsGradientCases, RecommendGradientCases, SecondOrderGradientCases}) {
     for (GradientCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

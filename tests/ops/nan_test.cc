@@ -18,6 +18,7 @@
 #include "operators/common/convert.h"
 #include "tests/ops/gradient_case.h"
 #include "tests/ops/run_one.h"
+#include "tests/ops/vision_cases.h"
 
 namespace penstock::test {
 namespace {
@@ -136,12 +137,6 @@ TEST(Nan, IsSeenInEachElementThatDependsOnIt) {
   });
   EXPECT_GT(tried.size(), 250u);
 }
-
-struct NanCase {
-  Op op;
-  Tensors inputs;
-  std::map<std::string, std::vector<double>> outputs;
-};
 
 Tensor Row(std::initializer_list<double> values, Shape shape = {}) {
   Tensor tensor(DType::kFp32, shape.rank() == 0 ? Shape{static_cast<Dim>(values.size())} : shape);
@@ -329,6 +324,7 @@ std::vector<NanCase> AllNanCases() {
   for (auto* some : {Comparisons, Orders, Maxima, Compressions, Labels, Searches}) {
     for (NanCase& c : some()) all.push_back(std::move(c));
   }
+  for (NanCase& c : VisionNanCases()) all.push_back(std::move(c));
   return all;
 }
 

@@ -32,7 +32,7 @@ TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
 // The corpus has no case of it, so f32, which is oneDNN's, is held against f64, which is not.
 TEST(Conv2dTranspose, FloatAgreesWithDouble) {
   for (const GradientCase& c : NnGradientCases()) {
-    if (c.op.type() != "conv2d_transpose") continue;
+    if (c.op.type() != "conv2d_transpose" && c.op.type() != "conv3d_transpose") continue;
     Tensors f32;
     for (const auto& [name, tensor] : c.inputs) {
       Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());

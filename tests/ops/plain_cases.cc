@@ -1,6 +1,7 @@
 // Ops without a gradient, each with inputs that suit it.
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
+#include "tests/ops/vision_cases.h"
 
 namespace penstock::test {
 namespace {
@@ -226,6 +227,7 @@ std::vector<PlainCase> PlainCases() {
   std::vector<PlainCase> cases;
   for (auto* add : {AddUpdates, AddComparisons, AddMetrics, AddFills, AddSequences, AddParts}) add(cases);
   for (PlainCase& c : PartsPlainCases()) cases.push_back(std::move(c));
+  for (PlainCase& c : DetectionPlainCases()) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -26,8 +26,8 @@ ORDER = {
     "framework": ["base", "proto", "tensor", "ir", "wire", "runtime", "op", "text", "roles", "verify", "autodiff"],
     "operators": [
         "common", "cuda",
-        {"collective", "control_flow", "distributed", "io", "loss", "math", "nn", "optimizer", "random",
-         "recommend", "sequence", "tensor"},
+        {"collective", "control_flow", "detection", "distributed", "io", "loss", "math", "nn", "optimizer", "random",
+         "recommend", "sequence", "tensor", "vision"},
     ],
     "transpiler": ["plan", "cost", "passes", {"check", "memory"}, "pipeline"],
     "transpiler/passes": ["spell", {"trainer", "pserver", "ranks"}],

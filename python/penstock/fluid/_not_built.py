@@ -51,72 +51,11 @@ NAMES = _names({
     'fluid': '''
         ComplexVariable
     ''',
-    'fluid.evaluator': '''
-        DetectionMAP
-    ''',
     'fluid.framework': '''
         ComplexVariable
     ''',
     'fluid.layers': '''
-        adaptive_pool2d
-        adaptive_pool3d
-        affine_channel
-        affine_grid
-        anchor_generator
-        bipartite_match
-        box_clip
-        box_coder
-        box_decoder_and_assign
-        collect_fpn_proposals
-        conv3d
-        conv3d_transpose
-        deformable_conv
-        deformable_roi_pooling
-        density_prior_box
-        detection_output
-        distribute_fpn_proposals
-        generate_mask_labels
-        generate_proposal_labels
-        generate_proposals
-        grid_sampler
-        group_norm
-        image_resize
-        image_resize_short
         inplace_abn
-        instance_norm
-        interpolate
-        iou_similarity
-        locality_aware_nms
-        matrix_nms
-        multi_box_head
-        multiclass_nms
-        pixel_shuffle
-        polygon_box_transform
-        pool3d
-        prior_box
-        prroi_pool
-        psroi_pool
-        resize_bilinear
-        resize_nearest
-        resize_trilinear
-        retinanet_detection_output
-        retinanet_target_assign
-        roi_align
         roi_perspective_transform
-        roi_pool
-        rpn_target_assign
-        shuffle_channel
-        sigmoid_focal_loss
-        space_to_depth
-        spectral_norm
-        ssd_loss
-        target_assign
-        temporal_shift
-        unfold
-        yolo_box
-        yolov3_loss
-    ''',
-    'fluid.metrics': '''
-        DetectionMAP
     ''',
 })

@@ -174,9 +174,3 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         dx, = fluid.gradients(fluid.layers.square(x), x)
     """
     return _as_list(calc_gradient(targets, inputs, target_gradients, no_grad_set))
-
-
-def _as_list(value):
-    if value is None:
-        return []
-    return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -12,10 +12,12 @@ import numbers
 
 import numpy
 
+from penstock.fluid._detection_map import DetectionMAP
 from penstock.fluid._not_built import getattr_of
 
 __all__ = [
     'MetricBase', 'CompositeMetric', 'Precision', 'Recall', 'Accuracy', 'ChunkEvaluator', 'EditDistance', 'Auc',
+    'DetectionMAP',
 ]
 
 

@@ -5,11 +5,11 @@ import math
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
-from penstock.fluid.initializer import Constant
+from penstock.fluid.initializer import Constant, Normal
 from penstock.fluid.layer_helper import LayerHelper, require_rank, require_variables
 from penstock.fluid.param_attr import ParamAttr
 
-__all__ = ['batch_norm', 'l2_normalize', 'layer_norm', 'lrn']
+__all__ = ['batch_norm', 'group_norm', 'instance_norm', 'l2_normalize', 'layer_norm', 'lrn', 'spectral_norm']
 
 
 @element_types(input='float16 float32 float64')
@@ -136,6 +136,135 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
         'begin_norm_axis': begin_norm_axis
     })
     return helper.append_activation(out)
+
+
+def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
+    """Computes each group of channels of each image normalised to mean 0 and variance 1.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
+        groups (int): the number of groups of channels.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr|bool): of a factor for each channel; None or False: there is none.
+        bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
+        act (str): the activation of the result.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: if data_layout is another value.
+        penstock.ProgramError: if there are more groups than channels.
+
+    Example:
+        image = fluid.data('image', [None, 8, 4, 4])
+        out = fluid.layers.group_norm(image, groups=4, param_attr=True, bias_attr=True)
+        assert out.shape == (-1, 8, 4, 4)
+
+    Reference:
+        Wu, He: "Group normalization", ECCV 2018.
+    """
+    if data_layout not in ('NCHW', 'NHWC'):
+        raise ValueError('data_layout must be NCHW or NHWC, not %r' % (data_layout,))
+    helper = LayerHelper('group_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    channels = [input.shape[1] if data_layout == 'NCHW' else input.shape[-1]]
+    inputs = {'X': input}
+    if param_attr:
+        inputs['Scale'] = helper.create_parameter(helper.param_attr, channels, input.dtype,
+                                                  default_initializer=Constant(1.0))
+    if bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, channels, input.dtype, is_bias=True)
+    mean = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    variance = helper.create_variable(dtype=input.dtype, stop_gradient=True)
+    out = helper.create_variable(dtype=input.dtype)
+    helper.append_op('group_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
+        'epsilon': epsilon,
+        'groups': groups,
+        'data_layout': data_layout
+    })
+    return helper.append_activation(out)
+
+
+def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
+    """Computes each channel of each image normalised to mean 0 and variance 1, then scaled and shifted.
+
+    Args:
+        input (Variable): shape [N, C, ...], float32 or float64.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr): of the factor of each channel.
+        bias_attr (ParamAttr): of what is added to each channel.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        ValueError: if bias_attr is False, or `input` has less than 2 axes.
+
+    Example:
+        image = fluid.data('image', [None, 8, 4, 4])
+        assert fluid.layers.instance_norm(image).shape == (-1, 8, 4, 4)
+
+    Reference:
+        Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing ingredient for fast stylization", 2016.
+    """
+    if bias_attr is False:
+        raise ValueError('instance_norm needs its bias: bias_attr must not be False')
+    helper = LayerHelper('instance_norm', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper.takes(input=input)
+    require_rank('instance_norm', 'input', input, 2)
+    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
+    channels = [input.shape[1]]
+    scale = helper.create_parameter(helper.param_attr, channels, dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(helper.bias_attr, channels, dtype, is_bias=True, default_initializer=Constant(0.0))
+    mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('instance_norm', {'X': input, 'Scale': scale, 'Bias': bias},
+                     {'Y': out, 'SavedMean': mean, 'SavedVariance': variance}, {'epsilon': epsilon})
+    return out
+
+
+def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
+    """Computes a weight divided by an estimate of its largest singular value.
+
+    Args:
+        weight (Variable): a parameter of 2 to 5 axes, float32 or float64.
+        dim (int): the axis that the rows of the matrix run over, 0 or 1.
+        power_iters (int): how often the estimate is made better.
+        eps (float): keeps norms from 0.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: the shape and type of `weight`.
+
+    Raises:
+        penstock.ProgramError: if dim, power_iters or the rank of `weight` is out of range.
+
+    Example:
+        weight = fluid.layers.create_parameter([4, 3, 2], 'float32')
+        assert fluid.layers.spectral_norm(weight, dim=1, power_iters=2).shape == (4, 3, 2)
+
+    Reference:
+        Miyato, Kataoka, Koyama, Yoshida: "Spectral normalization for generative adversarial networks", ICLR 2018.
+    """
+    helper = LayerHelper('spectral_norm', name=name).takes(weight=weight)
+    rows = weight.shape[dim]
+    vectors = []
+    for width in (rows, math.prod(weight.shape) // rows):
+        vector = helper.create_parameter(ParamAttr(), [width], weight.dtype, default_initializer=Normal(0.0, 1.0))
+        vector.stop_gradient = True
+        vectors.append(vector)
+    out = helper.create_variable(dtype=weight.dtype)
+    helper.append_op('spectral_norm', {'Weight': weight, 'U': vectors[0], 'V': vectors[1]}, {'Out': out}, {
+        'dim': dim,
+        'power_iters': power_iters,
+        'eps': eps
+    })
+    return out
 
 
 @element_types(x='float32 float64')

@@ -1,0 +1,32 @@
+// An output whose number of rows is found while the op runs.
+#pragma once
+
+#include <utility>
+
+#include "framework/op/kernel.h"
+#include "operators/common/int_list.h"
+
+namespace penstock {
+
+// Keeps the shape, so that a run with as many rows as the one before allocates nothing.
+class MadeRows {
+ public:
+  void Start(const Operand& operand, DType type, Shape shape) {
+    operand_ = operand;
+    type_ = type;
+    shape_ = std::move(shape);
+  }
+  explicit operator bool() const { return static_cast<bool>(operand_); }
+  Tensor& Make(KernelRun& k, Dim rows) {
+    shape_.Set(0, rows);
+    MakeShaped(k[operand_], type_, shape_);
+    return k[operand_];
+  }
+
+ private:
+  Operand operand_;
+  DType type_ = DType::kFp32;
+  Shape shape_;
+};
+
+}  // namespace penstock

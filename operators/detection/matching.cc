@@ -1,0 +1,344 @@
+// bipartite_match, target_assign, mine_hard_examples: which boxes stand for which objects, and the targets.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/element_type.h"
+#include "operators/common/int_list.h"
+#include "operators/common/lod.h"
+#include "operators/detection/made_rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+bipartite_match: of each sequence of rows of DistMat, again and again the largest distance among rows and
+columns that are not matched yet matches the two; distances below 1e-6 match none. With match_type
+per_prediction each column that is left takes the row of its largest distance, if that is at least
+dist_threshold. ColToRowMatchIndices[n, j] is the row of column j within sequence n, -1 without one;
+ColToRowMatchDist its distance, or 0. Rows without sequences are one.
+
+target_assign: Out[n, j] is X's row MatchIndices[n, j] of sequence n, at column j modulo X's columns, with
+weight 1; where the index is -1, mismatch_value with weight 0. The columns that sequence n of NegIndices lists
+are mismatch_value with weight 1.
+
+mine_hard_examples: of each image, the eligible columns with the largest losses. With mining_type max_negative
+those without a match whose distance is below neg_dist_threshold are eligible, neg_pos_ratio times as many as
+there are matches, by ClsLoss; NegIndices lists them. With hard_example all are, sample_size of them, by
+ClsLoss + LocLoss; NegIndices lists those without a match, and of the matches only they stay in
+UpdatedMatchIndices.)";
+
+constexpr double kNoDistance = 1e-6;
+
+Status InferBipartiteMatch(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("DistMat", 2));
+  const Shape shape = {kUnknownDim, c.ShapeOf("DistMat")[1]};
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("ColToRowMatchIndices", shape));
+  return c.SetShape("ColToRowMatchDist", shape);
+}
+
+template <typename Device, typename T>
+class BipartiteMatchKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    distances_.Prepare(k, "DistMat");
+    per_prediction_ = k.Attr<std::string>("match_type") == "per_prediction";
+    threshold_ = static_cast<T>(k.Attr<float>("dist_threshold"));
+    columns_ = distances_.operand().shape[1];
+    indices_.Start(k.Output("ColToRowMatchIndices"), DType::kInt32, {0, columns_});
+    of_match_.Start(k.Output("ColToRowMatchDist"), distances_.operand().dtype, {0, columns_});
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const Tensor& distances = std::as_const(k[distances_.operand()]);
+    Offsets sequences;
+    if (!distances.lod().empty()) {
+      PENSTOCK_RETURN_IF_ERROR(distances_.Levels(k, 1, 1).status());
+      PENSTOCK_ASSIGN_OR_RETURN(sequences, distances_.Innermost(k));
+    }
+    const Dim count = distances.lod().empty() ? 1 : sequences.count();
+    std::int32_t* indices = indices_.Make(k, count).template Data<std::int32_t>();
+    T* of_match = of_match_.Make(k, count).template Data<T>();
+    for (Dim n = 0; n < count; ++n, indices += columns_, of_match += columns_) {
+      std::fill_n(indices, columns_, -1);
+      std::fill_n(of_match, columns_, T{0});
+      const Dim first = distances.lod().empty() ? 0 : sequences.begin(n);
+      const Dim rows = distances.lod().empty() ? distances.shape()[0] : sequences.length(n);
+      const T* const mine = distances.template Data<T>() + first * columns_;
+      Match(mine, rows, indices, of_match);
+      if (per_prediction_) MatchTheRest(mine, rows, indices, of_match);
+    }
+    return OkStatus();
+  }
+
+ private:
+  void Match(const T* distances, Dim rows, std::int32_t* indices, T* of_match) {
+    pairs_.clear();
+    for (Dim at = 0; at < rows * columns_; ++at) {
+      if (distances[at] >= static_cast<T>(kNoDistance)) pairs_.push_back(at);
+    }
+    // The first of equal ones by column, then by row.
+    std::sort(pairs_.begin(), pairs_.end(), [&](Dim a, Dim b) {
+      if (distances[a] != distances[b]) return distances[a] > distances[b];
+      return std::pair(a % columns_, a) < std::pair(b % columns_, b);
+    });
+    taken_.assign(static_cast<std::size_t>(rows), false);
+    for (const Dim at : pairs_) {
+      const Dim row = at / columns_, column = at % columns_;
+      if (indices[column] != -1 || taken_[static_cast<std::size_t>(row)]) continue;
+      taken_[static_cast<std::size_t>(row)] = true;
+      indices[column] = static_cast<std::int32_t>(row);
+      of_match[column] = distances[at];
+    }
+  }
+  void MatchTheRest(const T* distances, Dim rows, std::int32_t* indices, T* of_match) const {
+    for (Dim column = 0; column < columns_; ++column) {
+      if (indices[column] != -1) continue;
+      for (Dim row = 0; row < rows; ++row) {
+        const T distance = distances[row * columns_ + column];
+        const bool is_far = distance >= threshold_ && distance >= static_cast<T>(kNoDistance);
+        if (!is_far || !(indices[column] == -1 || distance > of_match[column])) continue;
+        indices[column] = static_cast<std::int32_t>(row);
+        of_match[column] = distance;
+      }
+    }
+  }
+
+  SequenceInput distances_;
+  MadeRows indices_, of_match_;
+  bool per_prediction_ = false;
+  T threshold_{};
+  Dim columns_ = 0;
+  std::vector<Dim> pairs_;
+  std::vector<bool> taken_;
+};
+
+Status InferTargetAssign(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &match = c.ShapeOf("MatchIndices");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 3));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("MatchIndices", 2));
+  if (c.HasInput("NegIndices")) {
+    const Shape& negatives = c.ShapeOf("NegIndices");
+    if (negatives.rank() != 2 || !Compatible(negatives[1], 1))
+      return c.Error("shape of NegIndices (", negatives, ") must be [indices, 1]");
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", {match[0], match[1], x[2]}));
+  return c.SetShape("OutWeight", {match[0], match[1], 1});
+}
+
+template <typename Device, typename T>
+class TargetAssignKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    match_ = k.Input("MatchIndices");
+    negatives_.Prepare(k, "NegIndices");
+    out_ = k.Output("Out");
+    weight_ = k.Output("OutWeight");
+    mismatch_ = static_cast<T>(k.Attr<std::int32_t>("mismatch_value"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets rows, x_.Innermost(k));
+    const Shape& shape = x_.operand().shape;
+    const Dim images = match_.shape[0], columns = match_.shape[1], width = shape[2];
+    if (rows.count() != images)
+      return LodError(x_.what(), " is in ", rows.count(), " sequences; MatchIndices has ", images, " rows");
+    const std::int32_t* match = std::as_const(k[match_]).template Data<std::int32_t>();
+    const T* const x = std::as_const(k[x_.operand()]).template Data<T>();
+    T* out = k[out_].template Data<T>();
+    float* weight = k[weight_].template Data<float>();
+    for (Dim n = 0; n < images; ++n) {
+      for (Dim j = 0; j < columns; ++j, ++match, out += width) {
+        *weight++ = *match >= 0 ? 1.0f : 0.0f;
+        if (*match < 0) {
+          std::fill_n(out, width, mismatch_);
+          continue;
+        }
+        if (*match >= rows.length(n) || shape[1] == 0)
+          return InvalidArgument("E-op-index", "target_assign: MatchIndices holds ", *match, "; sequence ", n,
+                                 " of X has ", rows.length(n), " rows");
+        std::copy_n(x + ((rows.begin(n) + *match) * shape[1] + j % shape[1]) * width, width, out);
+      }
+    }
+    return negatives_ ? AssignNegatives(k) : OkStatus();
+  }
+
+ private:
+  Status AssignNegatives(KernelRun& k) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets negatives, negatives_.Innermost(k));
+    const Dim images = match_.shape[0], columns = match_.shape[1], width = x_.operand().shape[2];
+    if (negatives.count() != images)
+      return LodError(negatives_.what(), " is in ", negatives.count(), " sequences; MatchIndices has ",
+                      images, " rows");
+    const std::int32_t* const listed = std::as_const(k[negatives_.operand()]).template Data<std::int32_t>();
+    for (Dim n = 0; n < images; ++n) {
+      for (Dim i = negatives.begin(n); i < negatives.end(n); ++i) {
+        if (listed[i] < 0 || listed[i] >= columns)
+          return InvalidArgument("E-op-index", "target_assign: NegIndices holds ", listed[i],
+                                 "; MatchIndices has ", columns, " columns");
+        const Dim at = n * columns + listed[i];
+        std::fill_n(k[out_].template Data<T>() + at * width, width, mismatch_);
+        k[weight_].template Data<float>()[at] = 1.0f;
+      }
+    }
+    return OkStatus();
+  }
+
+  SequenceInput x_, negatives_;
+  Operand match_, out_, weight_;
+  T mismatch_{};
+};
+
+Status InferMineHardExamples(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("ClsLoss", 2));
+  const Shape& shape = c.ShapeOf("ClsLoss");
+  // That all have one shape is checked when the op runs: a reshape by a tensor may have made some of them.
+  for (const char* slot : {"LocLoss", "MatchIndices", "MatchDist"}) {
+    if (!c.HasInput(slot)) continue;
+    PENSTOCK_RETURN_IF_ERROR(c.RequireRank(slot, 2));
+    if (!Compatible(c.ShapeOf(slot)[0], shape[0]))
+      return c.Error("images of ", slot, " (", c.ShapeOf(slot), ") must be those of ClsLoss (", shape, ")");
+  }
+  c.SetLodLevel("NegIndices", 1);
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("NegIndices", {kUnknownDim, 1}));
+  return c.SetShape("UpdatedMatchIndices", c.ShapeOf("MatchIndices"));
+}
+
+template <typename Device, typename T>
+class MineHardExamplesKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    class_loss_ = k.Input("ClsLoss");
+    place_loss_ = k.Input("LocLoss");
+    match_ = k.Input("MatchIndices");
+    distance_ = k.Input("MatchDist");
+    updated_ = k.Output("UpdatedMatchIndices");
+    hard_ = k.Attr<std::string>("mining_type") == "hard_example";
+    ratio_ = k.Attr<float>("neg_pos_ratio");
+    threshold_ = static_cast<T>(k.Attr<float>("neg_dist_threshold"));
+    sample_ = k.Attr<std::int32_t>("sample_size");
+    return negatives_.Prepare(k, "NegIndices", DType::kInt32, {0, 1});
+  }
+  Status Run(KernelRun& k) override {
+    const Shape& shape = k[match_].shape();
+    for (const Operand* other : {&class_loss_, &place_loss_, &distance_}) {
+      if (*other && k[*other].shape() != shape)
+        return InvalidArgument("E-op-value", "mine_hard_examples: shape of ", other->name, " (",
+                               k[*other].shape(), ") must be that of ", match_.name, " (", shape, ")");
+    }
+    const Dim images = shape[0], columns = shape[1];
+    const std::int32_t* const match = std::as_const(k[match_]).template Data<std::int32_t>();
+    std::int32_t* const updated = k[updated_].template Data<std::int32_t>();
+    if (match != updated) std::copy_n(match, images * columns, updated);
+    lod_.Start(1);
+    listed_.clear();
+    for (Dim n = 0; n < images; ++n) {
+      const std::size_t before = listed_.size();
+      Choose(k, n, columns);
+      std::sort(chosen_.begin(), chosen_.end());
+      std::int32_t* const mine = updated + n * columns;
+      for (const Dim at : chosen_) {
+        if (mine[at] < 0 || !hard_) listed_.push_back(static_cast<std::int32_t>(at));
+      }
+      for (Dim at = 0; hard_ && at < columns; ++at) {
+        if (!std::binary_search(chosen_.begin(), chosen_.end(), at)) mine[at] = -1;
+      }
+      lod_.Add(0, static_cast<Dim>(listed_.size() - before));
+    }
+    Tensor& out = negatives_.Make(k, static_cast<Dim>(listed_.size()));
+    std::ranges::copy(listed_, out.Data<std::int32_t>());
+    lod_.Set(out);
+    return OkStatus();
+  }
+
+ private:
+  // The columns of image n with the largest losses.
+  void Choose(KernelRun& k, Dim n, Dim columns) {
+    const T* const class_loss = std::as_const(k[class_loss_]).template Data<T>() + n * columns;
+    const T* const place_loss =
+        hard_ && place_loss_ ? std::as_const(k[place_loss_]).template Data<T>() + n * columns : nullptr;
+    const std::int32_t* const match = std::as_const(k[match_]).template Data<std::int32_t>() + n * columns;
+    const T* const distance = std::as_const(k[distance_]).template Data<T>() + n * columns;
+    chosen_.clear();
+    Dim matches = 0;
+    for (Dim at = 0; at < columns; ++at) {
+      if (match[at] != -1) ++matches;
+      if (hard_ || (match[at] == -1 && distance[at] < threshold_)) chosen_.push_back(at);
+    }
+    const auto loss = [&](Dim at) {
+      return class_loss[at] + (place_loss == nullptr ? T{0} : place_loss[at]);
+    };
+    std::sort(chosen_.begin(), chosen_.end(), [&](Dim a, Dim b) {
+      const bool first = std::isnan(loss(a)), second = std::isnan(loss(b));  // NaN last
+      if (first != second) return second;
+      return !first && loss(a) != loss(b) ? loss(a) > loss(b) : a < b;
+    });
+    const double wanted =
+        hard_ ? static_cast<double>(sample_) : static_cast<double>(static_cast<float>(matches) * ratio_);
+    if (wanted < static_cast<double>(chosen_.size()))
+      chosen_.resize(static_cast<std::size_t>(std::max(wanted, 0.0)));
+  }
+
+  Operand class_loss_, place_loss_, match_, distance_, updated_;
+  RowsOutput negatives_;
+  MadeLod lod_;
+  bool hard_ = false;
+  float ratio_ = 1;
+  T threshold_{};
+  Dim sample_ = 0;
+  std::vector<Dim> chosen_;
+  std::vector<std::int32_t> listed_;
+};
+
+}  // namespace
+
+void RegisterMatching(OpRegistry& ops) {
+  ops.Add("bipartite_match")
+      .Doc("Which row each column of a distance matrix belongs to.", kDoc)
+      .Input("DistMat", "[rows, columns]; the larger a distance, the better", Floats())
+      .Output("ColToRowMatchIndices", "[sequences, columns]", Only(DType::kInt32), Apart())
+      .Output("ColToRowMatchDist", "[sequences, columns]", SameTypeAs("DistMat"), Apart())
+      .Attr("match_type", "bipartite", "whether columns that are left are matched, too",
+            OneOf({"bipartite", "per_prediction"}))
+      .Attr("dist_threshold", 0.5f, "the least distance of those")
+      .Nan("a distance that is NaN matches nothing.")
+      .InferShape(InferBipartiteMatch)
+      .Kernel<Cpu, BipartiteMatchKernel, float, double>()
+      .NoGrad();
+  ops.Add("target_assign")
+      .Doc("The targets of boxes, of the objects that they are matched with.", kDoc)
+      .Input("X", "[objects, columns, width], in a sequence for each image",
+             OneOfTypes<float, double, std::int32_t, std::int64_t>())
+      .Input("MatchIndices", "[images, boxes]", Only(DType::kInt32))
+      .Input("NegIndices", "[indices, 1], in a sequence for each image", Only(DType::kInt32), Optional())
+      .Output("Out", "[images, boxes, width]", SameTypeAs("X"), Apart())
+      .Output("OutWeight", "[images, boxes, 1]", Only(DType::kFp32))
+      .Attr("mismatch_value", 0, "the target of a box without an object")
+      .InferShape(InferTargetAssign)
+      .KernelTypeFrom("X")
+      .Kernel<Cpu, TargetAssignKernel, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+  ops.Add("mine_hard_examples")
+      .Doc("The boxes without an object that a detector is most wrong about.", kDoc)
+      .Input("ClsLoss", "[images, boxes]", Floats())
+      .Input("LocLoss", "[images, boxes]", SameTypeAs("ClsLoss"), Optional())
+      .Input("MatchIndices", "[images, boxes]", Only(DType::kInt32))
+      .Input("MatchDist", "[images, boxes]", SameTypeAs("ClsLoss"))
+      .Output("NegIndices", "[indices, 1], in a sequence for each image", Only(DType::kInt32))
+      .Output("UpdatedMatchIndices", "[images, boxes]", Only(DType::kInt32), Apart())
+      .Attr("neg_pos_ratio", 1.0f, "negatives for each match, of max_negative")
+      .Attr("neg_dist_threshold", 0.5f, "distances of negatives are below this, of max_negative")
+      .Attr("sample_size", 0, "how many, of hard_example", AtLeast(0))
+      .Attr("mining_type", "max_negative", "what is eligible", OneOf({"max_negative", "hard_example"}))
+      .Nan("a loss that is NaN counts as the least.")
+      .InferShape(InferMineHardExamples)
+      .KernelTypeFrom("ClsLoss")
+      .Kernel<Cpu, MineHardExamplesKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

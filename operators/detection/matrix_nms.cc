@@ -1,0 +1,162 @@
+// matrix_nms: the boxes that a detector finds, with scores that shrink by how much better boxes overlap them.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/int_list.h"
+#include "operators/common/lod.h"
+#include "operators/detection/made_rows.h"
+#include "operators/detection/nms.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Of each image and each class but background_label: of the boxes with a score above score_threshold the best
+nms_top_k, in the order of their scores. The score of box i is multiplied by the least, over the better boxes
+j, of (1 - o(i, j)) / (1 - m(j)), or with use_gaussian of exp(gaussian_sigma * (m(j)^2 - o(i, j)^2)), where o
+is the overlap of two boxes and m(j) the largest overlap of j with a box better than j. Boxes whose score is
+above post_threshold then are found; of all classes together, the best keep_top_k, best first. -1 keeps all.
+
+A row of Out is (class, score, box); the rows of an image are a sequence. Index is the number of each box
+among those of all images.
+
+Wang, Zhang, Kong, Li, Shen: "SOLOv2: dynamic and fast instance segmentation", NeurIPS 2020.)";
+
+Status InferMatrixNms(InferContext& c) {
+  const Shape &boxes = c.ShapeOf("BBoxes"), &scores = c.ShapeOf("Scores");
+  if (boxes.rank() != 3 || scores.rank() != 3)
+    return c.Error("BBoxes (", boxes, ") and Scores (", scores, ") must have rank 3");
+  if (!Compatible(boxes[2], 4) || !Compatible(boxes[0], scores[0]) || !Compatible(boxes[1], scores[2]))
+    return c.Error("BBoxes (", boxes, ") must be [images, boxes, 4], Scores (", scores,
+                   ") [images, classes, boxes]");
+  c.SetLodLevel("Out", 1);
+  c.SetLodLevel("Index", 1);
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Index", {kUnknownDim, 1}));
+  return c.SetShape("Out", {kUnknownDim, 6});
+}
+
+template <typename Device, typename T>
+class MatrixNmsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    boxes_ = k.Input("BBoxes");
+    scores_ = k.Input("Scores");
+    out_.Start(k.Output("Out"), boxes_.dtype, {0, 6});
+    index_.Start(k.Output("Index"), DType::kInt32, {0, 1});
+    background_ = k.Attr<std::int32_t>("background_label");
+    nms_top_k_ = k.Attr<std::int32_t>("nms_top_k");
+    keep_top_k_ = k.Attr<std::int32_t>("keep_top_k");
+    threshold_ = static_cast<T>(k.Attr<float>("score_threshold"));
+    post_threshold_ = static_cast<T>(k.Attr<float>("post_threshold"));
+    sigma_ = static_cast<T>(k.Attr<float>("gaussian_sigma"));
+    gaussian_ = k.Attr<bool>("use_gaussian");
+    normalized_ = k.Attr<bool>("normalized");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* boxes = std::as_const(k[boxes_]).template Data<T>();
+    const T* scores = std::as_const(k[scores_]).template Data<T>();
+    const Dim count = boxes_.shape[1], classes = scores_.shape[1];
+    lod_.Start(1);
+    all_.clear();
+    for (Dim image = 0; image < boxes_.shape[0]; ++image, boxes += count * 4) {
+      found_.clear();
+      for (Dim label = 0; label < classes; ++label, scores += count) {
+        if (label != background_) FindInClass({boxes, 4, 4, normalized_}, scores, count, label);
+      }
+      std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
+        if (a.score != b.score) return a.score > b.score;
+        return a.label != b.label ? a.label < b.label : a.box < b.box;
+      });
+      if (keep_top_k_ >= 0 && static_cast<Dim>(found_.size()) > keep_top_k_)
+        found_.resize(static_cast<std::size_t>(keep_top_k_));
+      for (Detection<T>& one : found_) {
+        one.box += image * count;
+        all_.push_back(one);
+      }
+      lod_.Add(0, static_cast<Dim>(found_.size()));
+    }
+    Write(k);
+    return OkStatus();
+  }
+
+ private:
+  void FindInClass(const BoxList<T>& boxes, const T* scores, Dim count, Dim label) {
+    BestFirst<T>(
+        count, threshold_, nms_top_k_, [scores](Dim i) { return scores[i]; }, candidates_);
+    largest_.assign(candidates_.size(), T{0});
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      T decay{1};
+      for (std::size_t j = 0; j < i; ++j) {
+        const T overlap = boxes.Overlap(candidates_[i].second, candidates_[j].second);
+        largest_[i] = std::max(largest_[i], overlap);
+        const T m = largest_[j];
+        decay = std::min(
+            decay, gaussian_ ? std::exp((m * m - overlap * overlap) * sigma_) : (1 - overlap) / (1 - m));
+      }
+      const T score = candidates_[i].first * decay;
+      if (score > post_threshold_) found_.push_back({score, label, candidates_[i].second});
+    }
+  }
+
+  void Write(KernelRun& k) {
+    const Dim rows = static_cast<Dim>(all_.size());
+    Tensor& made = out_.Make(k, rows);
+    T* out = made.template Data<T>();
+    for (const Detection<T>& one : all_) {
+      *out++ = static_cast<T>(one.label);
+      *out++ = one.score;
+      out = std::copy_n(std::as_const(k[boxes_]).template Data<T>() + one.box * 4, 4, out);
+    }
+    lod_.Set(made);
+    if (!index_) return;
+    Tensor& numbers = index_.Make(k, rows);
+    std::int32_t* index = numbers.template Data<std::int32_t>();
+    for (const Detection<T>& one : all_) *index++ = static_cast<std::int32_t>(one.box);
+    index_lod_.Start(1);
+    index_lod_.CopyLevel(0, made.lod().front());
+    index_lod_.Set(numbers);
+  }
+
+  Operand boxes_, scores_;
+  MadeRows out_, index_;
+  Dim background_ = 0, nms_top_k_ = -1, keep_top_k_ = -1;
+  T threshold_{}, post_threshold_{}, sigma_{};
+  bool gaussian_ = false, normalized_ = true;
+  MadeLod lod_, index_lod_;
+  std::vector<std::pair<T, Dim>> candidates_;
+  std::vector<T> largest_;
+  std::vector<Detection<T>> found_, all_;
+};
+
+}  // namespace
+
+void RegisterMatrixNms(OpRegistry& ops) {
+  ops.Add("matrix_nms")
+      .Doc("The boxes that a detector finds, with scores that shrink by overlaps.", kDoc)
+      .Input("BBoxes", "[images, boxes, 4]", Floats())
+      .Input("Scores", "[images, classes, boxes]", SameTypeAs("BBoxes"))
+      .Output("Out", "a row for each box: class, score, box", SameTypeAs("BBoxes"), Apart())
+      .Output("Index", "the number of each box among those of all images", Only(DType::kInt32))
+      .Attr("background_label", 0, "the class that is left out; -1: none")
+      .RequiredAttr("score_threshold", AttrKind::kFloat, "scores of boxes are above this")
+      .Attr("post_threshold", 0.0f, "scores that have shrunk are above this")
+      .RequiredAttr("nms_top_k", AttrKind::kInt, "how many boxes of a class are looked at; -1: all",
+                    AtLeast(-1))
+      .RequiredAttr("keep_top_k", AttrKind::kInt, "how many boxes of an image are kept; -1: all", AtLeast(-1))
+      .Attr("normalized", true, "whether boxes are no wider than the difference of their ends")
+      .Attr("use_gaussian", false, "how scores shrink")
+      .Attr("gaussian_sigma", 2.0f, "how fast they shrink with use_gaussian")
+      .Nan("a box whose score is NaN is not found.")
+      .InferShape(InferMatrixNms)
+      .KernelTypeFrom("BBoxes")
+      .Kernel<Cpu, MatrixNmsKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+// A fair sample of a list, and what a training sample of boxes is compared with.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "framework/runtime/random.h"
+#include "operators/common/philox.h"
+#include "operators/detection/boxes.h"
+
+namespace penstock {
+
+// Draws for ops without a seed: another sequence in each run.
+class SampleDraws {
+ public:
+  void Prepare(const KernelSetup& k, bool random) {
+    source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
+    random_ = random;
+  }
+  void Begin() {
+    if (random_) key_ = source_->Next();
+    next_ = 0;
+  }
+  // Keeps `count` elements: the first ones, or any with the same chance. `swap(a, b)` exchanges two.
+  template <typename Swap>
+  void Choose(std::size_t size, std::size_t count, Swap swap) {
+    for (std::size_t i = count; random_ && count > 0 && i < size; ++i) {
+      const PhiloxWords words = PhiloxBlock(key_, next_++);
+      const std::uint64_t drawn = (static_cast<std::uint64_t>(words[0]) << 32 | words[1]) % (i + 1);
+      if (drawn < count) swap(static_cast<std::size_t>(drawn), i);
+    }
+  }
+  template <typename T>
+  void Shorten(std::vector<T>& list, std::size_t count) {
+    if (list.size() <= count) return;
+    Choose(list.size(), count, [&](std::size_t a, std::size_t b) { std::swap(list[a], list[b]); });
+    list.resize(count);
+  }
+
+ private:
+  RandomSource* source_ = nullptr;
+  bool random_ = false;
+  std::uint64_t key_ = 0, next_ = 0;
+};
+
+// The overlap of boxes in pixels; 0 where they do not meet.
+template <typename T>
+T PixelOverlap(const T* a, const T* b) {
+  const T width = std::min(a[2], b[2]) - std::max(a[0], b[0]) + 1;
+  const T height = std::min(a[3], b[3]) - std::max(a[1], b[1]) + 1;
+  if (!(width > 0 && height > 0)) return T{0};
+  const T common = width * height;
+  const auto area = [](const T* box) { return (box[2] - box[0] + 1) * (box[3] - box[1] + 1); };
+  return common / (area(a) + area(b) - common);
+}
+
+// How far a true box is from another, in units of that one's extents.
+template <typename T>
+void BoxDeltas(const T* box, const T* truth, T* deltas) {
+  const T half{0.5};
+  const T width = box[2] - box[0] + 1, height = box[3] - box[1] + 1;
+  const T true_width = truth[2] - truth[0] + 1, true_height = truth[3] - truth[1] + 1;
+  deltas[0] = (truth[0] + half * true_width - box[0] - half * width) / width;
+  deltas[1] = (truth[1] + half * true_height - box[1] - half * height) / height;
+  deltas[2] = std::log(true_width / width);
+  deltas[3] = std::log(true_height / height);
+}
+
+}  // namespace penstock

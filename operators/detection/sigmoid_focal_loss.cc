@@ -1,0 +1,159 @@
+// sigmoid_focal_loss: logistic cross entropies of which those that are easy count less.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+With p the logistic function of X[i, c], and n = max(FgNum, 1):
+
+Out[i, c] = -alpha / n * (1 - p)^gamma * log(p)            if Label[i] is c + 1
+            -(1 - alpha) / n * p^gamma * log(1 - p)        else; 0 if Label[i] is -1
+
+Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.)";
+
+Status InferFocalLoss(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &label = c.ShapeOf("Label"), &count = c.ShapeOf("FgNum");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
+  if (!Compatible(label, Shape{x[0], 1}))
+    return c.Error("shape of Label (", label, ") must be [", x[0], ", 1]");
+  if (count.rank() != 1 || !Compatible(count[0], 1))
+    return c.Error("shape of FgNum (", count, ") must be [1]");
+  return c.ShareAll("X", "Out");
+}
+
+// One element: its loss, and the derivative of that.
+template <typename T>
+struct FocalTerm {
+  T gamma{}, positive{}, negative{};  // the two with their weights
+
+  T Loss(T x, bool is_class) const {
+    const T p = 1 / (1 + std::exp(-x));
+    if (is_class) return -positive * std::pow(1 - p, gamma) * LogOf(p);
+    return -negative * std::pow(p, gamma) * LogOfRest(x);
+  }
+  T Slope(T x, bool is_class) const {
+    const T p = 1 / (1 + std::exp(-x));
+    if (is_class) return -positive * std::pow(1 - p, gamma) * (1 - p - p * gamma * LogOf(p));
+    return -negative * std::pow(p, gamma) * (LogOfRest(x) * (1 - p) * gamma - p);
+  }
+
+ private:
+  static T LogOf(T p) { return std::log(p < kLeast ? kLeast : p); }
+  // log(1 - logistic(x))
+  static T LogOfRest(T x) { return (x >= 0 ? -x : T{0}) - std::log(1 + std::exp(x >= 0 ? -x : x)); }
+  static constexpr T kLeast = static_cast<T>(std::numeric_limits<float>::min());
+};
+
+// What both kernels hold. `visit(element, whether it is of the label's class, term)` is called for each
+// element that counts.
+template <typename T>
+class FocalElements {
+ public:
+  Status Prepare(const KernelSetup& k) {
+    label_ = k.Input("Label");
+    count_ = k.Input("FgNum");
+    const Shape& x = k.Input("X").shape;
+    if (x.rank() != 2) return k.Error("rank of X (", x.rank(), ", shape ", x, ") must be 2");
+    classes_ = x[1];
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Label", x[0]));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "FgNum", 1));
+    gamma_ = static_cast<T>(k.Attr<float>("gamma"));
+    alpha_ = static_cast<T>(k.Attr<float>("alpha"));
+    return OkStatus();
+  }
+  template <typename Visit>
+  void ForEach(KernelRun& k, Visit visit) const {
+    const auto labels = std::as_const(k[label_]).template Span<std::int32_t>();
+    const T count = static_cast<T>(std::max(std::as_const(k[count_]).template Data<std::int32_t>()[0], 1));
+    const FocalTerm<T> term = {gamma_, alpha_ / count, (1 - alpha_) / count};
+    Dim at = 0;
+    for (const std::int32_t label : labels) {
+      for (Dim c = 0; c < classes_; ++c, ++at) {
+        if (label != -1) visit(at, c == Dim{label} - 1, term);
+      }
+    }
+  }
+
+ private:
+  Operand label_, count_;
+  Dim classes_ = 0;
+  T gamma_{}, alpha_{};
+};
+
+template <typename Device, typename T>
+class SigmoidFocalLossKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return elements_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = std::as_const(k[x_]).template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    std::ranges::fill(k[out_].template Span<T>(), T{0});
+    elements_.ForEach(
+        k, [&](Dim at, bool is_class, const FocalTerm<T>& term) { out[at] = term.Loss(x[at], is_class); });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  FocalElements<T> elements_;
+};
+
+template <typename Device, typename T>
+class SigmoidFocalLossGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", x_.shape));
+    return elements_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T* const x = std::as_const(k[x_]).template Data<T>();
+    const T* const dout = std::as_const(k[dout_]).template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    elements_.ForEach(k, [&](Dim at, bool is_class, const FocalTerm<T>& term) {
+      dx[at] = term.Slope(x[at], is_class) * dout[at];
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, dout_, dx_;
+  FocalElements<T> elements_;
+};
+
+}  // namespace
+
+void RegisterSigmoidFocalLoss(OpRegistry& ops) {
+  ops.Add("sigmoid_focal_loss")
+      .Doc("Logistic cross entropies of which those that are easy count less.", kDoc)
+      .Input("X", "[samples, classes]", Floats())
+      .Input("Label", "[samples, 1]: 0 the background, c + 1 class c, -1 does not count", Only(DType::kInt32))
+      .Input("FgNum", "[1], the number of samples that are no background", Only(DType::kInt32))
+      .Output("Out", "[samples, classes]", SameTypeAs("X"), Apart())
+      .Attr("gamma", 2.0f, "how much less")
+      .Attr("alpha", 0.25f, "the weight of samples of a class")
+      .InferShape(InferFocalLoss)
+      .KernelTypeFrom("X")
+      .Kernel<Cpu, SigmoidFocalLossKernel, float, double>()
+      .Grad({.reads = {"X", "Label", "FgNum"}, .yields = {"X"}, .apart = {"X"}})
+      .GradKernel<Cpu, SigmoidFocalLossGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("X");
+}
+
+}  // namespace penstock

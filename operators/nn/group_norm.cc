@@ -1,0 +1,277 @@
+// group_norm and instance_norm: groups of channels of one image, or single ones, normalised each by itself.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias
+
+Mean and (biased) variance are of one group of channels of one image: of (channels - 1) / groups + 1 channels
+with group_norm, of a single one with instance_norm. Scale and Bias have an element for each channel; without
+them they are 1 and 0. group_norm leaves the variances in Variance, instance_norm 1 / sqrt(variance + epsilon)
+in SavedVariance. The gradient of group_norm finds the normalised X from Y; where Scale is 0, it takes 0.
+
+Wu, He: "Group normalization", ECCV 2018. Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing
+ingredient for fast stylization", 2016.)";
+
+// The elements of a group: X as images of channels of points.
+struct NormGroups {
+  Dim images = 0, channels = 0, points = 0, groups = 1, group_size = 1;
+  bool channels_last = false;
+
+  static NormGroups Of(const Shape& x, bool channels_last, Dim groups) {
+    NormGroups g;
+    g.channels_last = channels_last;
+    g.images = x[0];
+    g.channels = x[channels_last ? x.rank() - 1 : 1];
+    g.points = channels_last ? x.Product(1, x.rank() - 1) : x.Product(2, x.rank());
+    g.groups = groups < 0 ? g.channels : groups;
+    if (g.groups > 0) g.group_size = (g.channels - 1) / g.groups + 1;
+    return g;
+  }
+  Dim Size(Dim g) const { return std::clamp<Dim>(channels - g * group_size, 0, group_size) * points; }
+  // Calls visit(element, channel) for each element of group g of an image.
+  template <typename Visit>
+  void ForEach(Dim image, Dim g, Visit visit) const {
+    const Dim end = std::min((g + 1) * group_size, channels);
+    for (Dim c = g * group_size; c < end; ++c) {
+      for (Dim p = 0; p < points; ++p)
+        visit(channels_last ? (image * points + p) * channels + c : (image * channels + c) * points + p, c);
+    }
+  }
+};
+
+// Reads attributes of the op that is prepared; groups of instance_norm are single channels.
+template <typename Context>
+Result<NormGroups> MakeNormGroups(const Context& c, const Shape& x) {
+  if (x.rank() < 2) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be above 1");
+  if (StartsWith(c.op().type(), "instance")) return NormGroups::Of(x, false, -1);
+  const Dim groups = c.template Attr<std::int32_t>("groups");
+  const NormGroups made = NormGroups::Of(x, c.template Attr<std::string>("data_layout") == "NHWC", groups);
+  if (made.channels == kUnknownDim || groups <= made.channels) return made;
+  return c.Error("groups (", groups, ") must be at most the number of channels of X (", made.channels, ")");
+}
+
+Status InferGroupNorm(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_ASSIGN_OR_RETURN(const NormGroups g, MakeNormGroups(c, x));
+  for (const char* slot : {"Scale", "Bias"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot), Shape{g.channels}))
+      return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be [", g.channels,
+                     "], the channels of X");
+  }
+  const bool single = StartsWith(c.op().type(), "instance");
+  const Dim lines =
+      g.images == kUnknownDim || g.channels == kUnknownDim ? kUnknownDim : g.images * g.channels;
+  const Shape moments = single ? Shape{lines} : Shape{g.images, g.groups};
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape(single ? "SavedMean" : "Mean", moments));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape(single ? "SavedVariance" : "Variance", moments));
+  return c.ShareAll("X", "Y");
+}
+
+template <typename Device, typename T>
+class GroupNormKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
+    y_ = k.Output("Y");
+    single_ = StartsWith(k.op().type(), "instance");
+    const char *mean = single_ ? "SavedMean" : "Mean", *variance = single_ ? "SavedVariance" : "Variance";
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, mean));
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, variance));
+    mean_ = k.Output(mean);
+    variance_ = k.Output(variance);
+    epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
+    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, x_.shape));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const T* const scale = scale_ ? std::as_const(k[scale_]).template Data<T>() : nullptr;
+    const T* const bias = bias_ ? std::as_const(k[bias_]).template Data<T>() : nullptr;
+    T* const y = k[y_].template Data<T>();
+    T* mean = k[mean_].template Data<T>();
+    T* variance = k[variance_].template Data<T>();
+    for (Dim n = 0; n < groups_.images; ++n) {
+      for (Dim g = 0; g < groups_.groups; ++g, ++mean, ++variance) {
+        const double size = static_cast<double>(std::max<Dim>(groups_.Size(g), 1));
+        double sum = 0, squares = 0;
+        groups_.ForEach(n, g, [&](Dim at, Dim) { sum += static_cast<double>(x[at]); });
+        const double middle = sum / size;
+        groups_.ForEach(n, g, [&](Dim at, Dim) {
+          const double distance = static_cast<double>(x[at]) - middle;
+          squares += distance * distance;
+        });
+        const double factor = 1 / std::sqrt(squares / size + epsilon_);
+        *mean = static_cast<T>(middle);
+        *variance = static_cast<T>(single_ ? factor : squares / size);
+        groups_.ForEach(n, g, [&](Dim at, Dim c) {
+          const T normal = static_cast<T>((static_cast<double>(x[at]) - middle) * factor);
+          y[at] = normal * (scale ? scale[c] : T{1}) + (bias ? bias[c] : T{0});
+        });
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, scale_, bias_, y_, mean_, variance_;
+  bool single_ = false;
+  double epsilon_ = 0;
+  NormGroups groups_;
+};
+
+// dX = Scale / deviation * (dY - mean(dY) - normal * mean(dY * normal)), with Scale inside of the means.
+template <typename Device, typename T>
+class GroupNormGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    single_ = StartsWith(k.op().type(), "instance");
+    x_ = k.Input(single_ ? "X" : "Y");
+    mean_ = k.Input(single_ ? "SavedMean" : "Variance");  // group_norm's gradient has no use for the means
+    variance_ = k.Input(single_ ? "SavedVariance" : "Variance");
+    scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
+    dy_ = k.Input("Y@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dscale_ = k.Output("Scale@GRAD");
+    dbias_ = k.Output("Bias@GRAD");
+    epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
+    PENSTOCK_ASSIGN_OR_RETURN(groups_, MakeNormGroups(k, x_.shape));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x_.shape));
+    for (const char* slot : {"Scale", "Bias"}) {
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {groups_.channels}));
+    }
+    const Dim count = groups_.images * groups_.groups;
+    if (mean_.shape.Count() == count && variance_.shape.Count() == count) return OkStatus();
+    return k.Error("the moments (", mean_.shape, " and ", variance_.shape, ") must have ", count,
+                   " elements");
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const dy = std::as_const(k[dy_]).template Data<T>();
+    const T* const scale = scale_ ? std::as_const(k[scale_]).template Data<T>() : nullptr;
+    T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
+    T* const dscale = Cleared(k, dscale_);
+    T* const dbias = Cleared(k, dbias_);
+    for (Dim n = 0; n < groups_.images; ++n) {
+      for (Dim g = 0; g < groups_.groups; ++g) {
+        const Dim moment = n * groups_.groups + g;
+        const double size = static_cast<double>(std::max<Dim>(groups_.Size(g), 1));
+        const auto slope = [&](Dim at, Dim c) {
+          return static_cast<double>(dy[at]) * (scale ? static_cast<double>(scale[c]) : 1.0);
+        };
+        double sum = 0, along = 0;
+        groups_.ForEach(n, g, [&](Dim at, Dim c) {
+          const double normal = Normal(k, at, c, moment);
+          sum += slope(at, c);
+          along += slope(at, c) * normal;
+          if (dscale != nullptr) dscale[c] += static_cast<T>(static_cast<double>(dy[at]) * normal);
+          if (dbias != nullptr) dbias[c] += dy[at];
+        });
+        if (dx == nullptr) continue;
+        const double factor = Factor(k, moment);
+        groups_.ForEach(n, g, [&](Dim at, Dim c) {
+          const double centred = slope(at, c) - (sum + Normal(k, at, c, moment) * along) / size;
+          dx[at] = static_cast<T>(factor * centred);
+        });
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  T* Cleared(KernelRun& k, const Operand& operand) const {
+    if (!operand) return nullptr;
+    std::ranges::fill(k[operand].template Span<T>(), T{0});
+    return k[operand].template Data<T>();
+  }
+  double Factor(KernelRun& k, Dim moment) const {
+    const double saved = static_cast<double>(std::as_const(k[variance_]).template Data<T>()[moment]);
+    return single_ ? saved : 1 / std::sqrt(saved + epsilon_);
+  }
+  // An element of X as it was before Scale and Bias.
+  double Normal(KernelRun& k, Dim at, Dim c, Dim moment) const {
+    const double value = static_cast<double>(std::as_const(k[x_]).template Data<T>()[at]);
+    if (single_) {
+      const double mean = static_cast<double>(std::as_const(k[mean_]).template Data<T>()[moment]);
+      return (value - mean) * Factor(k, moment);
+    }
+    const double bias = bias_ ? static_cast<double>(std::as_const(k[bias_]).template Data<T>()[c]) : 0.0;
+    const double scale = scale_ ? static_cast<double>(std::as_const(k[scale_]).template Data<T>()[c]) : 1.0;
+    return scale == 0 ? 0 : (value - bias) / scale;
+  }
+
+  Operand x_, mean_, variance_, scale_, bias_, dy_, dx_, dscale_, dbias_;
+  bool single_ = false;
+  double epsilon_ = 0;
+  NormGroups groups_;
+};
+
+Status InferGroupNormGrad(InferContext& c) {
+  const char* const whole = StartsWith(c.op().type(), "instance") ? "X" : "Y";
+  PENSTOCK_ASSIGN_OR_RETURN(const NormGroups g, MakeNormGroups(c, c.ShapeOf(whole)));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll(whole, "X@GRAD"));
+  for (const char* slot : {"Scale@GRAD", "Bias@GRAD"}) {
+    c.SetDType(slot, c.DTypeOf(whole));
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {g.channels}));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterGroupNorm(OpRegistry& ops) {
+  ops.Add("group_norm")
+      .Doc("Groups of channels of each image normalised by their mean and variance.", kDoc)
+      .Input("X", "[N, C, ...] or [N, ..., C]", Floats())
+      .Input("Scale", "factor of each channel", SameTypeAs("X"), Optional())
+      .Input("Bias", "added to each channel", SameTypeAs("X"), Optional())
+      .Output("Y", "shaped like X", SameTypeAs("X"), Apart())
+      .Output("Mean", "[N, groups], the means", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("Variance", "[N, groups], the variances", SameTypeAs("X"), Intermediate() | Apart())
+      .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
+      .RequiredAttr("groups", AttrKind::kInt, "the number of groups", AtLeast(1))
+      .Attr("data_layout", "NCHW", "where the channels of X are", OneOf({"NCHW", "NHWC"}))
+      .InferShape(InferGroupNorm)
+      .Kernel<Cpu, GroupNormKernel, float, double>()
+      .Grad({.reads = {"Bias", "Scale"},
+             .reads_outputs = {"Y", "Variance"},
+             .yields = {"X", "Scale", "Bias"},
+             .apart = {"X", "Scale", "Bias"}})
+      .GradKernel<Cpu, GroupNormGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Y@GRAD")
+      .InferShape(InferGroupNormGrad);
+  ops.Add("instance_norm")
+      .Doc("Each channel of each image normalised by its mean and variance.", kDoc)
+      .Input("X", "[N, C, ...]", Floats())
+      .Input("Scale", "factor of each channel", SameTypeAs("X"))
+      .Input("Bias", "added to each channel", SameTypeAs("X"))
+      .Output("Y", "shaped like X", SameTypeAs("X"), Apart())
+      .Output("SavedMean", "[N * C], the means", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("SavedVariance", "[N * C], 1 / sqrt(variance + epsilon)", SameTypeAs("X"),
+              Intermediate() | Apart())
+      .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
+      .InferShape(InferGroupNorm)
+      .Kernel<Cpu, GroupNormKernel, float, double>()
+      .Grad({.reads = {"X", "Scale"},
+             .reads_outputs = {"SavedMean", "SavedVariance"},
+             .yields = {"X", "Scale", "Bias"},
+             .apart = {"X", "Scale", "Bias"}})
+      .GradKernel<Cpu, GroupNormGradKernel, float, double>()
+      .GradDef()
+      .InferShape(InferGroupNormGrad);
+}
+
+}  // namespace penstock

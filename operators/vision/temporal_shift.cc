@@ -1,0 +1,113 @@
+// temporal_shift: some channels of the frames of a video from the frame before or behind.
+#include <algorithm>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/between.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+X holds videos of seg_num frames each, frame after frame. With c channels, the first c * shift_ratio channels
+of a frame of Out are those of the frame before, the next ones up to c * 2 * shift_ratio those of the frame
+behind, and the others its own; what would come from outside of the video is zero.
+
+Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.)";
+
+struct Shift {
+  Dim videos = 0, frames = 1, channels = 0, plane = 1, first = 0, second = 0;
+
+  template <typename Context>
+  Status Prepare(const Context& k, const Shape& x) {
+    if (x.rank() != 4) return k.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
+    frames = k.template Attr<std::int32_t>("seg_num");
+    if (x[0] != kUnknownDim && x[0] % frames != 0)
+      return k.Error("the first extent of X (", x[0], ") must be divisible by seg_num (", frames, ")");
+    videos = x[0] / frames;
+    channels = x[1];
+    plane = x[2] * x[3];
+    const float ratio = k.template Attr<float>("shift_ratio");
+    first = static_cast<Dim>(static_cast<float>(channels) * ratio);
+    second = static_cast<Dim>(static_cast<float>(channels) * 2 * ratio);
+    return OkStatus();
+  }
+  // Moves planes from frame t + direction * offset(channel) to frame t.
+  template <typename T>
+  void Move(const T* from, T* to, Dim direction) const {
+    for (Dim v = 0; v < videos; ++v) {
+      for (Dim t = 0; t < frames; ++t) {
+        for (Dim c = 0; c < channels; ++c, to += plane) {
+          const Dim source = t + direction * (c < first ? -1 : c < second ? 1 : 0);
+          if (source < 0 || source >= frames) {
+            std::fill_n(to, plane, T{0});
+          } else {
+            std::copy_n(from + ((v * frames + source) * channels + c) * plane, plane, to);
+          }
+        }
+      }
+    }
+  }
+};
+
+Status InferTemporalShift(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(Shift().Prepare(c, c.ShapeOf("X")));
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class TemporalShiftKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    from_ = k.Input("X");
+    to_ = k.Output("Out");
+    return shift_.Prepare(k, from_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    shift_.Move(std::as_const(k[from_]).template Data<T>(), k[to_].template Data<T>(), 1);
+    return OkStatus();
+  }
+
+ private:
+  Operand from_, to_;
+  Shift shift_;
+};
+
+template <typename Device, typename T>
+class TemporalShiftGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    from_ = k.Input("Out@GRAD");
+    to_ = k.Output("X@GRAD");
+    return shift_.Prepare(k, from_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    if (to_) shift_.Move(std::as_const(k[from_]).template Data<T>(), k[to_].template Data<T>(), -1);
+    return OkStatus();
+  }
+
+ private:
+  Operand from_, to_;
+  Shift shift_;
+};
+
+}  // namespace
+
+void RegisterTemporalShift(OpRegistry& ops) {
+  ops.Add("temporal_shift")
+      .Doc("Some channels of the frames of videos from the frame before or behind.", kDoc)
+      .Input("X", "[videos * seg_num, channels, height, width]", Floats())
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
+      .RequiredAttr("seg_num", AttrKind::kInt, "the number of frames of a video", AtLeast(1))
+      .Attr("shift_ratio", 0.25f,
+            "the share of channels that come from the frame before, and from that behind",
+            Between(0.0f, 0.5f))
+      .InferShape(InferTemporalShift)
+      .Kernel<Cpu, TemporalShiftKernel, float, double>()
+      .Grad({.yields = {"X"}, .apart = {"X"}})
+      .GradKernel<Cpu, TemporalShiftGradKernel, float, double>()
+      .GradDef()
+      .InferShape([](InferContext& c) { return c.ShareAll("Out@GRAD", "X@GRAD"); });
+}
+
+}  // namespace penstock

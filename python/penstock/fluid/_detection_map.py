@@ -1,0 +1,82 @@
+"""DetectionMAP, of fluid.metrics: the mean average precision of a detector, computed in the program."""
+
+from penstock.fluid import unique_name
+from penstock.fluid.framework import Program, program_guard
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+
+
+class DetectionMAP:
+    """Computes the mean average precision of the boxes that a detector finds, of a batch and of all batches so far.
+
+    Args:
+        input (Variable): shape [found, 6]: rows of class, score and box, in a sequence for each image, as
+            layers.detection_output makes them; float32.
+        gt_label (Variable): shape [objects, 1], the classes of the true boxes, in a sequence for each image.
+        gt_box (Variable): shape [objects, 4], the true boxes, in the same sequences; float32.
+        gt_difficult (Variable): shape [objects, 1], not 0 if a true box is difficult.
+        class_num (int): the number of classes.
+        background_label (int): has no effect: class 0 has no average precision, as in Fluid.
+        overlap_threshold (float): overlaps of right boxes are above this.
+        evaluate_difficult (bool): whether difficult boxes count.
+        ap_version (str): 'integral' or '11point'.
+
+    Returns:
+        DetectionMAP: get_map_var() gives the two Variables, of shape [1]; reset(exe) forgets all batches.
+
+    Raises:
+        penstock.ProgramError: if ap_version is another value or the shapes do not fit.
+
+    Example:
+        found = fluid.data('found', [None, 6], lod_level=1)
+        label, box = fluid.data('label', [None, 1], lod_level=1), fluid.data('box', [None, 4], lod_level=1)
+        batch, total = fluid.metrics.DetectionMAP(found, label, box, class_num=3).get_map_var()
+        assert batch.shape == total.shape == (1,)
+
+    Reference:
+        Everingham et al.: "The PASCAL visual object classes (VOC) challenge", IJCV 2010.
+    """
+
+    def __init__(self, input, gt_label, gt_box, gt_difficult=None, class_num=None, background_label=0,
+                 overlap_threshold=0.5, evaluate_difficult=True, ap_version='integral'):
+        from penstock.fluid import layers
+        from penstock.fluid.layers.detection_map import detection_map
+        self.helper = LayerHelper('map_eval')
+        marks = [layers.cast(gt_label, gt_box.dtype)]
+        if gt_difficult is not None:
+            marks.append(layers.cast(gt_difficult, gt_box.dtype))
+        label = layers.concat(marks + [gt_box], axis=1)
+        options = {
+            'overlap_threshold': overlap_threshold,
+            'evaluate_difficult': evaluate_difficult,
+            'ap_version': ap_version
+        }
+        self.cur_map = detection_map(input, label, class_num, background_label, **options)
+        states = [
+            self._create_state('accum_pos_count', 'int32', None),
+            self._create_state('accum_true_pos', 'float32', None),
+            self._create_state('accum_false_pos', 'float32', None)
+        ]
+        self.has_state = self._create_state('has_state', 'int32', [1])
+        self.helper.set_variable_initializer(self.has_state, Constant(0))
+        self.accum_map = detection_map(input, label, class_num, background_label, has_state=self.has_state,
+                                       input_states=states, out_states=states, **options)
+        layers.fill_constant(self.has_state.shape, self.has_state.dtype, 1, out=self.has_state)
+
+    def _create_state(self, suffix, dtype, shape):
+        name = '_'.join([unique_name.generate(self.helper.name), suffix])
+        return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
+
+    def get_map_var(self):
+        """The mean average precision of the batch, and that of all batches since the last reset."""
+        return self.cur_map, self.accum_map
+
+    def reset(self, executor, reset_program=None):
+        """Forgets all batches: runs a program, a new one or the one given, that says so."""
+        from penstock.fluid import layers
+        program = Program() if reset_program is None else reset_program
+        with program_guard(main_program=program):
+            mark = program.current_block().create_var(name=self.has_state.name, shape=self.has_state.shape,
+                                                      dtype=self.has_state.dtype, persistable=True)
+            layers.fill_constant(mark.shape, mark.dtype, 0, out=mark)
+        executor.run(program)

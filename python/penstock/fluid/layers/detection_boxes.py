@@ -1,0 +1,203 @@
+"""Boxes: as distances from others and back, within their images, of a YOLO head; how much they overlap."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
+
+__all__ = ['box_clip', 'box_coder', 'box_decoder_and_assign', 'iou_similarity', 'polygon_box_transform', 'yolo_box']
+
+
+def iou_similarity(x, y, box_normalized=True, name=None):
+    """Computes how much each two boxes overlap: what they have in common, divided by what they cover together.
+
+    Args:
+        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64. Its sequences are the result's.
+        y (Variable): shape [M, 4], the type of `x`.
+        box_normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [N, M], the type of `x`.
+
+    Raises:
+        TypeError: if x or y is no Variable.
+
+    Example:
+        x = fluid.data('x', [None, 4], lod_level=1)
+        y = fluid.data('y', [7, 4])
+        assert fluid.layers.iou_similarity(x, y).shape == (-1, 7)
+    """
+    helper = LayerHelper('iou_similarity', name=name).takes(x=x, y=y)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('iou_similarity', {'X': x, 'Y': y}, {'Out': out}, {'box_normalized': box_normalized})
+    return out
+
+
+def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_size', box_normalized=True, name=None,
+              axis=0):
+    """Computes boxes as their distances from prior boxes, or boxes from such distances.
+
+    Args:
+        prior_box (Variable): shape [M, 4]: x1, y1, x2, y2; float32 or float64.
+        prior_box_var (Variable|list): variances, what distances are divided by: shape [M, 4], or 4 numbers.
+        target_box (Variable): shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
+        code_type (str): 'encode_center_size' or 'decode_center_size'.
+        box_normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        name (str): part of the names of what the layer makes.
+        axis (int): the axis of target_box that the priors run over less one: 0 or 1, to decode.
+
+    Returns:
+        Variable: shape [N, M, 4] of encoded boxes; that of `target_box` of decoded ones.
+
+    Raises:
+        TypeError: if prior_box_var is neither a Variable nor a list.
+        penstock.ProgramError: if code_type or axis is another value, or the shapes do not fit.
+
+    Example:
+        prior = fluid.data('prior', [7, 4])
+        boxes = fluid.data('boxes', [None, 4])
+        distances = fluid.layers.box_coder(prior, [0.1, 0.1, 0.2, 0.2], boxes)
+        assert distances.shape == (-1, 7, 4)
+    """
+    helper = LayerHelper('box_coder', name=name).takes(prior_box=prior_box, target_box=target_box)
+    inputs = {'PriorBox': prior_box, 'TargetBox': target_box}
+    attrs = {'code_type': code_type, 'box_normalized': box_normalized, 'axis': axis}
+    if isinstance(prior_box_var, Variable):
+        inputs['PriorBoxVar'] = prior_box_var
+    elif isinstance(prior_box_var, list):
+        attrs['variance'] = prior_box_var
+    else:
+        raise TypeError('prior_box_var must be a Variable or a list, not %s' % describe(prior_box_var))
+    out = helper.create_variable_for_type_inference(prior_box.dtype)
+    helper.append_op('box_coder', inputs, {'OutputBox': out}, attrs)
+    return out
+
+
+def box_clip(input, im_info, name=None):
+    """Computes boxes within their images.
+
+    Args:
+        input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; its size is that, divided by the
+            scale.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: the shape, sequences and type of `input`.
+
+    Raises:
+        TypeError: if input or im_info is no Variable.
+
+    Example:
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        info = fluid.data('info', [None, 3])
+        assert fluid.layers.box_clip(boxes, info).shape == (-1, 4)
+    """
+    helper = LayerHelper('box_clip', name=name).takes(input=input, im_info=im_info)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('box_clip', {'Input': input, 'ImInfo': im_info}, {'Output': out}, {})
+    return out
+
+
+def polygon_box_transform(input, name=None):
+    """Computes places from distances of corners: 4 * x less the element on even channels, 4 * y on odd ones.
+
+    Args:
+        input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: the shape and type of `input`.
+
+    Raises:
+        TypeError: if input is no Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8, 4, 4])
+        assert fluid.layers.polygon_box_transform(x).shape == (-1, 8, 4, 4)
+    """
+    helper = LayerHelper('polygon_box_transform', name=name).takes(input=input)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('polygon_box_transform', {'Input': input}, {'Output': out}, {})
+    return out
+
+
+def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
+    """Computes the boxes of all classes from their distances, and that of the best class.
+
+    Args:
+        prior_box (Variable): shape [N, 4]: x1, y1, x2, y2 in pixels; float32 or float64.
+        prior_box_var (Variable): shape [4], what distances are multiplied by.
+        target_box (Variable): shape [N, 4 * classes], the distances.
+        box_score (Variable): shape [N, classes]; class 0 is the background.
+        box_clip (float): the largest exponent of an extent.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        tuple: Variables of shapes [N, 4 * classes], all boxes, and [N, 4], those of the best classes.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        prior, var = fluid.data('prior', [None, 4]), fluid.data('var', [4])
+        target, score = fluid.data('target', [None, 12]), fluid.data('score', [None, 3])
+        boxes, best = fluid.layers.box_decoder_and_assign(prior, var, target, score, 4.135)
+        assert (boxes.shape, best.shape) == ((-1, 12), (-1, 4))
+    """
+    helper = LayerHelper('box_decoder_and_assign', name=name)
+    helper.takes(prior_box=prior_box, prior_box_var=prior_box_var, target_box=target_box, box_score=box_score)
+    decoded = helper.create_variable_for_type_inference(prior_box.dtype)
+    assigned = helper.create_variable_for_type_inference(prior_box.dtype)
+    inputs = {'PriorBox': prior_box, 'PriorBoxVar': prior_box_var, 'TargetBox': target_box, 'BoxScore': box_score}
+    helper.append_op('box_decoder_and_assign', inputs, {'DecodeBox': decoded, 'OutputAssignBox': assigned},
+                     {'box_clip': box_clip})
+    return decoded, assigned
+
+
+def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.):
+    """Computes the boxes and scores that a YOLOv3 head stands for.
+
+    Args:
+        x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
+        img_size (Variable): shape [N, 2], int32: height and width of each image.
+        anchors (list|tuple): width and height of each anchor, one after the other.
+        class_num (int): the number of classes.
+        conf_thresh (float): boxes that are less sure are 0.
+        downsample_ratio (int): pixels of the network's input for each cell.
+        clip_bbox (bool): whether boxes are cut to their image.
+        name (str): part of the names of what the layer makes.
+        scale_x_y (float): how far centres may be from the middle of their cells.
+
+    Returns:
+        tuple: Variables of shapes [N, boxes, 4], the boxes in pixels, and [N, boxes, class_num], their scores.
+
+    Raises:
+        TypeError: if an argument is of another type.
+
+    Example:
+        x = fluid.data('x', [None, 14, 4, 4])
+        size = fluid.data('size', [None, 2], 'int32')
+        boxes, scores = fluid.layers.yolo_box(x, size, [10, 13, 16, 30], 2, 0.01, 32)
+        assert (boxes.shape, scores.shape) == ((-1, 32, 4), (-1, 32, 2))
+
+    Reference:
+        Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
+    """
+    require_variables('yolo_box', x=x, img_size=img_size)
+    for key, value, kinds in (('anchors', anchors, (list, tuple)), ('class_num', class_num, int), ('conf_thresh',
+                                                                                                 conf_thresh, float)):
+        if not isinstance(value, kinds):
+            raise TypeError('yolo_box: %s has the wrong type: %s' % (key, describe(value)))
+    helper = LayerHelper('yolo_box', name=name)
+    boxes = helper.create_variable_for_type_inference(x.dtype)
+    scores = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op(
+        'yolo_box', {'X': x, 'ImgSize': img_size}, {'Boxes': boxes, 'Scores': scores}, {
+            'anchors': list(anchors),
+            'class_num': class_num,
+            'conf_thresh': conf_thresh,
+            'downsample_ratio': downsample_ratio,
+            'clip_bbox': clip_bbox,
+            'scale_x_y': scale_x_y
+        })
+    return boxes, scores

@@ -1,0 +1,382 @@
+"""What a detector ends with: boxes without those that overlap better ones, regions that may hold objects."""
+
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.detection_boxes import box_coder
+from penstock.fluid.layers.nn import softmax, transpose
+
+__all__ = [
+    'collect_fpn_proposals', 'detection_output', 'distribute_fpn_proposals', 'generate_proposals', 'locality_aware_nms',
+    'matrix_nms', 'multiclass_nms', 'retinanet_detection_output',
+]
+
+
+def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
+    helper = LayerHelper(op_type, name=name).takes(bboxes=bboxes, scores=scores)
+    out = helper.create_variable_for_type_inference(bboxes.dtype)
+    outputs = {'Out': out}
+    if index:
+        outputs['Index'] = helper.create_variable_for_type_inference('int32')
+    helper.append_op(op_type, {'BBoxes': bboxes, 'Scores': scores}, outputs, attrs)
+    out.stop_gradient = True
+    return (out, outputs['Index']) if index else out
+
+
+def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
+                   nms_eta=1., background_label=0, name=None):
+    """Computes the boxes of each image and class with good scores that overlap no better one.
+
+    Args:
+        bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; or [M, classes, 4] in a sequence for
+            each image; float32 or float64.
+        scores (Variable): shape [N, classes, M], or [M, classes]; the type of `bboxes`.
+        score_threshold (float): scores of boxes are above this.
+        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        nms_threshold (float): by how much boxes may overlap.
+        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        nms_eta (float): what nms_threshold shrinks by with each kept box.
+        background_label (int): the class that is left out; -1: none.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
+
+    Raises:
+        TypeError: if bboxes or scores is no Variable.
+        penstock.ProgramError: if their shapes do not fit.
+
+    Example:
+        boxes = fluid.data('boxes', [None, 20, 4])
+        scores = fluid.data('scores', [None, 3, 20])
+        out = fluid.layers.multiclass_nms(boxes, scores, 0.1, nms_top_k=10, keep_top_k=5)
+        assert out.shape == (-1, 6)
+    """
+    return _suppress(
+        'multiclass_nms', bboxes, scores, {
+            'background_label': background_label,
+            'score_threshold': score_threshold,
+            'nms_top_k': nms_top_k,
+            'nms_threshold': nms_threshold,
+            'nms_eta': nms_eta,
+            'keep_top_k': keep_top_k,
+            'normalized': normalized
+        }, name)
+
+
+def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
+                       nms_eta=1., background_label=-1, name=None):
+    """Computes what multiclass_nms does, of boxes whose neighbours have been averaged where they overlap.
+
+    Args:
+        bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; float32 or float64.
+        scores (Variable): shape [N, 1, M], the type of `bboxes`.
+        score_threshold (float): scores of boxes are above this.
+        nms_top_k (int): how many boxes are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        nms_threshold (float): by how much boxes may overlap.
+        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        nms_eta (float): what nms_threshold shrinks by with each kept box.
+        background_label (int): the class that is left out; -1: none.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
+
+    Raises:
+        ValueError: if scores has another shape.
+
+    Example:
+        boxes = fluid.data('boxes', [None, 20, 8])
+        scores = fluid.data('scores', [None, 1, 20])
+        out = fluid.layers.locality_aware_nms(boxes, scores, 0.1, nms_top_k=10, keep_top_k=5)
+        assert out.shape == (-1, 10)
+
+    Reference:
+        Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017.
+    """
+    if len(scores.shape) != 3 or scores.shape[1] != 1:
+        raise ValueError('locality_aware_nms takes one class: scores must be [N, 1, M], not %s' % (scores.shape,))
+    return _suppress(
+        'locality_aware_nms', bboxes, scores, {
+            'background_label': background_label,
+            'score_threshold': score_threshold,
+            'nms_top_k': nms_top_k,
+            'nms_threshold': nms_threshold,
+            'nms_eta': nms_eta,
+            'keep_top_k': keep_top_k,
+            'normalized': normalized
+        }, name)
+
+
+def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_top_k, use_gaussian=False,
+               gaussian_sigma=2., background_label=0, normalized=True, return_index=False, name=None):
+    """Computes the boxes of each image and class with scores that shrink by how much better boxes overlap them.
+
+    Args:
+        bboxes (Variable): shape [N, M, 4], float32 or float64.
+        scores (Variable): shape [N, classes, M], the type of `bboxes`.
+        score_threshold (float): scores of boxes are above this.
+        post_threshold (float): scores that have shrunk are above this.
+        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        use_gaussian (bool): whether scores shrink by a Gaussian of the overlap.
+        gaussian_sigma (float): how fast.
+        background_label (int): the class that is left out; -1: none.
+        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        return_index (bool): whether to return the numbers of the boxes, too.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
+        number of each box among those of all images, int32, shape [boxes, 1].
+
+    Raises:
+        TypeError: if bboxes or scores is no Variable.
+
+    Example:
+        boxes = fluid.data('boxes', [None, 20, 4])
+        scores = fluid.data('scores', [None, 3, 20])
+        out, index = fluid.layers.matrix_nms(boxes, scores, 0.1, 0.1, 10, 5, return_index=True)
+        assert (out.shape, index.shape) == ((-1, 6), (-1, 1))
+
+    Reference:
+        Wang, Zhang, Kong, Li, Shen: "SOLOv2: dynamic and fast instance segmentation", NeurIPS 2020.
+    """
+    out, index = _suppress(
+        'matrix_nms', bboxes, scores, {
+            'background_label': background_label,
+            'score_threshold': score_threshold,
+            'post_threshold': post_threshold,
+            'nms_top_k': nms_top_k,
+            'gaussian_sigma': float(gaussian_sigma),
+            'use_gaussian': use_gaussian,
+            'keep_top_k': keep_top_k,
+            'normalized': normalized
+        }, name, index=True)
+    return (out, index) if return_index else out
+
+
+def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, nms_threshold=0.3, nms_top_k=400,
+                     keep_top_k=200, score_threshold=0.01, nms_eta=1.0, return_index=False):
+    """Computes the boxes that an SSD head finds: decoded, with probabilities, without those that overlap better ones.
+
+    Args:
+        loc (Variable): shape [N, M, 4], the distances from the priors; float32 or float64.
+        scores (Variable): shape [N, M, classes], the type of `loc`; their softmax counts.
+        prior_box (Variable): shape [M, 4].
+        prior_box_var (Variable): shape [M, 4].
+        background_label (int): has no effect: class 0 is left out, as in Fluid.
+        nms_threshold (float): by how much boxes may overlap.
+        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        score_threshold (float): scores of boxes are above this.
+        nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
+        return_index (bool): whether to return the numbers of the boxes, too.
+
+    Returns:
+        Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
+        number of each box among those of all images, int32, shape [boxes, 1].
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        loc, scores = fluid.data('loc', [None, 20, 4]), fluid.data('scores', [None, 20, 3])
+        prior, var = fluid.data('prior', [20, 4]), fluid.data('var', [20, 4])
+        assert fluid.layers.detection_output(loc, scores, prior, var).shape == (-1, 6)
+    """
+    LayerHelper('detection_output')
+    boxes = box_coder(prior_box, prior_box_var, loc, code_type='decode_center_size')
+    scores = transpose(softmax(scores), perm=[0, 2, 1])
+    scores.stop_gradient = True
+    attrs = {
+        'background_label': 0,
+        'nms_threshold': nms_threshold,
+        'nms_top_k': nms_top_k,
+        'keep_top_k': keep_top_k,
+        'score_threshold': score_threshold,
+        'nms_eta': 1.0
+    }
+    found = _suppress('multiclass_nms2' if return_index else 'multiclass_nms', boxes, scores, attrs, index=return_index)
+    if return_index:
+        found[1].stop_gradient = True
+    return found
+
+
+def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms_top_n=6000, post_nms_top_n=1000,
+                       nms_thresh=0.5, min_size=0.1, eta=1.0, name=None, return_rois_num=False):
+    """Computes the regions of images that may hold objects: anchors, moved, without those that overlap better ones.
+
+    Args:
+        scores (Variable): shape [N, A, H, W], of each anchor; float32 or float64.
+        bbox_deltas (Variable): shape [N, 4 * A, H, W], how anchors are moved.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        anchors (Variable): shape [H, W, A, 4].
+        variances (Variable): shape [H, W, A, 4], what the deltas are multiplied by.
+        pre_nms_top_n (int): how many anchors are looked at.
+        post_nms_top_n (int): how many regions of an image are kept.
+        nms_thresh (float): by how much regions may overlap.
+        min_size (float): the least width and height of a region in the original image; at least 1.
+        eta (float): what nms_thresh shrinks by.
+        name (str): part of the names of what the layer makes.
+        return_rois_num (bool): whether to return where the regions of each image end, too.
+
+    Returns:
+        tuple: Variables of shapes [regions, 4] and [regions, 1], the regions and their scores, in a sequence for each
+        image; with return_rois_num one of shape [N], int64, more.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        scores, deltas = fluid.data('scores', [None, 3, 4, 4]), fluid.data('deltas', [None, 12, 4, 4])
+        info = fluid.data('info', [None, 3])
+        anchors, var = fluid.data('anchors', [4, 4, 3, 4]), fluid.data('var', [4, 4, 3, 4])
+        rois, probabilities = fluid.layers.generate_proposals(scores, deltas, info, anchors, var)
+        assert (rois.shape, probabilities.shape) == ((-1, 4), (-1, 1))
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    inputs = {
+        'Scores': scores,
+        'BboxDeltas': bbox_deltas,
+        'ImInfo': im_info,
+        'Anchors': anchors,
+        'Variances': variances
+    }
+    helper = LayerHelper('generate_proposals', name=name).takes(scores=scores, bbox_deltas=bbox_deltas)
+    rois = helper.create_variable_for_type_inference(bbox_deltas.dtype)
+    probabilities = helper.create_variable_for_type_inference(scores.dtype)
+    ends = helper.create_variable_for_type_inference('int32')
+    helper.append_op(
+        'generate_proposals', inputs, {'RpnRois': rois, 'RpnRoiProbs': probabilities, 'RpnRoisLod': ends}, {
+            'pre_nms_topN': pre_nms_top_n,
+            'post_nms_topN': post_nms_top_n,
+            'nms_thresh': nms_thresh,
+            'min_size': min_size,
+            'eta': eta
+        })
+    rois.stop_gradient = probabilities.stop_gradient = ends.stop_gradient = True
+    return (rois, probabilities, ends) if return_rois_num else (rois, probabilities)
+
+
+def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_scale, name=None):
+    """Computes the regions of each level of a feature pyramid, by their sizes.
+
+    Args:
+        fpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
+        min_level (int): the finest level.
+        max_level (int): the coarsest level.
+        refer_level (int): the level of regions of refer_scale.
+        refer_scale (int): the root of the area of such regions.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        tuple: a list of Variables of shape [regions, 4], one for each level, and one of shape [regions, 1], int32: the
+        place of each region among those of all levels.
+
+    Raises:
+        TypeError: if fpn_rois is no Variable.
+
+    Example:
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        levels, restore = fluid.layers.distribute_fpn_proposals(rois, 2, 5, 4, 224)
+        assert len(levels) == 4 and restore.shape == (-1, 1)
+
+    Reference:
+        Lin et al.: "Feature pyramid networks for object detection", CVPR 2017.
+    """
+    helper = LayerHelper('distribute_fpn_proposals', name=name).takes(fpn_rois=fpn_rois)
+    levels = [helper.create_variable_for_type_inference(fpn_rois.dtype) for _ in range(min_level, max_level + 1)]
+    restore = helper.create_variable_for_type_inference('int32')
+    helper.append_op('distribute_fpn_proposals', {'FpnRois': fpn_rois}, {
+        'MultiFpnRois': levels,
+        'RestoreIndex': restore
+    }, {
+        'min_level': min_level,
+        'max_level': max_level,
+        'refer_level': refer_level,
+        'refer_scale': refer_scale
+    })
+    return levels, restore
+
+
+def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_nms_top_n, name=None):
+    """Computes the best regions of all levels of a feature pyramid, by image.
+
+    Args:
+        multi_rois (list): Variables of shape [regions, 4], one for each level, in a sequence for each image; float32
+            or float64.
+        multi_scores (list): Variables of shape [regions, 1], their scores.
+        min_level (int): the finest level.
+        max_level (int): the coarsest level.
+        post_nms_top_n (int): how many regions of all images together.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [regions, 4], in a sequence for each image, best first.
+
+    Raises:
+        ValueError: if multi_rois is empty.
+
+    Example:
+        rois = [fluid.data('rois%d' % i, [None, 4], lod_level=1) for i in range(2)]
+        scores = [fluid.data('scores%d' % i, [None, 1], lod_level=1) for i in range(2)]
+        assert fluid.layers.collect_fpn_proposals(rois, scores, 2, 3, 100).shape == (-1, 4)
+    """
+    helper = LayerHelper('collect_fpn_proposals', name=name, input=multi_rois)
+    count = max_level - min_level + 1
+    out = helper.create_variable_for_type_inference(helper.input_dtype())
+    out.stop_gradient = True
+    helper.append_op('collect_fpn_proposals', {
+        'MultiLevelRois': list(multi_rois[:count]),
+        'MultiLevelScores': list(multi_scores[:count])
+    }, {'FpnRois': out}, {'post_nms_topN': post_nms_top_n})
+    return out
+
+
+def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold=0.05, nms_top_k=1000, keep_top_k=100,
+                               nms_threshold=0.3, nms_eta=1.0):
+    """Computes the boxes that RetinaNet finds, of all levels of its feature pyramid.
+
+    Args:
+        bboxes (list): Variables of shape [N, M, 4], the distances of each level; float32 or float64.
+        scores (list): Variables of shape [N, M, classes], of each level.
+        anchors (list): Variables of shape [M, 4], of each level.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        score_threshold (float): scores are above this; above 0 on the last level.
+        nms_top_k (int): how many scores of a level are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        nms_threshold (float): by how much boxes may overlap.
+        nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
+
+    Returns:
+        Variable: rows of class (from 1), score and box, in a sequence for each image.
+
+    Raises:
+        ValueError: if a list is empty.
+
+    Example:
+        boxes = [fluid.data('boxes%d' % i, [None, 9, 4]) for i in range(2)]
+        scores = [fluid.data('scores%d' % i, [None, 9, 3]) for i in range(2)]
+        anchors = [fluid.data('anchors%d' % i, [9, 4]) for i in range(2)]
+        info = fluid.data('info', [None, 3])
+        assert fluid.layers.retinanet_detection_output(boxes, scores, anchors, info).shape == (-1, 6)
+
+    Reference:
+        Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
+    """
+    helper = LayerHelper('retinanet_detection_output', scores=scores, bboxes=bboxes, anchors=anchors)
+    out = helper.create_variable_for_type_inference(helper.input_dtype('scores'))
+    inputs = {slot: helper.multiple_input(slot.lower()) for slot in ('BBoxes', 'Scores', 'Anchors')}
+    helper.append_op(
+        'retinanet_detection_output', dict(inputs, ImInfo=im_info), {'Out': out}, {
+            'score_threshold': score_threshold,
+            'nms_top_k': nms_top_k,
+            'nms_threshold': nms_threshold,
+            'keep_top_k': keep_top_k,
+            'nms_eta': 1.0
+        })
+    out.stop_gradient = True
+    return out

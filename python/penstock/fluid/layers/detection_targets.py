@@ -1,0 +1,508 @@
+"""What a detector is trained with: which boxes stand for which objects, their targets, its losses."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
+from penstock.fluid.layers.arithmetic import reduce_sum
+from penstock.fluid.layers.detection_boxes import box_coder, iou_similarity
+from penstock.fluid.layers.loss import smooth_l1, softmax_with_cross_entropy
+from penstock.fluid.layers.nn import flatten, reshape
+from penstock.fluid.layers.shaping import gather
+from penstock.fluid.layers.shaping import shape as shape_of
+from penstock.fluid.layers.shaping import slice as part_of
+from penstock.fluid.layers.tensor import cast
+
+__all__ = [
+    'bipartite_match', 'generate_mask_labels', 'generate_proposal_labels', 'retinanet_target_assign',
+    'rpn_target_assign', 'sigmoid_focal_loss', 'ssd_loss', 'target_assign', 'yolov3_loss',
+]
+
+
+def _given(**attrs):
+    """Those that are not None, whose defaults are the op's."""
+    return {key: value for key, value in attrs.items() if value is not None}
+
+
+def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
+    """Computes which row each column of a distance matrix is matched with, the largest distances first.
+
+    Args:
+        dist_matrix (Variable): shape [rows, columns], in a sequence of rows for each image; the larger a distance, the
+            better; float32 or float64.
+        match_type (str): 'bipartite' (None, too), or 'per_prediction', which matches columns that are left, too.
+        dist_threshold (float): the least distance of those; None: 0.5.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        tuple: Variables of shape [N, columns]: the row of each column within its image, int32, -1 without one; and
+        its distance.
+
+    Raises:
+        TypeError: if dist_matrix is no Variable.
+
+    Example:
+        distances = fluid.data('distances', [None, 7], lod_level=1)
+        rows, of_match = fluid.layers.bipartite_match(distances, 'per_prediction', 0.4)
+        assert rows.shape == of_match.shape == (-1, 7)
+    """
+    helper = LayerHelper('bipartite_match', name=name).takes(dist_matrix=dist_matrix)
+    indices = helper.create_variable_for_type_inference('int32')
+    distances = helper.create_variable_for_type_inference(dist_matrix.dtype)
+    helper.append_op('bipartite_match', {'DistMat': dist_matrix}, {
+        'ColToRowMatchIndices': indices,
+        'ColToRowMatchDist': distances
+    }, _given(match_type=match_type, dist_threshold=dist_threshold))
+    return indices, distances
+
+
+def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):
+    """Computes the targets of boxes: those of the objects that they are matched with.
+
+    Args:
+        input (Variable): shape [objects, P, K], in a sequence for each image; box j takes column j modulo P; float32,
+            float64, int32 or int64.
+        matched_indices (Variable): shape [N, boxes], int32: the object of each box within its image, -1 without one.
+        negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: boxes that count without
+            an object.
+        mismatch_value (int): the target of a box without an object; None: 0.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        tuple: Variables of shapes [N, boxes, K], the targets, and [N, boxes, 1], float32: 1 if a box counts, else 0.
+
+    Raises:
+        TypeError: if input or matched_indices is no Variable.
+
+    Example:
+        objects = fluid.data('objects', [None, 1, 4], lod_level=1)
+        matched = fluid.data('matched', [None, 7], 'int32')
+        targets, weights = fluid.layers.target_assign(objects, matched)
+        assert (targets.shape, weights.shape) == ((-1, 7, 4), (-1, 7, 1))
+    """
+    helper = LayerHelper('target_assign', name=name).takes(input=input, matched_indices=matched_indices)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    weight = helper.create_variable_for_type_inference('float32')
+    inputs = {'X': input, 'MatchIndices': matched_indices}
+    if negative_indices is not None:
+        inputs['NegIndices'] = negative_indices
+    helper.append_op('target_assign', inputs, {'Out': out, 'OutWeight': weight}, _given(mismatch_value=mismatch_value))
+    return out, weight
+
+
+def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=None, background_label=0,
+             overlap_threshold=0.5, neg_pos_ratio=3.0, neg_overlap=0.5, loc_loss_weight=1.0, conf_loss_weight=1.0,
+             match_type='per_prediction', mining_type='max_negative', normalize=True, sample_size=None):
+    """Computes what an SSD head costs: cross entropies of classes and distances of boxes from the true ones.
+
+    Args:
+        location (Variable): shape [N, M, 4], distances from the priors; float32.
+        confidence (Variable): shape [N, M, classes], scores of classes; float32.
+        gt_box (Variable): shape [objects, 4], the true boxes, in a sequence for each image; float32.
+        gt_label (Variable): shape [objects, 1], their classes, in the same sequences; int32.
+        prior_box (Variable): shape [M, 4].
+        prior_box_var (Variable|list): the variances of the priors: shape [M, 4], or 4 numbers.
+        background_label (int): the class of boxes without an object.
+        overlap_threshold (float): the least overlap of matches beyond one for each object.
+        neg_pos_ratio (float): how many boxes without an object count for each match.
+        neg_overlap (float): overlaps of those are below this.
+        loc_loss_weight (float): the weight of the distances.
+        conf_loss_weight (float): the weight of the cross entropies.
+        match_type (str): as `bipartite_match`'s.
+        mining_type (str): 'max_negative'.
+        normalize (bool): whether to divide by the number of matches.
+        sample_size (int): has no effect with 'max_negative'.
+
+    Returns:
+        Variable: shape [N, 1], float32.
+
+    Raises:
+        ValueError: if mining_type is another value.
+
+    Example:
+        location, confidence = fluid.data('location', [None, 8, 4]), fluid.data('confidence', [None, 8, 3])
+        box = fluid.data('box', [None, 4], lod_level=1)
+        label = fluid.data('label', [None, 1], 'int32', lod_level=1)
+        prior, var = fluid.data('prior', [8, 4]), fluid.data('var', [8, 4])
+        assert fluid.layers.ssd_loss(location, confidence, box, label, prior, var).shape == (-1, 1)
+
+    Reference:
+        Liu et al.: "SSD: single shot multibox detector", ECCV 2016.
+    """
+    if mining_type != 'max_negative':
+        raise ValueError('mining_type must be max_negative, not %r' % (mining_type,))
+    helper = LayerHelper('ssd_loss').takes(location=location, confidence=confidence, gt_box=gt_box, gt_label=gt_label)
+    counts = shape_of(confidence)
+    matched, overlaps = bipartite_match(iou_similarity(gt_box, prior_box), match_type, overlap_threshold)
+    gt_label = reshape(gt_label, shape=(len(gt_label.shape) - 1) * [0] + [-1, 1])
+    gt_label.stop_gradient = True
+    label, _ = target_assign(gt_label, matched, mismatch_value=background_label)
+    confidence = flatten(confidence, axis=2)
+    label = flatten(cast(label, 'int64'), axis=2)
+    label.stop_gradient = True
+    entropies = softmax_with_cross_entropy(confidence, label)
+    by_image = part_of(counts, axes=[0], starts=[0], ends=[2])
+    by_image.stop_gradient = True
+    entropies = reshape(entropies, shape=[-1, 0], actual_shape=by_image)
+    entropies.stop_gradient = True
+    negatives, matched = _mine(helper, entropies, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size)
+    distances = box_coder(prior_box, prior_box_var, gt_box, code_type='encode_center_size')
+    box, box_weight = target_assign(distances, matched, mismatch_value=background_label)
+    label, label_weight = target_assign(gt_label, matched, negatives, mismatch_value=background_label)
+    label = cast(flatten(label, axis=2), 'int64')
+    entropies = softmax_with_cross_entropy(confidence, label)
+    label_weight = flatten(label_weight, axis=2)
+    entropies = entropies * label_weight
+    label.stop_gradient = label_weight.stop_gradient = True
+    location, box = flatten(location, axis=2), flatten(box, axis=2)
+    places = smooth_l1(location, box)
+    box_weight = flatten(box_weight, axis=2)
+    places = places * box_weight
+    box.stop_gradient = box_weight.stop_gradient = True
+    loss = reshape(conf_loss_weight * entropies + loc_loss_weight * places, shape=[-1, 0], actual_shape=by_image)
+    loss = reduce_sum(loss, dim=1, keep_dim=True)
+    return loss / reduce_sum(box_weight) if normalize else loss
+
+
+def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size):
+    """(the boxes without an object that cost most, the matches)"""
+    negatives = helper.create_variable_for_type_inference('int32')
+    updated = helper.create_variable_for_type_inference(matched.dtype)
+    attrs = _given(neg_pos_ratio=neg_pos_ratio, neg_dist_threshold=neg_overlap, mining_type='max_negative',
+                   sample_size=sample_size)
+    helper.append_op('mine_hard_examples', {'ClsLoss': losses, 'MatchIndices': matched, 'MatchDist': overlaps},
+                     {'NegIndices': negatives, 'UpdatedMatchIndices': updated}, attrs)
+    return negatives, updated
+
+
+def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
+                use_label_smooth=True, name=None, scale_x_y=1.):
+    """Computes what a YOLOv3 head costs against the true boxes.
+
+    Args:
+        x (Variable): shape [N, len(anchor_mask) * (5 + class_num), H, H], float32 or float64.
+        gt_box (Variable): shape [N, boxes, 4]: x, y, width and height of the true boxes, parts of the image; those of
+            no extent do not count.
+        gt_label (Variable): shape [N, boxes], int32, their classes.
+        anchors (list|tuple): width and height of each anchor, one after the other.
+        anchor_mask (list|tuple): which of the anchors `x` has.
+        class_num (int): the number of classes.
+        ignore_thresh (float): by how much boxes overlap a true one that are not taken for background.
+        downsample_ratio (int): pixels of the network's input for each cell.
+        gt_score (Variable): shape [N, boxes], how much the true boxes count.
+        use_label_smooth (bool): whether the aims of classes are smoothed.
+        name (str): part of the names of what the layer makes.
+        scale_x_y (float): how far centres may be from the middle of their cells.
+
+    Returns:
+        Variable: shape [N], the type of `x`.
+
+    Raises:
+        TypeError: if an argument is of another type.
+
+    Example:
+        x = fluid.data('x', [None, 14, 4, 4])
+        box, label = fluid.data('box', [None, 5, 4]), fluid.data('label', [None, 5], 'int32')
+        loss = fluid.layers.yolov3_loss(x, box, label, [10, 13, 16, 30, 33, 23], [0, 1], 2, 0.7, 32)
+        assert loss.shape == (-1,)
+
+    Reference:
+        Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.
+    """
+    require_variables('yolov3_loss', x=x, gt_box=gt_box, gt_label=gt_label)
+    kinds = {'anchors': (list, tuple), 'anchor_mask': (list, tuple), 'class_num': int, 'ignore_thresh': float,
+             'use_label_smooth': bool}
+    given = {'anchors': anchors, 'anchor_mask': anchor_mask, 'class_num': class_num, 'ignore_thresh': ignore_thresh,
+             'use_label_smooth': use_label_smooth}
+    for key, value in given.items():
+        if not isinstance(value, kinds[key]):
+            raise TypeError('yolov3_loss: %s has the wrong type: %s' % (key, describe(value)))
+    if gt_score is not None and not isinstance(gt_score, Variable):
+        raise TypeError('yolov3_loss: gt_score must be a Variable, not %s' % describe(gt_score))
+    helper = LayerHelper('yolov3_loss', name=name)
+    loss = helper.create_variable_for_type_inference(x.dtype)
+    objectness = helper.create_variable_for_type_inference('int32')
+    match = helper.create_variable_for_type_inference('int32')
+    inputs = {'X': x, 'GTBox': gt_box, 'GTLabel': gt_label}
+    if gt_score is not None:
+        inputs['GTScore'] = gt_score
+    attrs = dict(given, anchors=list(anchors), anchor_mask=list(anchor_mask), downsample_ratio=downsample_ratio,
+                 scale_x_y=scale_x_y)
+    helper.append_op('yolov3_loss', inputs, {'Loss': loss, 'ObjectnessMask': objectness, 'GTMatchMask': match}, attrs)
+    return loss
+
+
+def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
+    """Computes logistic cross entropies of which those that are easy count less.
+
+    Args:
+        x (Variable): shape [N, classes], float32 or float64.
+        label (Variable): shape [N, 1], int32: 0 the background, c + 1 class c; -1 does not count.
+        fg_num (Variable): shape [1], int32: the number of samples that are no background.
+        gamma (float): how much less.
+        alpha (float): the weight of samples of a class.
+
+    Returns:
+        Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: if x, label or fg_num is no Variable.
+
+    Example:
+        x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
+        loss = fluid.layers.sigmoid_focal_loss(x, label, fluid.data('count', [1], 'int32'))
+        assert loss.shape == (-1, 5)
+
+    Reference:
+        Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
+    """
+    helper = LayerHelper('sigmoid_focal_loss').takes(x=x, label=label, fg_num=fg_num)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('sigmoid_focal_loss', {'X': x, 'Label': label, 'FgNum': fg_num}, {'Out': out}, {
+        'gamma': gamma,
+        'alpha': alpha
+    })
+    return out
+
+
+def _assign_anchors(op_type, inputs, attrs, outputs):
+    """The op's outputs by slot, none with a gradient."""
+    helper = LayerHelper(op_type)
+    helper.require_slots(inputs)
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in outputs.items()}
+    helper.append_op(op_type, inputs, made, attrs)
+    for var in made.values():
+        var.stop_gradient = True
+    return made
+
+
+def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, is_crowd, im_info,
+                      rpn_batch_size_per_im=256, rpn_straddle_thresh=0.0, rpn_fg_fraction=0.5, rpn_positive_overlap=0.7,
+                      rpn_negative_overlap=0.3, use_random=True):
+    """Computes the anchors that a region proposal network is trained with, what it says of them, and their targets.
+
+    Args:
+        bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
+        cls_logits (Variable): shape [N, A, 1], its scores.
+        anchor_box (Variable): shape [A, 4].
+        anchor_var (Variable): has no effect.
+        gt_boxes (Variable): shape [objects, 4], the true boxes, in a sequence for each image.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        rpn_batch_size_per_im (int): how many anchors of an image.
+        rpn_straddle_thresh (float): how far outside of the image an anchor may be; negative: no matter.
+        rpn_fg_fraction (float): the most anchors for objects.
+        rpn_positive_overlap (float): overlaps of anchors for objects are at least this.
+        rpn_negative_overlap (float): overlaps of anchors for the background are below this.
+        use_random (bool): whether anchors are drawn.
+
+    Returns:
+        tuple: Variables: scores [S, 1], distances [F, 4], labels [S, 1], the distances aimed at [F, 4] and their
+        weights [F, 4], of the S anchors that are kept and the F of them for objects.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 1])
+        anchors, var = fluid.data('anchors', [20, 4]), fluid.data('var', [20, 4])
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        targets = fluid.layers.rpn_target_assign(found, logits, anchors, var, boxes, crowd, info)
+        assert [target.shape for target in targets] == [(-1, 1), (-1, 4), (-1, 1), (-1, 4), (-1, 4)]
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    made = _assign_anchors(
+        'rpn_target_assign', {'Anchor': anchor_box, 'GtBoxes': gt_boxes, 'IsCrowd': is_crowd, 'ImInfo': im_info}, {
+            'rpn_batch_size_per_im': rpn_batch_size_per_im,
+            'rpn_straddle_thresh': rpn_straddle_thresh,
+            'rpn_positive_overlap': rpn_positive_overlap,
+            'rpn_negative_overlap': rpn_negative_overlap,
+            'rpn_fg_fraction': rpn_fg_fraction,
+            'use_random': use_random
+        }, {
+            'LocationIndex': 'int32',
+            'ScoreIndex': 'int32',
+            'TargetLabel': 'int32',
+            'TargetBBox': anchor_box.dtype,
+            'BBoxInsideWeight': anchor_box.dtype
+        })
+    logits, found = reshape(cls_logits, shape=[-1, 1]), reshape(bbox_pred, shape=[-1, 4])
+    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
+            made['TargetBBox'], made['BBoxInsideWeight'])
+
+
+def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, gt_labels, is_crowd, im_info,
+                            num_classes=1, positive_overlap=0.5, negative_overlap=0.4):
+    """Computes the anchors that RetinaNet is trained with, what it says of them, and their targets.
+
+    Args:
+        bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
+        cls_logits (Variable): shape [N, A, num_classes], its scores.
+        anchor_box (Variable): shape [A, 4].
+        anchor_var (Variable): has no effect.
+        gt_boxes (Variable): shape [objects, 4], the true boxes, in a sequence for each image.
+        gt_labels (Variable): shape [objects, 1], int32, their classes, from 1.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        num_classes (int): the number of classes.
+        positive_overlap (float): overlaps of anchors for objects are at least this.
+        negative_overlap (float): overlaps of anchors for the background are below this.
+
+    Returns:
+        tuple: Variables: scores [S, num_classes], distances [F, 4], labels [S, 1], the distances aimed at [F, 4], their
+        weights [F, 4], and the number of anchors for objects of each image plus one, [N, 1], of the S anchors that are
+        kept and the F of them for objects.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
+        anchors, var = fluid.data('anchors', [20, 4]), fluid.data('var', [20, 4])
+        boxes = fluid.data('boxes', [None, 4], lod_level=1)
+        labels = fluid.data('labels', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        targets = fluid.layers.retinanet_target_assign(found, logits, anchors, var, boxes, labels, crowd, info, 3)
+        assert targets[0].shape == (-1, 3) and targets[5].shape == (-1, 1)
+
+    Reference:
+        Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.
+    """
+    made = _assign_anchors(
+        'retinanet_target_assign', {
+            'Anchor': anchor_box,
+            'GtBoxes': gt_boxes,
+            'GtLabels': gt_labels,
+            'IsCrowd': is_crowd,
+            'ImInfo': im_info
+        }, {
+            'positive_overlap': positive_overlap,
+            'negative_overlap': negative_overlap
+        }, {
+            'LocationIndex': 'int32',
+            'ScoreIndex': 'int32',
+            'TargetLabel': 'int32',
+            'TargetBBox': anchor_box.dtype,
+            'BBoxInsideWeight': anchor_box.dtype,
+            'ForegroundNumber': 'int32'
+        })
+    logits, found = reshape(cls_logits, shape=[-1, num_classes]), reshape(bbox_pred, shape=[-1, 4])
+    return (gather(logits, made['ScoreIndex']), gather(found, made['LocationIndex']), made['TargetLabel'],
+            made['TargetBBox'], made['BBoxInsideWeight'], made['ForegroundNumber'])
+
+
+def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, batch_size_per_im=256, fg_fraction=0.25,
+                             fg_thresh=0.25, bg_thresh_hi=0.5, bg_thresh_lo=0.0, bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
+                             class_nums=None, use_random=True, is_cls_agnostic=False, is_cascade_rcnn=False):
+    """Computes the regions that the second stage of a detector is trained with, and their targets.
+
+    Args:
+        rpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
+        gt_classes (Variable): shape [objects, 1], int32, the classes of the true boxes.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
+        gt_boxes (Variable): shape [objects, 4], in a sequence for each image.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image.
+        batch_size_per_im (int): how many regions of an image.
+        fg_fraction (float): the most of them for objects.
+        fg_thresh (float): overlaps of regions for objects are at least this.
+        bg_thresh_hi (float): overlaps of the others are below this.
+        bg_thresh_lo (float): and at least this.
+        bbox_reg_weights (list): what the four distances are divided by.
+        class_nums (int): the number of classes, the background included.
+        use_random (bool): whether regions are drawn.
+        is_cls_agnostic (bool): whether all classes aim alike.
+        is_cascade_rcnn (bool): whether all regions are kept, and true boxes are no regions.
+
+    Returns:
+        tuple: Variables in a sequence for each image: the regions [R, 4], their classes [R, 1], the distances aimed at
+        [R, 4 * class_nums], and weights of two kinds of the same shape.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        rois, boxes = fluid.data('rois', [None, 4], lod_level=1), fluid.data('boxes', [None, 4], lod_level=1)
+        classes = fluid.data('classes', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        info = fluid.data('info', [None, 3])
+        made = fluid.layers.generate_proposal_labels(rois, classes, crowd, boxes, info, class_nums=3)
+        assert [var.shape for var in made] == [(-1, 4), (-1, 1), (-1, 12), (-1, 12), (-1, 12)]
+
+    Reference:
+        Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
+    """
+    made = _assign_anchors(
+        'generate_proposal_labels', {
+            'RpnRois': rpn_rois,
+            'GtClasses': gt_classes,
+            'IsCrowd': is_crowd,
+            'GtBoxes': gt_boxes,
+            'ImInfo': im_info
+        },
+        _given(batch_size_per_im=batch_size_per_im, fg_fraction=fg_fraction, fg_thresh=fg_thresh,
+               bg_thresh_hi=bg_thresh_hi, bg_thresh_lo=bg_thresh_lo, bbox_reg_weights=bbox_reg_weights,
+               class_nums=class_nums, use_random=use_random, is_cls_agnostic=is_cls_agnostic,
+               is_cascade_rcnn=is_cascade_rcnn), {
+                   'Rois': rpn_rois.dtype,
+                   'LabelsInt32': gt_classes.dtype,
+                   'BboxTargets': rpn_rois.dtype,
+                   'BboxInsideWeights': rpn_rois.dtype,
+                   'BboxOutsideWeights': rpn_rois.dtype
+               })
+    return tuple(made.values())
+
+
+def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
+    """Computes the masks that the mask head of a detector is trained with.
+
+    Args:
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; float32 or float64.
+        gt_classes (Variable): shape [objects, 1], int32, in a sequence for each image.
+        is_crowd (Variable): shape [objects, 1], int32: not 0 if an object is a crowd, which has no mask.
+        gt_segms (Variable): shape [points, 2]: x and y of the objects' polygons, in sequences on three levels: images,
+            objects, polygons.
+        rois (Variable): shape [regions, 4], in a sequence for each image, as `generate_proposal_labels` makes them.
+        labels_int32 (Variable): shape [regions, 1], int32, their classes.
+        num_classes (int): the number of classes, the background included.
+        resolution (int): the height and width of a mask.
+
+    Returns:
+        tuple: Variables in a sequence for each image: the regions with a mask [masks, 4], their numbers within their
+        image [masks, 1], and [masks, num_classes * resolution * resolution], int32: at the place of the class 1 within
+        the object and 0 outside, elsewhere -1.
+
+    Raises:
+        TypeError: if an argument is no Variable.
+
+    Example:
+        info, rois = fluid.data('info', [None, 3]), fluid.data('rois', [None, 4], lod_level=1)
+        classes = fluid.data('classes', [None, 1], 'int32', lod_level=1)
+        crowd = fluid.data('crowd', [None, 1], 'int32', lod_level=1)
+        points = fluid.data('points', [None, 2], lod_level=3)
+        labels = fluid.data('labels', [None, 1], 'int32', lod_level=1)
+        made = fluid.layers.generate_mask_labels(info, classes, crowd, points, rois, labels, 3, 14)
+        assert made[2].shape == (-1, 588)
+
+    Reference:
+        He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
+    """
+    made = _assign_anchors(
+        'generate_mask_labels', {
+            'ImInfo': im_info,
+            'GtClasses': gt_classes,
+            'IsCrowd': is_crowd,
+            'GtSegms': gt_segms,
+            'Rois': rois,
+            'LabelsInt32': labels_int32
+        }, {
+            'num_classes': num_classes,
+            'resolution': resolution
+        }, {
+            'MaskRois': rois.dtype,
+            'RoiHasMaskInt32': gt_classes.dtype,
+            'MaskInt32': gt_classes.dtype
+        })
+    return tuple(made.values())

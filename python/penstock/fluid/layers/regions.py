@@ -1,0 +1,290 @@
+"""What regions of images hold, and convolution that reads from places of its own."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Normal
+from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
+from penstock.fluid.layers.conv import _pair
+
+__all__ = ['deformable_conv', 'deformable_roi_pooling', 'prroi_pool', 'psroi_pool', 'roi_align', 'roi_pool']
+
+
+def _require(kind, **values):
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError('%s must be of type %s, not %s' % (name, kind.__name__, describe(value)))
+
+
+def _pool(op_type, inputs, attrs, name=None, extra=None):
+    helper = LayerHelper(op_type, name=name).takes(input=inputs['X'], rois=inputs['ROIs'])
+    out = helper.create_variable_for_type_inference(inputs['X'].dtype)
+    outputs = {'Out': out}
+    if extra is not None:
+        outputs[extra] = helper.create_variable_for_type_inference('int32')
+    helper.append_op(op_type, {slot: value for slot, value in inputs.items() if value is not None}, outputs, attrs)
+    return out
+
+
+def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, rois_lod=None):
+    """Computes the largest element of each bin of regions of images.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        spatial_scale (float): what the regions are multiplied by.
+        rois_lod (Variable): shape [N + 1], int64: offsets in place of the sequences.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+
+    Raises:
+        TypeError: if input or rois is no Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.roi_pool(image, rois, 2, 2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        Girshick: "Fast R-CNN", ICCV 2015.
+    """
+    attrs = {'pooled_height': pooled_height, 'pooled_width': pooled_width, 'spatial_scale': spatial_scale}
+    return _pool('roi_pool', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, extra='Argmax')
+
+
+def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None,
+              rois_lod=None):
+    """Computes the mean of points in each bin of regions of images, points of the four pixels around them.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        spatial_scale (float): what the regions are multiplied by.
+        sampling_ratio (int): the number of points of a bin along each axis; 0 or less: as many as it has pixels.
+        name (str): part of the names of what the layer makes.
+        rois_lod (Variable): shape [N + 1], int64: offsets in place of the sequences.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+
+    Raises:
+        TypeError: if input or rois is no Variable.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.roi_align(image, rois, 2, 2, sampling_ratio=2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.
+    """
+    attrs = {
+        'pooled_height': pooled_height,
+        'pooled_width': pooled_width,
+        'spatial_scale': spatial_scale,
+        'sampling_ratio': sampling_ratio
+    }
+    return _pool('roi_align', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, name)
+
+
+def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
+    """Computes the mean of each bin of regions of images, each bin of its own channel.
+
+    Args:
+        input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        output_channels (int): the channels of the result.
+        spatial_scale (float): what the regions are multiplied by.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [regions, output_channels, pooled_height, pooled_width], the type of `input`.
+
+    Raises:
+        TypeError: if an argument is of another type.
+        penstock.ProgramError: if the channels do not fit each other.
+
+    Example:
+        image = fluid.data('image', [None, 8, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.psroi_pool(image, rois, 2, 1.0, 2, 2).shape == (-1, 2, 2, 2)
+
+    Reference:
+        Dai, Li, He, Sun: "R-FCN: object detection via region-based fully convolutional networks", NIPS 2016.
+    """
+    _require(int, output_channels=output_channels, pooled_height=pooled_height, pooled_width=pooled_width)
+    _require(float, spatial_scale=spatial_scale)
+    attrs = {
+        'output_channels': output_channels,
+        'spatial_scale': spatial_scale,
+        'pooled_height': pooled_height,
+        'pooled_width': pooled_width
+    }
+    return _pool('psroi_pool', {'X': input, 'ROIs': rois}, attrs, name)
+
+
+def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
+    """Computes the integral over each bin of regions of images, divided by the area of the bin.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`. It has
+            a gradient.
+        spatial_scale (float): what the regions are multiplied by.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, in place of the sequences.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+
+    Raises:
+        TypeError: if an argument is of another type.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        assert fluid.layers.prroi_pool(image, rois, 1.0, 2, 2).shape == (-1, 3, 2, 2)
+
+    Reference:
+        Jiang, Luo, Mao, Xiao, Jiang: "Acquisition of localization confidence for accurate object detection", ECCV 2018.
+    """
+    _require(int, pooled_height=pooled_height, pooled_width=pooled_width)
+    _require(float, spatial_scale=spatial_scale)
+    attrs = {'spatial_scale': spatial_scale, 'pooled_height': pooled_height, 'pooled_width': pooled_width}
+    return _pool('prroi_pool', {'X': input, 'ROIs': rois, 'BatchRoINums': batch_roi_nums}, attrs, name)
+
+
+def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0, group_size=[1, 1], pooled_height=1,
+                           pooled_width=1, part_size=None, sample_per_part=1, trans_std=0.1,
+                           position_sensitive=False, name=None):
+    """Computes means over the bins of regions of images, each bin shifted by its own offset.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        trans (Variable): shape [regions, 2 * classes, *part_size], the shifts, x before y; the type of `input`.
+        no_trans (bool): whether bins stay where they are; trans does not count then.
+        spatial_scale (float): what the regions are multiplied by.
+        group_size (list): the parts of a region with channels of their own: height, width.
+        pooled_height (int): the number of bins along the height.
+        pooled_width (int): the number of bins along the width.
+        part_size (list): the parts of a region with shifts of their own; None: the bins.
+        sample_per_part (int): the number of points of a bin along each axis.
+        trans_std (float): what the shifts are multiplied by.
+        position_sensitive (bool): whether each bin has channels of its own.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or
+        C / pooled_height / pooled_width if position_sensitive; the type of `input`.
+
+    Raises:
+        TypeError: if input, rois or trans is no Variable.
+        ValueError: if group_size or part_size has another number of values.
+
+    Example:
+        image = fluid.data('image', [None, 4, 8, 8])
+        rois = fluid.data('rois', [None, 4], lod_level=1)
+        trans = fluid.data('trans', [None, 2, 2, 2])
+        out = fluid.layers.deformable_roi_pooling(image, rois, trans, pooled_height=2, pooled_width=2)
+        assert out.shape == (-1, 4, 2, 2)
+
+    Reference:
+        Dai et al.: "Deformable convolutional networks", ICCV 2017.
+    """
+    helper = LayerHelper('deformable_psroi_pooling', name=name).takes(input=input, rois=rois, trans=trans)
+    channels = input.shape[1]
+    if position_sensitive:
+        channels = channels // pooled_height // pooled_width
+    out = helper.create_variable_for_type_inference(input.dtype)
+    count = helper.create_variable_for_type_inference('int32')
+    inputs = {'Input': input, 'ROIs': rois, 'Trans': trans}
+    helper.append_op(
+        'deformable_psroi_pooling', inputs, {'Output': out, 'TopCount': count}, {
+            'no_trans': no_trans,
+            'spatial_scale': spatial_scale,
+            'output_dim': channels,
+            'group_size': _pair(group_size, 'group_size'),
+            'pooled_height': pooled_height,
+            'pooled_width': pooled_width,
+            'part_size': [pooled_height, pooled_width] if part_size is None else _pair(part_size, 'part_size'),
+            'sample_per_part': sample_per_part,
+            'trans_std': trans_std
+        })
+    return out
+
+
+def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
+                    deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
+                    name=None):
+    """Computes a convolution whose windows read from places of their own, plus a bias.
+
+    Args:
+        input (Variable): shape [N, C, H, W] with known C, float32 or float64.
+        offset (Variable): shape [N, 2 * deformable_groups * filter height * filter width, height, width]: how far the
+            places are from those of conv2d, y before x.
+        mask (Variable): shape [N, deformable_groups * filter height * filter width, height, width]: what the elements
+            are multiplied by; None with modulated=False.
+        num_filters (int): the number of filters, the channels of the result.
+        filter_size (int|list): height and width of the filters.
+        stride (int|list): distance of neighbouring windows: height, width.
+        padding (int|list): zeros around the input: height, width.
+        dilation (int|list): distance of neighbouring elements of a window.
+        groups (int): the number of parts of the channels that do not see each other.
+        deformable_groups (int): the number of parts of the channels with offsets of their own.
+        im2col_step (int): has no effect.
+        param_attr (ParamAttr): of the filters.
+        bias_attr (ParamAttr|bool): of the bias; False: there is none.
+        modulated (bool): whether there is a mask.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        Variable: shape [N, num_filters, height, width], the type of `input`.
+
+    Raises:
+        TypeError: if input or offset is no Variable, or mask is none with modulated=True.
+        ValueError: if groups does not divide the channels.
+
+    Example:
+        image = fluid.data('image', [None, 4, 8, 8])
+        offset = fluid.data('offset', [None, 18, 8, 8])
+        mask = fluid.data('mask', [None, 9, 8, 8])
+        out = fluid.layers.deformable_conv(image, offset, mask, num_filters=6, filter_size=3, padding=1)
+        assert out.shape == (-1, 6, 8, 8)
+
+    Reference:
+        Zhu, Hu, Lin, Dai: "Deformable ConvNets v2: more deformable, better results", CVPR 2019.
+    """
+    require_variables('deformable_conv', input=input, offset=offset)
+    if param_attr is False:
+        raise ValueError('deformable_conv needs its filter: param_attr must not be False')
+    if modulated and not isinstance(mask, Variable):
+        raise TypeError('mask must be a Variable, not %s, unless modulated is False' % describe(mask))
+    channels = input.shape[1]
+    if groups is not None and channels % groups != 0:
+        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    helper = LayerHelper('deformable_conv', input=input, param_attr=param_attr, bias_attr=bias_attr, name=name)
+    filter_size = _pair(filter_size, 'filter_size')
+    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
+    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // (groups or 1)] + filter_size,
+                                     input.dtype, default_initializer=Normal(0.0, std, 0))
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    inputs = {'Input': input, 'Filter': weight, 'Offset': offset}
+    if modulated:
+        inputs['Mask'] = mask
+    attrs = {
+        'strides': _pair(stride, 'stride'),
+        'paddings': _pair(padding, 'padding'),
+        'dilations': _pair(dilation, 'dilation')
+    }
+    given = {'groups': groups, 'deformable_groups': deformable_groups, 'im2col_step': im2col_step}
+    attrs.update((key, value) for key, value in given.items() if value is not None)
+    helper.append_op('deformable_conv' if modulated else 'deformable_conv_v1', inputs, {'Output': before_bias}, attrs)
+    return helper.append_bias_op(before_bias, dim_start=1, dim_end=2)

@@ -1,0 +1,16 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from penstock.fluid.initializer import NormalInitializer as Normal
+from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import require_variables as require_variables
+from penstock.fluid.param_attr import ParamAttr as ParamAttr
+from penstock.fluid.variable import Variable as Variable
+
+def adaptive_pool2d(input: Variable, pool_size: int | list[Any], pool_type: str = ..., require_index: bool = ..., name: str | None = ...) -> Variable: ...
+def adaptive_pool3d(input: Variable, pool_size: int | list[Any], pool_type: str = ..., require_index: bool = ..., name: str | None = ...) -> Variable: ...
+def conv3d(input: Variable, num_filters: int, filter_size: int | list[Any], stride: int | list[Any] = ..., padding: int | list[Any] | str = ..., dilation: int | list[Any] = ..., groups: int | None = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | bool | None = ..., use_cudnn: bool = ..., act: str | None = ..., name: str | None = ..., data_format: str = ...) -> Variable: ...
+def conv3d_transpose(input: Variable, num_filters: int, output_size: int | list[Any] | None = ..., filter_size: int | list[Any] | None = ..., padding: int | list[Any] | str = ..., stride: int | list[Any] = ..., dilation: int | list[Any] = ..., groups: int | None = ..., param_attr: ParamAttr | None = ..., bias_attr: ParamAttr | bool | None = ..., use_cudnn: bool = ..., act: str | None = ..., name: str | None = ..., data_format: str = ...) -> Variable: ...
+def pool3d(input: Variable, pool_size: int | list[Any] = ..., pool_type: str = ..., pool_stride: int | list[Any] = ..., pool_padding: int | list[Any] | str = ..., global_pooling: bool = ..., use_cudnn: bool = ..., ceil_mode: bool = ..., name: str | None = ..., exclusive: bool = ..., data_format: str = ...) -> Variable: ...
+__all__: list[str]

@@ -1,0 +1,24 @@
+// The cases of operators/vision and operators/detection.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/ops/gradient_case.h"
+
+namespace penstock::test {
+
+std::vector<GradientCase> VisionGradientCases();
+std::vector<GradientCase> DetectionGradientCases();
+std::vector<PlainCase> DetectionPlainCases();
+
+// An op that says what it makes of NaN, and some of its outputs where it meets one.
+struct NanCase {
+  Op op;
+  Tensors inputs;
+  std::map<std::string, std::vector<double>> outputs;
+};
+std::vector<NanCase> VisionNanCases();
+
+}  // namespace penstock::test

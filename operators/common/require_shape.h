@@ -11,6 +11,12 @@ inline Status RequireShape(const KernelSetup& k, std::string_view input, const S
   return k.Error("shape of ", input, " (", k.Input(input).shape, ") must be ", expected);
 }
 
+inline Status RequireType(const KernelSetup& k, std::string_view input, DType expected) {
+  if (k.Input(input).dtype == expected) return OkStatus();
+  return k.Error("element type of ", input, " (", DTypeName(k.Input(input).dtype), ") must be ",
+                 DTypeName(expected));
+}
+
 inline Status RequireCount(const KernelSetup& k, std::string_view input, Dim expected) {
   if (k.Input(input).shape.Count() == expected) return OkStatus();
   return k.Error(input, " (", k.Input(input).shape, ") must hold ", expected, " elements");

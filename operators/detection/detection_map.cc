@@ -129,7 +129,14 @@ class DetectionMapKernel : public Kernel {
 
   Status ReadState(KernelRun& k) {
     if (!count_) return OkStatus();
-    if (has_state_ && std::as_const(k[has_state_]).Data<std::int32_t>()[0] == 0) return OkStatus();
+    if (has_state_ && k.Var(has_state_).initialized() &&
+        std::as_const(k[has_state_]).Data<std::int32_t>()[0] == 0)
+      return OkStatus();
+    for (const Operand* operand : {&has_state_, &count_, &right_in_.operand(), &wrong_in_.operand()}) {
+      if (*operand && !k.Var(*operand).initialized())
+        return FailedPrecondition("E-run-uninitialized", "detection_map: ", operand->name,
+                                  " has no value, and HasState does not say that there is none");
+    }
     if (k[count_].count() != classes_)
       return InvalidArgument("E-op-value", "detection_map: PosCount holds ", k[count_].count(),
                              " numbers; there are ", classes_, " classes");
@@ -269,6 +276,7 @@ void RegisterDetectionMap(OpRegistry& ops) {
       .Output("AccumTruePos", "the new TruePos", Only(DType::kFp32), InPlaceInAnySize())
       .Output("AccumFalsePos", "the new FalsePos", Only(DType::kFp32), InPlaceInAnySize())
       .Output("MAP", "the mean average precision, [1]", Only(DType::kFp32))
+      .ReadsOnlySome()
       .RequiredAttr("class_num", AttrKind::kInt, "the number of classes", AtLeast(1))
       .Attr("background_label", 0, "the class that has no average precision; -1: none")
       .Attr("overlap_threshold", 0.5f, "overlaps of right boxes are above this")

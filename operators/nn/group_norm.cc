@@ -152,6 +152,9 @@ class GroupNormGradKernel : public Kernel {
     for (const char* slot : {"Scale", "Bias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {groups_.channels}));
     }
+    for (const char* slot : {"X", "Y", "SavedMean", "SavedVariance", "Variance", "Scale", "Bias"}) {
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, dy_.dtype));
+    }
     const Dim count = groups_.images * groups_.groups;
     if (mean_.shape.Count() == count && variance_.shape.Count() == count) return OkStatus();
     return k.Error("the moments (", mean_.shape, " and ", variance_.shape, ") must have ", count,

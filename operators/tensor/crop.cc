@@ -8,7 +8,7 @@
 #include "operators/common/float_attr.h"
 #include "operators/common/int_list.h"
 #include "operators/common/require_shape.h"
-#include "operators/tensor/strided_loops.h"
+#include "operators/common/strided_loops.h"
 
 namespace penstock {
 namespace {

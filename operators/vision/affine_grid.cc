@@ -62,6 +62,9 @@ class AffineGridKernel : public Kernel {
     given_ = k.Input("OutputShape");
     if (given_) return RequireCount(k, "OutputShape", 4);
     const auto shape = k.Attr<std::vector<std::int32_t>>("output_shape");
+    if (shape.size() != 4 || shape[2] < 1 || shape[3] < 1)
+      return k.Error("output_shape [", Join(shape, ", "),
+                     "] must be that of images: 4 values, its sides known");
     shape_ = Shape{theta_.shape[0], shape[2], shape[3], 2};
     return OkStatus();
   }

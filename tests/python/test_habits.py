@@ -196,3 +196,58 @@ def test_the_step_of_an_exponential_moving_average_may_be_an_integer(fluid):
         average = decay * average + (1 - decay) * value_of(fluid, 'w')
     with ema.apply(exe):
         np.testing.assert_allclose(value_of(fluid, 'w'), average / (1 - decay**3), rtol=1e-5)
+
+
+def test_a_fetched_array_of_tensors_is_a_list(fluid):
+    x = fluid.data('x', [None, 2])
+    at = fluid.layers.zeros([1], 'int64')
+    array = fluid.layers.array_write(x, at)
+    fluid.layers.array_write(fluid.layers.scale(x, 2.0), fluid.layers.increment(at), array)
+    exe = fluid.Executor(fluid.CPUPlace())
+    (first, second), = exe.run(feed={'x': X}, fetch_list=[array])
+    np.testing.assert_array_equal(first, X)
+    np.testing.assert_array_equal(second, 2 * X)
+    tensors, = exe.run(feed={'x': X}, fetch_list=[array], return_numpy=False)
+    assert isinstance(tensors, fluid.LoDTensorArray) and np.array(tensors[1]).tolist() == (2 * X).tolist()
+
+
+def test_a_blocks_condition_has_a_gradient_if_the_block_reads_it(fluid):
+    x = fluid.data('x', [None, 2])
+    x.stop_gradient = False
+    out = fluid.layers.create_tensor('float32')
+    with fluid.layers.control_flow.ConditionalBlock([x]).block():
+        fluid.layers.assign(fluid.layers.square(x), out)
+    fluid.backward.append_backward(fluid.layers.reduce_sum(out))
+    got, = fluid.Executor(fluid.CPUPlace()).run(feed={'x': X}, fetch_list=['x@GRAD'])
+    np.testing.assert_array_equal(got, 2 * X)
+
+
+def test_programs_are_cut_down_to_their_targets(fluid):
+    x, loss = linear(fluid)
+    fluid.layers.exp(loss)
+    program = fluid.default_main_program()
+    assert [op.type for op in program._prune_with_input([], [loss]).global_block().ops] == ['mul', 'mean']
+    hidden = program.global_block().ops[0].output_arg_names[0]
+    assert [op.type for op in program._prune_with_input([hidden], [loss]).global_block().ops] == ['mean']
+    with pytest.raises(ValueError, match='a fed variable is named by a str'):
+        program._prune_with_input([x], [loss])
+    with pytest.raises(ValueError, match='a target is a Variable'):
+        program._prune_with_input([], [3])
+
+
+def test_programs_as_text_and_pictures(fluid, capsys, tmp_path):
+    _, loss = linear(fluid, 'w')
+    details = fluid.transpiler.details
+    main = fluid.default_main_program()
+    details.program_to_code(main)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == 'block 0 {' and printed[-1] == '}'
+    assert any('mean(' in line for line in printed) and any('param w' in line for line in printed)
+    block = main.global_block()
+    assert details.find_op_by_input_arg(block, 'x') == 0 and details.find_op_by_output_arg(block, loss.name) == 1
+    assert details.find_op_by_input_arg(block, 'nothing') == -1
+    fluid.debugger.draw_block_graphviz(block, highlights=['w'], path=str(tmp_path / 'block.dot'))
+    drawn = (tmp_path / 'block.dot').read_text()
+    assert '"w" [label="w", shape="oval", color="red", style="filled"];' in drawn and '"w" -> "op_0";' in drawn
+    details.delete_ops(block, [block.ops[1]])
+    assert [op.type for op in block.ops] == ['mul']

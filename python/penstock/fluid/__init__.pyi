@@ -14,6 +14,7 @@ from penstock.fluid import core as core
 from penstock.fluid import data_feed_desc as data_feed_desc
 from penstock.fluid import data_feeder as data_feeder
 from penstock.fluid import dataset as dataset
+from penstock.fluid import debugger as debugger
 from penstock.fluid import default_scope_funcs as default_scope_funcs
 from penstock.fluid import dygraph as dygraph
 from penstock.fluid import evaluator as evaluator
@@ -29,6 +30,7 @@ from penstock.fluid import layers as layers
 from penstock.fluid import lod_tensor as lod_tensor
 from penstock.fluid import log_helper as log_helper
 from penstock.fluid import metrics as metrics
+from penstock.fluid import net_drawer as net_drawer
 from penstock.fluid import nets as nets
 from penstock.fluid import op as op
 from penstock.fluid import operator as operator

@@ -1,9 +1,10 @@
 """DetectionMAP, of fluid.metrics: the mean average precision of a detector, computed in the program."""
 
-from penstock.fluid import unique_name
+from penstock.fluid import layers, unique_name
 from penstock.fluid.framework import Program, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.detection_map import detection_map
 
 
 class DetectionMAP:
@@ -39,8 +40,6 @@ class DetectionMAP:
 
     def __init__(self, input, gt_label, gt_box, gt_difficult=None, class_num=None, background_label=0,
                  overlap_threshold=0.5, evaluate_difficult=True, ap_version='integral'):
-        from penstock.fluid import layers
-        from penstock.fluid.layers.detection_map import detection_map
         self.helper = LayerHelper('map_eval')
         marks = [layers.cast(gt_label, gt_box.dtype)]
         if gt_difficult is not None:
@@ -73,7 +72,6 @@ class DetectionMAP:
 
     def reset(self, executor, reset_program=None):
         """Forgets all batches: runs a program, a new one or the one given, that says so."""
-        from penstock.fluid import layers
         program = Program() if reset_program is None else reset_program
         with program_guard(main_program=program):
             mark = program.current_block().create_var(name=self.has_state.name, shape=self.has_state.shape,

@@ -54,7 +54,8 @@ __all__ = [
     'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
     'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
     'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
-    'net_drawer', 'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
+    'net_drawer', 'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler',
+    'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
     'transpiler', 'unique_name', 'wrapped_decorator',
 ]

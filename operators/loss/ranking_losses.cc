@@ -19,13 +19,19 @@ constexpr char kMarginDoc[] = R"(
 Out = max(0, margin - Label * (X1 - X2)), for labels of 1 (X1 comes first) and -1 (X2 does). Activated is 1
 where that is above 0. No gradient flows to Label.)";
 
+// Whether one number a row is meant: [n] and [n, 1] are alike, as in Fluid.
+bool AreAlike(const Shape& a, const Shape& b) {
+  const auto is_column = [](const Shape& x) { return x.rank() == 1 || (x.rank() == 2 && x[1] == 1); };
+  return Compatible(a, b) || (is_column(a) && is_column(b) && Compatible(a[0], b[0]));
+}
+
 // The three inputs have one shape, and each output has it too.
 std::function<Status(InferContext&)> AllAlike(std::vector<std::string> inputs,
                                               std::vector<std::string> outputs) {
   return [inputs = std::move(inputs), outputs = std::move(outputs)](InferContext& c) {
     const std::string& first = inputs.front();
     for (const std::string& slot : inputs) {
-      if (Compatible(c.ShapeOf(slot), c.ShapeOf(first))) continue;
+      if (AreAlike(c.ShapeOf(slot), c.ShapeOf(first))) continue;
       return c.Error(slot, " (", c.ShapeOf(slot), ") must have the shape of ", first, " (", c.ShapeOf(first),
                      ")");
     }
@@ -84,8 +90,8 @@ struct Ranking {
       } else {
         seen_ = k.Input(Math::kFirst);
         second_ = k.Input(Math::kSecond);
-        PENSTOCK_RETURN_IF_ERROR(RequireShape(k, Math::kFirst, label_.shape));
-        PENSTOCK_RETURN_IF_ERROR(RequireShape(k, Math::kSecond, label_.shape));
+        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kFirst, label_.shape.Count()));
+        PENSTOCK_RETURN_IF_ERROR(RequireCount(k, Math::kSecond, label_.shape.Count()));
       }
       dout_ = k.Input("Out@GRAD");
       dfirst_ = k.Output(std::string(Math::kFirst) + kGradSuffix);

@@ -132,7 +132,8 @@ class DetectionMapKernel : public Kernel {
     if (has_state_ && k.Var(has_state_).initialized() &&
         std::as_const(k[has_state_]).Data<std::int32_t>()[0] == 0)
       return OkStatus();
-    for (const Operand* operand : {&has_state_, &count_, &right_in_.operand(), &wrong_in_.operand()}) {
+    const Operand* const state[] = {&has_state_, &count_, &right_in_.operand(), &wrong_in_.operand()};
+    for (const Operand* operand : state) {
       if (*operand && !k.Var(*operand).initialized())
         return FailedPrecondition("E-run-uninitialized", "detection_map: ", operand->name,
                                   " has no value, and HasState does not say that there is none");

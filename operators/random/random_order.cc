@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kSeedDoc[] = R"(
+constexpr char kSeedChainDoc[] = R"(
 The seed is what Seed holds, or startup_seed as long as it holds nothing, and SeedOut gets the next one;
 both may be one variable that lasts. The numbers are not those that Fluid draws from the same seed.)";
 
@@ -193,7 +193,7 @@ OpDef& WithSeed(OpDef& def) {
 
 void RegisterRandomOrder(OpRegistry& ops) {
   WithSeed(ops.Add("shuffle_batch")
-               .Doc("Rows in an order of chance.", StrCat(kShuffleDoc, kSeedDoc))
+               .Doc("Rows in an order of chance.", StrCat(kShuffleDoc, kSeedChainDoc))
                .Input("X", "rank 1 or more; rows are the last extent", AnyType()))
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
       .Output("ShuffleIdx", "[rows]: which row of X each of Out is", Only(DType::kInt64))
@@ -204,7 +204,7 @@ void RegisterRandomOrder(OpRegistry& ops) {
       .InferShape(SameShape("Out@GRAD", "X@GRAD"))
       .KernelForAnyType<Cpu, ShuffleBatchGradKernel>();
   WithSeed(ops.Add("random_crop")
-               .Doc("Boxes at places of chance.", StrCat(kCropDoc, kSeedDoc))
+               .Doc("Boxes at places of chance.", StrCat(kCropDoc, kSeedChainDoc))
                .Input("X", "rank at most 16", AnyType()))
       .Output("Out", "X with its last extents made `shape`", SameTypeAs("X"), Apart())
       .RequiredAttr("shape", AttrKind::kInts, "the last extents of Out", AtLeast(1))

@@ -64,9 +64,29 @@ std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& i
   return StrCat(output.name, " gets its size while the op runs; it", another);
 }
 
+// Two outputs may be one variable, whose value is then the last one written, but not if an output's size is
+// found while the op runs: the kernel may still write to memory that the other one has given away.
+Status RequireOneSize(const OpDef& def, const KernelSetup& k) {
+  const auto sized = [](const Operand& out) { return out.kind != VarKind::kTensor || out.shape.IsKnown(); };
+  for (std::size_t i = 0; i < def.outputs().size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      for (const Operand& one : k.Outputs(def.outputs()[i].name)) {
+        for (const Operand& other : k.Outputs(def.outputs()[j].name)) {
+          if (!one || one.index != other.index || (sized(one) && sized(other))) continue;
+          return InvalidArgument("E-op-alias", def.type(), ": ", def.outputs()[i].name, " and ",
+                                 def.outputs()[j].name, " are one variable (", one.name,
+                                 "), and the op finds their sizes while it runs");
+        }
+      }
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status RequireAliasing(const OpDef& def, const KernelSetup& k) {
+  PENSTOCK_RETURN_IF_ERROR(RequireOneSize(def, k));
   for (const SlotDef& output : def.outputs()) {
     for (const Operand& out : k.Outputs(output.name)) {
       for (const SlotDef& input : def.inputs()) {

@@ -26,7 +26,8 @@ Status RequireKinds(const OpDef& def, const KernelSetup& k);
 Status RequireVariables(const OpDef& def, const KernelSetup& k);
 
 // Before a kernel of `def` is prepared: kInvalidArgument E-op-alias, without the op's place, if an output
-// names an input's variable and the output's declaration does not allow it.
+// names an input's variable and the output's declaration does not allow it, or if two outputs, one of them
+// without a size yet, name one variable.
 Status RequireAliasing(const OpDef& def, const KernelSetup& k);
 
 }  // namespace penstock

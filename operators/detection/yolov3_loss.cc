@@ -61,14 +61,20 @@ T LogisticEntropyGrad(T x, T label) {
   return Logistic(x) - label;
 }
 
-Status InferYolov3Loss(InferContext& c) {
-  const Shape &x = c.ShapeOf("X"), &box = c.ShapeOf("GTBox"), &label = c.ShapeOf("GTLabel");
-  const Ints mask = c.Attr<Ints>("anchor_mask");
-  PENSTOCK_ASSIGN_OR_RETURN(const Ints anchors, YoloAnchors(c));
+template <typename Context>
+Status CheckAnchorMask(const Context& c, const Ints& mask, const Ints& anchors) {
   for (const std::int32_t anchor : mask) {
     if (anchor < 0 || static_cast<std::size_t>(anchor) >= anchors.size() / 2)
       return c.Error("anchor_mask holds ", anchor, "; there are ", anchors.size() / 2, " anchors");
   }
+  return OkStatus();
+}
+
+Status InferYolov3Loss(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &box = c.ShapeOf("GTBox"), &label = c.ShapeOf("GTLabel");
+  const Ints mask = c.Attr<Ints>("anchor_mask");
+  PENSTOCK_ASSIGN_OR_RETURN(const Ints anchors, YoloAnchors(c));
+  PENSTOCK_RETURN_IF_ERROR(CheckAnchorMask(c, mask, anchors));
   PENSTOCK_ASSIGN_OR_RETURN(const YoloLayout y, MakeYoloLayout(c, x, static_cast<Dim>(mask.size())));
   if (!Compatible(x[2], x[3])) return c.Error("height and width of X (", x, ") must be equal");
   if (box.rank() != 3 || !Compatible(box[2], 4) || !Compatible(box[0], x[0]))
@@ -92,6 +98,10 @@ class YoloTruth {
     score_ = k.Input("GTScore");
     mask = k.Attr<Ints>("anchor_mask");
     PENSTOCK_ASSIGN_OR_RETURN(anchors, YoloAnchors(k));
+    PENSTOCK_RETURN_IF_ERROR(CheckAnchorMask(k, mask, anchors));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "GTBox", k.Input("X").dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "GTLabel", DType::kInt32));
+    if (score_) PENSTOCK_RETURN_IF_ERROR(RequireType(k, "GTScore", k.Input("X").dtype));
     PENSTOCK_ASSIGN_OR_RETURN(y, MakeYoloLayout(k, k.Input("X").shape, static_cast<Dim>(mask.size())));
     input_size = static_cast<T>(k.Attr<std::int32_t>("downsample_ratio")) * static_cast<T>(y.height);
     const T smooth = std::min(T{1} / static_cast<T>(y.classes), T(1.0 / 40));
@@ -267,6 +277,9 @@ class Yolov3LossGradKernel : public Kernel {
     }
     PENSTOCK_RETURN_IF_ERROR(truth_.Prepare(k));
     const YoloLayout& y = truth_.y;
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "Loss@GRAD", x_.dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "ObjectnessMask", x_.dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireType(k, "GTMatchMask", DType::kInt32));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Loss@GRAD", {y.images}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "GTMatchMask", {y.images, truth_.boxes}));
     return RequireShape(k, "ObjectnessMask", {y.images, y.anchors, y.height, y.width});

@@ -17,8 +17,7 @@ Result<Shape> CountedExtents(const InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   if (c.op().type() == "one_hot_v2") return x;
   if (x.rank() < 2) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be at least 2");
-  if (!Compatible(x[x.rank() - 1], 1))
-    return c.Error("the last extent of X (", x, ") must be 1");
+  if (!Compatible(x[x.rank() - 1], 1)) return c.Error("the last extent of X (", x, ") must be 1");
   return x.First(x.rank() - 1);
 }
 

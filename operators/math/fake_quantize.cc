@@ -19,7 +19,7 @@ Out = round(clip(X, -scale, scale) / scale * (2^(bit_length - 1) - 1)), halves a
 constexpr char kAbsMaxDoc[] = R"(
 The scale is the largest absolute value of X, and goes to OutScale.)";
 
-constexpr char kChannelDoc[] = R"(
+constexpr char kFakeChannelDoc[] = R"(
 Each of the parts of X along its first extent has a scale of its own, its largest absolute value.)";
 
 constexpr char kRangeDoc[] = R"(
@@ -87,7 +87,7 @@ Status InferOneScale(InferContext& c) {
   return c.HasOutput("Out") ? c.ShareAll("X", "Out") : OkStatus();
 }
 
-Status InferChannels(InferContext& c) {
+Status InferFakeChannels(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(CheckBits(c));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("OutScale", {c.ShapeOf("X")[0]}));
@@ -254,11 +254,11 @@ void AddAbsMax(OpRegistry& ops) {
       .Kernel<Cpu, QuantizeAbsMax<false>::Forward, float, double>()
       .NoGrad();
   AddBits(ops.Add("fake_channel_wise_quantize_abs_max"))
-      .Doc("Floats rounded to few bits, channel by channel.", StrCat(kRoundDoc, "\n", kChannelDoc))
+      .Doc("Floats rounded to few bits, channel by channel.", StrCat(kRoundDoc, "\n", kFakeChannelDoc))
       .Input("X", "rank 1 or more", Floats())
       .Output("Out", "whole numbers", SameTypeAs("X"))
       .Output("OutScale", "[extent 0 of X]", SameTypeAs("X"))
-      .InferShape(InferChannels)
+      .InferShape(InferFakeChannels)
       .Kernel<Cpu, QuantizeAbsMax<true>::Forward, float, double>()
       .NoGrad();
   AddBits(ops.Add("fake_quantize_range_abs_max"))

@@ -108,6 +108,19 @@ def _fetch_var(name, scope=None, return_numpy=True):
     return as_numpy(var.get_tensor()) if return_numpy else var.get_tensor()
 
 
+def _as_lodtensor(data, place, dtype=None):
+    """A LoDTensor of an array, or of one number of the element type `dtype`."""
+    if isinstance(data, list):
+        raise RuntimeError('a list of arrays may have sequences; make a LoDTensor of it')
+    if numpy.isscalar(data):
+        if dtype is None:
+            raise AssertionError('a number alone needs an element type')
+        data = numpy.array([data], dtype_name(core.to_dtype(dtype)))
+    tensor = core.LoDTensor()
+    tensor.set(data, place)
+    return tensor
+
+
 class FetchHandler:
     """Gets values of variables while train_from_dataset() runs.
 

@@ -334,8 +334,6 @@ class Program:
     def _copy_parameter_attrs_from(self, other):
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
 
-    _copy_param_info_from = _copy_parameter_attrs_from
-
     def _prune_with_input(self, feeded_var_names, targets):
         """What the targets need if the named variables are fed; Fluid's name of _prune."""
         feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
@@ -349,6 +347,14 @@ class Program:
         ops = [target for target in targets if isinstance(target, Operator)]
         names = [target for target in targets if not isinstance(target, Operator)]
         return self._prune([target for target in names if getattr(target, 'name', target) not in feeds], feeds, ops)
+
+    def _copy_param_info_from(self, other):
+        """Parameters that both have get what `other` knows of its own: learning rate, regularizer and so on."""
+        if not isinstance(other, Program):
+            raise TypeError('_copy_param_info_from: a Program is wanted, not %r' % (other,))
+        self._copy_parameter_attrs_from(other)
+
+    _copy_dist_param_info_from = _copy_param_info_from
 
     def _prune(self, targets, feeds=(), ops=()):
         program = Program._of(

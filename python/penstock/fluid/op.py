@@ -22,6 +22,17 @@ def get_all_op_protos():
     return [proto_of(kind) for kind in all_types()]
 
 
+class _DynamicRecurrent:
+    """A name that op tests import. Fluid 1.8 has no such op either."""
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError('fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; '
+                                  'fluid.layers.DynamicRNN runs steps of sequences')
+
+
+DynamicRecurrentOp = _DynamicRecurrent()
+
+
 class _OneOp:
     """An op by itself. It runs on the variables of a scope, in a program of one op that is made for their types."""
 

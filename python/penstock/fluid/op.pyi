@@ -6,6 +6,7 @@ from enum import IntEnum as IntEnum
 from penstock.fluid.executor import Executor as Executor
 from penstock.fluid.framework import Program as Program
 
+DynamicRecurrentOp: Any
 Operator: Any
 class OperatorFactory:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

@@ -133,6 +133,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         Variable: shape `shape`, type `dtype`.
 
     Raises:
+        TypeError: if `shape` is no list, tuple or Variable.
         ValueError: if `low` is not below `high`, or `shape` is empty.
 
     Example:
@@ -150,6 +151,8 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
     if isinstance(shape, Variable):
         shape.stop_gradient = True
         inputs['ShapeTensor'] = shape
+    elif not isinstance(shape, (list, tuple)):
+        raise TypeError('randint: shape must be a list, a tuple or a Variable, not %s' % type(shape).__name__)
     elif not shape:
         raise ValueError('randint: shape must not be empty')
     else:

@@ -4,7 +4,7 @@ import contextlib
 
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, describe
 from penstock.fluid.layers import tensor
 from penstock.fluid.layers.blocks import crossing_names, outer_vars
 
@@ -92,7 +92,8 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
     Args:
         cond (callable): takes the loop variables, returns one bool Variable.
-        body (callable): takes the loop variables, returns as many, of the same shapes and types.
+        body (callable): takes the loop variables, returns as many, of the same shapes and types. A list or dict of
+            Variables is a loop variable too; what `body` gets is a copy of it, which it may change.
         loop_vars (list[Variable] | tuple): initial values; they hold the results afterwards.
         is_test (bool): keep no values for a gradient.
         name (str | None): prefix of the names of what the layer creates.
@@ -102,7 +103,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
     Raises:
         TypeError: an argument, or what `cond` returns, has another type.
-        ValueError: `loop_vars` is empty, or `body` returns another number of variables.
+        ValueError: `loop_vars` is empty, or `body` returns another number of variables, or other keys of a dict.
 
     Example:
         i = fluid.layers.fill_constant([1], 'int64', 0)
@@ -119,7 +120,7 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     if not isinstance(more, Variable):
         raise TypeError('while_loop: cond must return a Variable, not %s' % type(more).__name__)
     with While(more, is_test, name).block():
-        results = body(*loop_vars)
+        results = body(*_copied(list(loop_vars)))
         if not isinstance(results, (list, tuple)):
             results = [results]
         if len(results) != len(loop_vars):
@@ -131,10 +132,22 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
     return loop_vars
 
 
-def _assign_all(sources, targets):
-    """Into the loop's variables, which may be nested lists; an array is written in place."""
-    for source, target in zip(sources, targets):
-        if isinstance(target, (list, tuple)):
-            _assign_all(source, target)
-        elif source.type != VarType.LOD_TENSOR_ARRAY:
-            tensor.assign(source, target)
+def _copied(value):
+    """The same Variables in lists and dicts of their own, so that `body` may fill them anew."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(one) for one in value) if type(value) in (list, tuple) else value
+    return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _assign_all(source, target):
+    """Into the loop's variables, which may be nested in lists and dicts; an array is written in place."""
+    if isinstance(target, (list, tuple, dict)):
+        keys = sorted(target) if isinstance(target, dict) else range(len(target))
+        kind = dict if isinstance(target, dict) else (list, tuple)
+        if not isinstance(source, kind) or (sorted(source) if kind is dict else range(len(source))) != keys:
+            raise ValueError('while_loop: body returns %s where loop_vars have %s; lists and dicts must keep '
+                             'their sizes and keys' % (describe(source), describe(target)))
+        for key in keys:
+            _assign_all(source[key], target[key])
+    elif source.type != VarType.LOD_TENSOR_ARRAY:
+        tensor.assign(source, target)

@@ -4,6 +4,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from enum import IntEnum as IntEnum
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import describe as describe
 from penstock.fluid.layers.blocks import crossing_names as crossing_names
 from penstock.fluid.layers.blocks import outer_vars as outer_vars
 from penstock.fluid.variable import Variable as Variable

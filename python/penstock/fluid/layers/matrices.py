@@ -114,9 +114,9 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 def _triangle(layer, input, diagonal, name, lower):
     helper = LayerHelper(layer, name=name).takes(input=input)
     if len(input.shape) < 2:
-        raise ValueError('%s: the rank of input (%s) must be at least 2' % (layer, input.shape))
+        raise ValueError('input shape in %s must be at least 2-D, not %s' % (layer, input.shape))
     if not isinstance(diagonal, int):
-        raise TypeError('%s: diagonal must be an int, not %r' % (layer, diagonal))
+        raise TypeError('diagonal in %s must be a python Int, not %r' % (layer, diagonal))
     if name is None:
         out = helper.create_variable_for_type_inference(input.dtype)
     else:

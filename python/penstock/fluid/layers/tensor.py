@@ -7,7 +7,7 @@ import numpy
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
-from penstock.fluid.initializer import VALUES_MAX, Constant
+from penstock.fluid.initializer import VALUES_MAX, Constant, Initializer
 from penstock.fluid.layer_helper import LayerHelper, describe
 from penstock.fluid.param_attr import ParamAttr
 
@@ -50,10 +50,18 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
     Returns:
         Parameter: the parameter.
 
+    Raises:
+        TypeError: `shape` is no list, or `default_initializer` no Initializer.
+
     Example:
         w = fluid.layers.create_parameter([4, 2], 'float32')
     """
     helper = LayerHelper('create_parameter', name=name)
+    if not isinstance(shape, (list, tuple)):
+        raise TypeError('create_parameter: shape must be a list or tuple, not %s' % type(shape).__name__)
+    if default_initializer is not None and not isinstance(default_initializer, Initializer):
+        raise TypeError('create_parameter: default_initializer must be an Initializer, not %s' %
+                        type(default_initializer).__name__)
     attr = ParamAttr(name=name) if attr is None else attr
     return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
 

@@ -4,6 +4,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from enum import IntEnum as IntEnum
 from penstock.fluid.initializer import ConstantInitializer as Constant
+from penstock.fluid.initializer import Initializer as Initializer
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import describe as describe
 from penstock.fluid.param_attr import ParamAttr as ParamAttr

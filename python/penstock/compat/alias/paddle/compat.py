@@ -64,5 +64,5 @@ def floor_division(x, y):
 def get_exception_message(exc):
     """The text of an exception."""
     if exc is None:
-        raise ValueError('get_exception_message: an exception is needed, not None')
+        raise AssertionError('get_exception_message: an exception is needed, not None')
     return str(exc)

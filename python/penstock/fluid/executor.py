@@ -341,9 +341,10 @@ class Executor:
 
         With one thread the result depends on the data alone. With several (Hogwild) each thread runs the program on its
         part of the batches, and all of them update the same parameters without waiting for each other: which batches
-        each thread has is fixed, in which order updates come is not. Programs of several threads are those without
-        parameter servers, and those of AsyncStrategy; in all others, whose trainers count steps together, one thread
-        trains on all batches and the others read.
+        each thread has is fixed, in which order updates come is not. Where two threads update the same element at the
+        same moment, one of the two updates may be lost, as in Fluid; pservers lose none. Programs of several threads
+        are those without parameter servers, and those of AsyncStrategy; in all others, whose trainers count steps
+        together, one thread trains on all batches and the others read.
 
         Args:
             program (Program|CompiledProgram): None is the default main program.

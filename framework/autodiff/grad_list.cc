@@ -43,6 +43,7 @@ class GradLister {
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, 0, 0, no_grad_names));
       if (made.empty()) made.push_back(ReaderOf(*it->op));
+      renamed_.clear();
       for (Op& op : made) {
         if (wanted_.earlier > 0) NameAgain(op, /*of_gradient=*/Has(it->op->role(), Role::kBackward));
         if (again && !Flows(op, flowing)) continue;
@@ -104,15 +105,14 @@ class GradLister {
       }
     }
     const std::vector<Slot> outputs = op.outputs();
-    NameSet renamed;  // of this op: it may write a gradient twice, as that of x * x does
     for (Slot slot : outputs) {
       for (std::string& name : slot.args) {
-        if (renamed.contains(name)) {
+        if (renamed_.contains(name)) {
           name = again_[name];
           continue;
         }
         if (!grad_names_.Contains(name) || program_.main().FindVar(name) == nullptr) continue;
-        renamed.insert(name);
+        renamed_.insert(name);
         std::string& fresh = again_[name];
         fresh = name;
         for (int i = 0; i <= wanted_.earlier; ++i) fresh.insert(0, "grad/");
@@ -264,6 +264,9 @@ class GradLister {
   const GradTargets& wanted_;
   GradNames& grad_names_;
   std::map<std::string, std::string> again_;  // what NameAgain has renamed
+  // Of those, what it renamed for one op: its gradient may be written twice, by one gradient op as for x * x,
+  // or by two as for sum(x, x).
+  NameSet renamed_;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ def second(fluid, function, *arrays):
 
 FUNCTIONS = {
     'square': (lambda L, x: L.square(x), [X]),
+    'a sum of itself by two gradient ops, squared': (lambda L, x: L.square(L.sums([x, x])), [X]),
     'sqrt': (lambda L, x: L.sqrt(x), [X]),
     'relu of squares': (lambda L, x: L.square(L.relu(x - 1.0)), [X]),
     'leaky_relu of squares': (lambda L, x: L.square(L.leaky_relu(x - 1.0, alpha=0.3)), [X]),

@@ -45,7 +45,7 @@ class GradLister {
       if (made.empty()) made.push_back(ReaderOf(*it->op));
       renamed_.clear();
       for (Op& op : made) {
-        if (wanted_.earlier > 0) NameAgain(op, /*of_gradient=*/Has(it->op->role(), Role::kBackward));
+        if (wanted_.earlier > 0) NameAgain(op, *it->op);
         if (again && !Flows(op, flowing)) continue;
         grads.push_back(std::move(op));
       }
@@ -93,13 +93,14 @@ class GradLister {
   }
 
   // Gradients that stand in the block already get names of this call. What the gradient of a gradient op
-  // reads is the other calls'.
-  void NameAgain(Op& op, bool of_gradient) {
-    if (!of_gradient) {
+  // reads, and what the forward op reads or writes itself, is the other calls'.
+  void NameAgain(Op& op, const Op& forward) {
+    if (!Has(forward.role(), Role::kBackward)) {
       const std::vector<Slot> inputs = op.inputs();
       for (Slot slot : inputs) {
         for (std::string& name : slot.args) {
-          if (const auto it = again_.find(name); it != again_.end()) name = it->second;
+          const auto it = again_.find(name);
+          if (it != again_.end() && !Reads(forward, name) && !Writes(forward, name)) name = it->second;
         }
         op.AddInput(slot.name, std::move(slot.args));
       }

@@ -31,7 +31,7 @@ block 1 in 0 {
   n : i32[1] = fill_constant() {shape=[1l], value=2.0, dtype=2}
   (Out=y : f32[2, 3], XShape=s : f32[0]) = reshape2(X=x, ShapeTensor=[n, "@EMPTY@"])
 )"},
-    {"WhatIsAssignedIsAVariable", "E-kernel-assign", "  y : f32[2, 3] = assign(X=\"@EMPTY@\")\n"},
+    {"WhatIsAssignedIsAVariable", "E-shape-assign", "  y : f32[2, 3] = assign(X=\"@EMPTY@\")\n"},
     {"AConditionIsAVariable", "E-kernel-conditional_block", R"(
   (Out=[x], Scope=[]) = conditional_block(Cond=["@EMPTY@"], Input=[x]) {sub_block=^1,
     is_scalar_condition=true}

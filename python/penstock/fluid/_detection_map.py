@@ -52,10 +52,12 @@ class DetectionMAP:
         }
         self.cur_map = detection_map(input, label, class_num, background_label, **options)
         states = [
-            self._create_state('accum_pos_count', 'int32', None),
-            self._create_state('accum_true_pos', 'float32', None),
-            self._create_state('accum_false_pos', 'float32', None)
+            self._create_state('accum_pos_count', 'int32', [class_num, 1]),
+            self._create_state('accum_true_pos', 'float32', [1, 2]),
+            self._create_state('accum_false_pos', 'float32', [1, 2])
         ]
+        for state in states:
+            self.helper.set_variable_initializer(state, Constant(0))
         self.has_state = self._create_state('has_state', 'int32', [1])
         self.helper.set_variable_initializer(self.has_state, Constant(0))
         self.accum_map = detection_map(input, label, class_num, background_label, has_state=self.has_state,

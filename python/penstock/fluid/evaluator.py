@@ -6,11 +6,12 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import layers, unique_name
+from penstock.fluid._detection_map import DetectionMAP
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.framework import Program, program_guard
 from penstock.fluid.layer_helper import LayerHelper
 
-__all__ = ['ChunkEvaluator', 'EditDistance']
+__all__ = ['ChunkEvaluator', 'DetectionMAP', 'EditDistance']
 
 
 class Evaluator:

@@ -67,10 +67,10 @@ def variable_to_code(var):
         var (Variable): the variable.
 
     Returns:
-        str: one line, such as 'param w : f32[4, 2]'.
+        str: one line, such as 'param w : float32[4, 2]'.
 
     Example:
-        assert fluid.transpiler.details.variable_to_code(fluid.data('x', [2])) == 'data x : f32[2]'
+        assert fluid.transpiler.details.variable_to_code(fluid.data('x', [2])) == 'var x : float32[2]'
     """
     return str(var).strip()
 

@@ -35,6 +35,7 @@ class Specialiser {
         guessed_(block->slots.size(), false),
         block_written_(block->slots.size(), false),
         sent_(block->slots.size(), false),
+        unwritten_since_sent_(block->slots.size(), false),
         whole_sent_(block->slots.size(), false) {
     out_ = std::make_unique<Specialisation>();
     out_->block = std::move(block);
@@ -133,6 +134,7 @@ class Specialiser {
       for (const int slot : args) {
         if (slot < 0) continue;
         sent_[static_cast<std::size_t>(slot)] = true;
+        unwritten_since_sent_[static_cast<std::size_t>(slot)] = true;
         const int whole = out_->block->slots[static_cast<std::size_t>(slot)].view_of;
         if (whole >= 0) whole_sent_[static_cast<std::size_t>(whole)] = true;
       }
@@ -179,7 +181,8 @@ class Specialiser {
     step.outputs.push_back({.slot = slot,
                             .info = info,
                             .in_place = Reads(*step.instruction, slot),
-                            .sent_before = sent_[static_cast<std::size_t>(slot)]});
+                            .sent_before = unwritten_since_sent_[static_cast<std::size_t>(slot)]});
+    unwritten_since_sent_[static_cast<std::size_t>(slot)] = false;
     return OkStatus();
   }
 
@@ -269,6 +272,9 @@ class Specialiser {
   std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
   std::vector<bool> sent_;           // by slot: an op with an effect outside has read it
+  // By slot: sent, and no step has written it since. The first step that does takes other memory while the
+  // sender holds this; later ones (a fetch_barrier, after the recv) keep that memory and its value.
+  std::vector<bool> unwritten_since_sent_;
   std::vector<bool> whole_sent_;     // by slot: one has read rows of it
   std::size_t temporary_bytes_ = 0;  // of all that is written to temporaries
   std::unique_ptr<Specialisation> out_;

@@ -8,7 +8,7 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
               placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
               runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
               dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
-              exchange_gbit=10.0, exchange_message_us=20.0):
+              exchange_gbit=10.0, exchange_message_us=20.0, chunk_bytes=1 << 20):
     """Rewrites the programs of one machine into those of trainers and parameter servers; changes neither.
 
     Args:
@@ -41,6 +41,8 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         rings (int): with `exchange`: communicators of the trainers that are used in turn.
         exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
         exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
+        chunk_bytes (int): the most in a chunk of a slice, but at least one row. A chunk is the unit that pservers
+            merge, update and send: smaller ones overlap more, larger ones cost fewer messages.
 
     Returns:
         RoleSet: the role programs and the plan.
@@ -75,6 +77,7 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     config.allow_small_blocks = True
     config.slicing = slicing
     config.big_array_bound = check_count('big_array_bound', big_array_bound, most=MOST_ELEMENTS)
+    config.chunk_bytes = check_count('chunk_bytes', chunk_bytes, most=MOST_ELEMENTS)
     ps_dispatcher.choose(placement, config)
     config.runtime_split_send_recv = check_flag('runtime_split_send_recv', runtime_split_send_recv)
     config.half_async = check_flag('half_async', half_async)

@@ -198,14 +198,6 @@ void BindConfig(py::class_<ConfigBox>& config) {
                     Writes(&plan::TranspileConfig::local_sgd_k_steps))
       .def_property("geo_push_every", Reads(&plan::TranspileConfig::geo_push_every),
                     Writes(&plan::TranspileConfig::geo_push_every))
-      .def_property("placement", nullptr,
-                    [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
-      .def_property("slicing", nullptr,
-                    [](ConfigBox& c, const std::string& text) { c.config.slicing = SlicingOfText(text); })
-      .def_property("dispatcher", nullptr,
-                    [](ConfigBox& c, py::object make) {
-                      c.config.dispatcher = PythonDispatchers(std::move(make), c.raised);
-                    })
       .def_property("dialect", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.dialect = DialectOfText(text); })
       .def_property("trainers", Reads(&plan::TranspileConfig::trainers),
@@ -214,14 +206,6 @@ void BindConfig(py::class_<ConfigBox>& config) {
                     Writes(&plan::TranspileConfig::trainer_ids))
       .def_property("pservers", Reads(&plan::TranspileConfig::pservers),
                     Writes(&plan::TranspileConfig::pservers))
-      .def_property("slice_params", Reads(&plan::TranspileConfig::slice_params),
-                    Writes(&plan::TranspileConfig::slice_params))
-      .def_property("min_block_size", Reads(&plan::TranspileConfig::min_block_size),
-                    Writes(&plan::TranspileConfig::min_block_size))
-      .def_property("big_array_bound", Reads(&plan::TranspileConfig::big_array_bound),
-                    Writes(&plan::TranspileConfig::big_array_bound))
-      .def_property("allow_small_blocks", Reads(&plan::TranspileConfig::allow_small_blocks),
-                    Writes(&plan::TranspileConfig::allow_small_blocks))
       .def_property("sync_mode_argument", Reads(&plan::TranspileConfig::sync_mode_argument),
                     Writes(&plan::TranspileConfig::sync_mode_argument))
       .def_property("sync_mode_field", Reads(&plan::TranspileConfig::sync_mode_field),
@@ -247,6 +231,29 @@ void BindConfig(py::class_<ConfigBox>& config) {
         if (!clip) throw py::value_error("clip is local or global, not " + text);
         c.config.clip = *clip;
       });
+}
+
+// How parameters are cut, and who gets which piece.
+void BindPlacement(py::class_<ConfigBox>& config) {
+  config
+      .def_property("placement", nullptr,
+                    [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
+      .def_property("slicing", nullptr,
+                    [](ConfigBox& c, const std::string& text) { c.config.slicing = SlicingOfText(text); })
+      .def_property("dispatcher", nullptr,
+                    [](ConfigBox& c, py::object make) {
+                      c.config.dispatcher = PythonDispatchers(std::move(make), c.raised);
+                    })
+      .def_property("slice_params", Reads(&plan::TranspileConfig::slice_params),
+                    Writes(&plan::TranspileConfig::slice_params))
+      .def_property("min_block_size", Reads(&plan::TranspileConfig::min_block_size),
+                    Writes(&plan::TranspileConfig::min_block_size))
+      .def_property("big_array_bound", Reads(&plan::TranspileConfig::big_array_bound),
+                    Writes(&plan::TranspileConfig::big_array_bound))
+      .def_property("chunk_bytes", Reads(&plan::TranspileConfig::chunk_bytes),
+                    Writes(&plan::TranspileConfig::chunk_bytes))
+      .def_property("allow_small_blocks", Reads(&plan::TranspileConfig::allow_small_blocks),
+                    Writes(&plan::TranspileConfig::allow_small_blocks));
 }
 
 // What Fluid has not.
@@ -286,6 +293,7 @@ void BindPolicies(py::class_<ConfigBox>& config) {
 void BindTranspiler(py::module_& m) {
   py::class_<ConfigBox> config(m, "TranspileConfig");
   BindConfig(config);
+  BindPlacement(config);
   BindPolicies(config);
   py::class_<ProvenRoles>(m, "_RoleSet")
       .def_readonly("warnings", &ProvenRoles::warnings)

@@ -30,6 +30,13 @@ def said(*command, **environment):
     return done.stdout
 
 
+@pytest.mark.skipif(not (ROOT / '.venv/bin/python').exists(), reason='the project has no .venv here')
+@pytest.mark.parametrize('name', sorted(p.name for p in BENCH.iterdir() if p.is_file() and os.access(p, os.X_OK)))
+def test_a_bench_finds_its_python(name):
+    text = said('/usr/bin/env', '-u', 'PYTHONPATH', 'PATH=/usr/bin:/bin', BENCH / name, '--help')
+    assert 'tools/bench/%s' % name in text or 'usage: %s' % name in text
+
+
 COUNTERS = {
     'ClientMessages': 'cpu_a_message', 'ServerSmallVariables': 'cpu_a_push_and_pull',
     'StateMachineEvents<pserver::SyncPolicy>': 'items_per_second',

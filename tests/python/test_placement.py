@@ -207,6 +207,17 @@ def test_ways_of_slicing(fluid):
     assert 'rows [0, 50) on pserver' in even.plan
 
 
+def test_slices_are_cut_into_chunks_of_so_many_bytes(fluid):
+    net(fluid)
+    assert 'in chunks' not in transpiled(fluid).plan
+    config = fluid.DistributeTranspilerConfig()
+    config.chunk_bytes = 2000    # rows of fc_0.w_0 have 800
+    t = transpiled(fluid, config)
+    assert t.plan.count('in chunks of 2\n') == 2
+    asked = penstock.transpile(t.source_main, t.source_startup, PSERVERS, trainers=2, chunk_bytes=2000)
+    assert asked.plan == t.plan
+
+
 @pytest.mark.parametrize('slice_params', [True, False])
 def test_nobody_elses_random_numbers_are_touched(fluid, slice_params):
     net(fluid)

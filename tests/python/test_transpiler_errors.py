@@ -42,6 +42,7 @@ FIELDS = [
      "('pserver'), not {'dense': 'gossip'}   [E-plan-exchange]"),
     ('exchange_gbit', 'fast', "plan: exchange_gbit must be a number, not 'fast'   [E-plan-config]"),
     ('exchange_message_us', [], 'plan: exchange_message_us must be a number, not []   [E-plan-config]'),
+    ('chunk_bytes', 0, 'plan: chunk_bytes must be at least 1, not 0   [E-plan-config]'),
     ('big_array_bound', 0, 'plan: big_array_bound must be at least 1, not 0   [E-plan-config]'),
     ('nccl_comm_num', 2**31, 'plan: nccl_comm_num must be at most 2147483647, not 2147483648   [E-plan-config]'),
     ('dc_asgd_lambda', 10**400, 'plan: dc_asgd_lambda is larger than any float   [E-plan-config]'),

@@ -161,6 +161,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::Transp
   in.Read("min_block_size", config.min_block_size);
   in.Read("min_block_size_after_ctor", config.allow_small_blocks);
   in.Read("big_array_bound", config.big_array_bound);
+  in.Read("chunk_bytes", config.chunk_bytes);
   in.Read("sync_mode", config.sync_mode_argument);
   in.Read("config_sync_mode", config.sync_mode_field);
   in.Read("runtime_split_send_recv", config.runtime_split_send_recv);

@@ -92,6 +92,10 @@ Status ValidateSizes(const TranspileConfig& config) {
     return InvalidArgument("E-plan-big-array-bound", "plan: big_array_bound must be at least 1, not ",
                            config.big_array_bound);
   }
+  if (config.chunk_bytes < 1) {
+    return InvalidArgument("E-plan-chunk-bytes", "plan: chunk_bytes must be at least 1, not ",
+                           config.chunk_bytes);
+  }
   return OkStatus();
 }
 

@@ -14,6 +14,7 @@
 
 #include "framework/base/status.h"
 #include "framework/runtime/uneven_steps.h"
+#include "framework/tensor/chunk.h"
 #include "framework/text/compression.h"
 #include "transpiler/plan/dispatcher.h"
 #include "transpiler/plan/exchange.h"
@@ -60,6 +61,7 @@ struct TranspileConfig {
   std::int64_t min_block_size = kFluidMinBlockSize;    // elements; a slice is not made smaller than this
   bool allow_small_blocks = false;                     // min_block_size may be under kFluidMinBlockSize
   std::int64_t big_array_bound = kMxnetBigArrayBound;  // elements; for Slicing::kMxnet
+  std::int64_t chunk_bytes = kChunkBytes;              // the most in a chunk of a slice, but at least one row
   Placement placement = Placement::kRoundRobin;
   DispatcherFactory dispatcher;  // the user's own placement, instead
 

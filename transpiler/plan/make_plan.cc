@@ -88,7 +88,8 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   const std::vector<std::int64_t> bounds = Cut(placement.shape, PartsOf(param, config), config);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     Slice slice{.row_begin = bounds[i], .row_end = bounds[i + 1], .pserver = 0, .chunk_rows = 0};
-    slice.chunk_rows = CanBeChunked(param) ? ChunkRows(slice.rows(), row_bytes) : slice.rows();
+    slice.chunk_rows =
+        CanBeChunked(param) ? ChunkRows(slice.rows(), row_bytes, config.chunk_bytes) : slice.rows();
     placement.slices.push_back(slice);
   }
   return placement;

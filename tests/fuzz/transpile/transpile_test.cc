@@ -129,6 +129,7 @@ plan::TranspileConfig SomeConfig(Random& random) {
   if (config.slice_params) config.slicing = kSlicings[random() % 3];
   if (config.slicing != plan::Slicing::kMxnet) config.placement = kPlacements[random() % 3];
   config.big_array_bound = static_cast<std::int64_t>(random() % 20000) - 10;
+  if (random() % 2 == 0) config.chunk_bytes = static_cast<std::int64_t>(random() % 20000) - 10;
   config.min_block_size = static_cast<std::int64_t>(random() % 20000) - 10;
   config.allow_small_blocks = random() % 4 != 0;
   if (random() % 2 == 0) config.sync_mode_argument = random() % 2 == 0;

@@ -57,6 +57,7 @@ Job RandomJob(unsigned seed) {
   if (job.config.slice_params) job.config.slicing = kSlicings[draw.Between(0, 2)];
   if (job.config.slicing != plan::Slicing::kMxnet) job.config.placement = kPlacements[draw.Between(0, 2)];
   job.config.big_array_bound = draw.Between(1, 20000);
+  if (draw.Between(0, 1) == 0) job.config.chunk_bytes = draw.Between(1, 20000);
   job.config.dialect = draw.Between(0, 1) == 0 ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   const int pservers = draw.Between(1, 7);
   for (int i = 0; i < pservers; ++i) job.config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));

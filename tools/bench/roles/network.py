@@ -14,7 +14,7 @@ import subprocess
 
 MTU = 9000            # as in a cluster: 0.7 % of what is sent is headers
 BURST_S, LEAST_BURST = 0.002, 65536    # of a link; a burst that has room for what TCP sends at once saves its splitting
-QUEUE_BYTES = 4 << 20    # so that several senders to one receiver wait instead of losing what they send
+QUEUE_BYTES = 64 << 20    # so that several senders to one receiver wait instead of losing what they send
 
 
 class NoNetwork(Exception):

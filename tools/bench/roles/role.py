@@ -92,6 +92,8 @@ def transpiled(fluid, config, sync):
     """A trainer's program, or a server's and its startup program."""
     index = config['index']
     settings = fluid.DistributeTranspilerConfig()
+    if 'chunk_bytes' in config:
+        settings.chunk_bytes = config['chunk_bytes']
     if config['mode'] == 'hybrid':
         settings.exchange = {'dense': 'allreduce', 'sparse': 'pserver'}
     elif config['mode'] == 'collective':

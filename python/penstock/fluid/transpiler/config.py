@@ -21,7 +21,7 @@ _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_asyn
           'geo_sgd_mode', 'use_hierarchical_allreduce', 'local_sgd_adaptive')
 MOST_ELEMENTS = 2**63 - 1
 MOST_TRAINERS = 2**16
-_ELEMENTS = ('min_block_size', 'big_array_bound')
+_SIZES = ('min_block_size', 'big_array_bound', 'chunk_bytes')
 # The least that each may be.
 _COUNTS = {
     'geo_sgd_need_push_nums': 1,
@@ -42,8 +42,8 @@ class DistributedMode:
 class DistributeTranspilerConfig:
     """What to ask of the transpiler.
 
-    Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `bn_sync`, `clip`, `local_sgd_k_steps`,
-    `dc_asgd_lambda` and the fields below, which add to a mode what Fluid does not have.
+    Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `chunk_bytes`, `bn_sync`, `clip`,
+    `local_sgd_k_steps`, `dc_asgd_lambda` and the fields below, which add to a mode what Fluid does not have.
 
     Attributes:
         staleness (int | None): async mode (sync_mode False alone), steps from 0. A trainer waits for the slowest of
@@ -97,6 +97,7 @@ class DistributeTranspilerConfig:
     min_block_size = 8192    # elements; a slice of a parameter is not made smaller
     slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
     big_array_bound = 1000000    # elements
+    chunk_bytes = 1 << 20    # the most in a chunk of a slice, the unit of merge and update, but at least one row
     bn_sync = 'none'         # 'average': running statistics are averaged over trainers
     clip = 'local'           # 'global': the mean of all trainers' gradients is clipped, as one machine would
     enable_dc_asgd = False
@@ -167,7 +168,7 @@ class DistributeTranspilerConfig:
         """
         for field in _FLAGS:
             check_flag(field, getattr(self, field))
-        for field in _ELEMENTS:
+        for field in _SIZES:
             check_count(field, getattr(self, field), 1, MOST_ELEMENTS)
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)

@@ -9,6 +9,7 @@ class DistributeTranspilerConfig:
     backup_trainers: Any
     big_array_bound: Any
     bn_sync: Any
+    chunk_bytes: Any
     clip: Any
     collective_mode: Any
     completely_not_async: Any

@@ -249,6 +249,7 @@ class DistributeTranspiler:
         config.min_block_size = given.min_block_size
         config.allow_small_blocks = True
         config.big_array_bound = given.big_array_bound
+        config.chunk_bytes = given.chunk_bytes
         ps_dispatcher.choose(self._merged('split_method', split_method), config)
         config.sync_mode_argument = sync_mode
         config.sync_mode_field = given._sync_mode

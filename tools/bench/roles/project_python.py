@@ -1,0 +1,13 @@
+"""Goes on in the Python of the project's .venv, which has what benches import, if another one was started:
+
+    import project_python  # before those imports
+"""
+
+import os
+import pathlib
+import sys
+
+_VENV = pathlib.Path(__file__).resolve().parents[3] / '.venv'
+
+if (_VENV / 'bin/python').exists() and pathlib.Path(sys.prefix) != _VENV:
+    os.execv(_VENV / 'bin/python', [str(_VENV / 'bin/python'), *sys.argv])

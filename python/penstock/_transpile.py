@@ -8,7 +8,8 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
               placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
               runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
               dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
-              exchange_gbit=10.0, exchange_message_us=20.0, chunk_bytes=1 << 20):
+              exchange_gbit=10.0, exchange_message_us=20.0, on_uneven='', clip='local', bn_sync='none',
+              chunk_bytes=1 << 20):
     """Rewrites the programs of one machine into those of trainers and parameter servers; changes neither.
 
     Args:
@@ -41,6 +42,11 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         rings (int): with `exchange`: communicators of the trainers that are used in turn.
         exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
         exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
+        on_uneven (str): sync, also with an `exchange`: 'join', 'pad' or 'error' where trainers' batches may differ in
+            size and number, and Executor.batches yields them; `trainers` is then their addresses. '': they do not.
+        clip (str): 'local': each trainer clips its gradients before it sends them; 'global': pservers clip the mean.
+        bn_sync (str): running statistics of batch_norm: 'none': each trainer keeps its own; 'average': they are
+            averaged over the trainers.
         chunk_bytes (int): the most in a chunk of a slice, but at least one row. A chunk is the unit that pservers
             merge, update and send: smaller ones overlap more, larger ones cost fewer messages.
 
@@ -58,15 +64,19 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         print(roles.plan)
     """
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
-    from penstock.fluid.transpiler.config import (MOST_ELEMENTS, check_count, check_flag, check_number,
-                                                  dense_exchange, ids_of_trainers, set_policies)
+    from penstock.fluid.transpiler.config import (BN_SYNCS, CLIPS, MOST_ELEMENTS, ON_UNEVEN, check_choice, check_count,
+                                                  check_flag, check_number, dense_exchange, ids_of_trainers,
+                                                  set_policies)
     config = _penstock.TranspileConfig()
     config.pservers = distribute_transpiler.addresses_of(pservers)
     config.dense = dense_exchange(exchange)
     config.exchange_gbit = check_number('exchange_gbit', exchange_gbit)
     config.exchange_message_us = check_number('exchange_message_us', exchange_message_us)
     config.rings = check_count('rings', rings)
-    if config.dense != 'pserver' and not isinstance(trainers, int):
+    config.on_uneven = check_choice('on_uneven', on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
+    config.clip = check_choice('clip', clip, CLIPS, 'E-plan-clip')
+    config.bn_sync = check_choice('bn_sync', bn_sync, BN_SYNCS, 'E-plan-bn-sync')
+    if (config.dense != 'pserver' or on_uneven) and not isinstance(trainers, int):
         config.trainer_addresses = distribute_transpiler.addresses_of(trainers, 'trainers')
         trainers = len(config.trainer_addresses)
     config.trainers = check_count('trainers', trainers)

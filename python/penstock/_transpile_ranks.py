@@ -36,7 +36,7 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
         roles = penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(),
                                          trainers='10.0.0.1:6170,10.0.0.2:6170')
     """
-    from penstock.fluid.transpiler.config import check_count, check_flag, ids_of_trainers
+    from penstock.fluid.transpiler.config import ON_UNEVEN, check_choice, check_count, check_flag, ids_of_trainers
     from penstock.fluid.transpiler.distribute_transpiler import addresses_of
     config = _penstock.TranspileConfig()
     config.trainer_addresses = addresses_of(trainers, 'trainers')
@@ -50,7 +50,7 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
     config.node_ranks = check_count('node_ranks', node_ranks, 0)
     config.local_sgd_k_steps = check_count('k_steps', k_steps, 1)
     config.local_sgd_adaptive = check_flag('adaptive', adaptive)
-    config.on_uneven = on_uneven
+    config.on_uneven = check_choice('on_uneven', on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
     if compat is not None:
         config.dialect = compat
     return role_set(main, startup, config)

@@ -62,6 +62,44 @@ def test_native_transpile_takes_them_too(fluid):
     assert 'staleness=0' in roles.plan and 'compression="bf16"' in roles.plan
 
 
+def test_native_transpile_takes_uneven_batches_clipping_and_running_statistics(fluid):
+    network(fluid)
+    programs = fluid.default_main_program(), fluid.default_startup_program()
+    ranks = '10.0.1.1:6170,10.0.1.2:6170'
+    roles = penstock.transpile(*programs, pservers=PSERVERS, trainers=ranks, on_uneven='join')
+    assert 'on_uneven="join"' in roles.plan and 'policies=["on_uneven", "join"]' in str(roles.trainers[1].main)
+    roles = penstock.transpile(*programs, PSERVERS, 2, bn_sync='average', clip='global')
+    assert 'clip="global"' in roles.plan and '["bn_sync", "average"]' in str(roles.trainers[0].main)
+
+
+def test_native_transpile_takes_uneven_batches_with_an_exchange(fluid):
+    ranks = '10.0.1.1:6170,10.0.1.2:6170'
+    rows = fluid.layers.embedding(fluid.data('ids', [None, 1], 'int64'), [50, 8], is_sparse=True)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(rows, 4)))
+    roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS[:13], ranks,
+                               exchange={'dense': 'allreduce'}, on_uneven='pad')
+    assert 'mode="hybrid"' in roles.plan and 'on_uneven="pad"' in roles.plan
+
+
+@pytest.mark.parametrize('call, text', [
+    (lambda *p: penstock.transpile(*p, PSERVERS, 'a:1,b:1', on_uneven='wait'),
+     "plan: on_uneven is 'wait'; it must be one of '', join, pad, error   [E-plan-on-uneven]"),
+    (lambda *p: penstock.transpile_ranks(*p, 'a:1,b:1', on_uneven='wait'),
+     "plan: on_uneven is 'wait'; it must be one of '', join, pad, error   [E-plan-on-uneven]"),
+    (lambda *p: penstock.transpile(*p, PSERVERS, 2, clip='both'),
+     "plan: clip is 'both'; it must be one of local, global   [E-plan-clip]"),
+    (lambda *p: penstock.transpile(*p, PSERVERS, 2, bn_sync='sum'),
+     "plan: bn_sync is 'sum'; it must be one of none, average   [E-plan-bn-sync]"),
+    (lambda *p: penstock.transpile(*p, PSERVERS, 2, sync=False, on_uneven='join'), 'E-plan-on-uneven'),
+    (lambda *p: penstock.transpile(*p, PSERVERS, 2, on_uneven='join'), 'E-plan-rank-addresses'),
+])
+def test_native_transpile_refuses_what_is_no_choice_or_does_not_go_together(fluid, call, text):
+    network(fluid)
+    with pytest.raises(penstock.ProgramError) as error:
+        call(fluid.default_main_program(), fluid.default_startup_program())
+    assert text in str(error.value).splitlines()[0]
+
+
 @pytest.mark.parametrize('fields, sync_mode, text', [
     (dict(staleness=1), True,
      'plan: staleness=1 bounds how far trainers of mode async are apart; the mode is sync; give sync_mode=false '

@@ -32,7 +32,11 @@ _COUNTS = {
 
 
 class DistributedMode:
-    """Values of the attribute `distributed_mode` of listen_and_serv."""
+    """Values of the attribute `distributed_mode` of listen_and_serv.
+
+    Example:
+        assert fluid.transpiler.distribute_transpiler.DistributedMode.GEO == 3
+    """
     SYNC = 0
     ASYNC = 1
     HALF_ASYNC = 2
@@ -175,14 +179,14 @@ class DistributeTranspilerConfig:
         for field in ('dc_asgd_lambda', 'exchange_gbit', 'exchange_message_us'):
             check_number(field, getattr(self, field))
         set_policies(self.staleness, self.backup_trainers, self.compression, _penstock.TranspileConfig())
-        _check_choice('mode', self.mode, MODES, 'E-plan-kind')
-        _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
-        _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
-        _check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
+        check_choice('mode', self.mode, MODES, 'E-plan-kind')
+        check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
+        check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
+        check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
         dense_exchange(self.exchange)
-        _check_choice('on_uneven', self.on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
+        check_choice('on_uneven', self.on_uneven, ON_UNEVEN, 'E-plan-on-uneven')
         if self.collective_mode is not None:
-            _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
+            check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)
 
 
@@ -247,10 +251,12 @@ def check_number(field, value):
         raise program_error('E-plan-config', 'plan: %s is larger than any float' % field) from None
 
 
-def _check_choice(field, value, choices, id):
+def check_choice(field, value, choices, id):
+    """As it is: one of `choices`."""
     if value not in choices:
         raise program_error(id, 'plan: %s is %r; it must be one of %s' %
                             (field, value, ', '.join(choice or "''" for choice in choices)))
+    return value
 
 
 def _both():

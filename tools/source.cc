@@ -30,6 +30,18 @@ DEFINE_string(
     compression, "",
     "of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, two_bit THRESHOLD or "
     "top_k RATIO, from so many elements on, and by parameter; wins over --config");
+DEFINE_string(
+    exchange, "",
+    "sync: how dense gradients are added up: pserver, allreduce (among the trainers, whose "
+    "addresses are in --config) or auto (for each parameter what the cost model finds faster); wins "
+    "over --config");
+DEFINE_double(exchange_gbit, 10,
+              "--exchange auto: what a link carries each way, in Gbit/s; wins over --config");
+DEFINE_double(exchange_message_us, 20,
+              "--exchange auto: what a message costs beside its bytes, in microseconds; wins over --config");
+DEFINE_string(
+    on_uneven, "",
+    "what trainers do whose batches differ in size or number: join, pad or error; wins over --config");
 
 namespace penstock::tools {
 namespace {
@@ -39,6 +51,19 @@ constexpr char kFluid18[] = "fluid-1.8";
 Status Require(std::string_view command, std::string_view flag, const std::string& value) {
   if (!value.empty()) return OkStatus();
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
+}
+
+// One of a setting's words, or an error that lists them.
+template <typename Value>
+Status ApplyWord(std::string_view command, std::string_view flag, const std::string& word,
+                 std::optional<Value> known, std::string_view words, Value& setting) {
+  if (word.empty()) return OkStatus();
+  if (!known) {
+    return InvalidArgument("E-usage", command, ": --", flag, " must be one of ", words, ", not ",
+                           Quote(word));
+  }
+  setting = *known;
+  return OkStatus();
 }
 
 Status ApplyPolicyFlags(plan::TranspileConfig& config) {
@@ -53,30 +78,20 @@ Status ApplyPolicyFlags(plan::TranspileConfig& config) {
 // What the command line says beside the file.
 Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
   config.dialect = FLAGS_compat.empty() ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
-  if (!FLAGS_split_method.empty()) {
-    const std::optional<plan::Placement> placement = plan::PlacementFromName(FLAGS_split_method);
-    if (!placement) {
-      return InvalidArgument("E-usage", command, ": --split-method must be one of ", plan::PlacementNames(),
-                             ", not ", Quote(FLAGS_split_method));
-    }
-    config.placement = *placement;
-  }
-  if (!FLAGS_slicing.empty()) {
-    const std::optional<plan::Slicing> slicing = plan::SlicingFromName(FLAGS_slicing);
-    if (!slicing) {
-      return InvalidArgument("E-usage", command, ": --slicing must be one of ", plan::SlicingNames(),
-                             ", not ", Quote(FLAGS_slicing));
-    }
-    config.slicing = *slicing;
-  }
-  if (!FLAGS_clip.empty()) {
-    const std::optional<plan::Clip> clip = plan::ClipFromName(FLAGS_clip);
-    if (!clip) {
-      return InvalidArgument("E-usage", command, ": --clip must be one of local, global, not ",
-                             Quote(FLAGS_clip));
-    }
-    config.clip = *clip;
-  }
+  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "split-method", FLAGS_split_method,
+                                     plan::PlacementFromName(FLAGS_split_method), plan::PlacementNames(),
+                                     config.placement));
+  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "slicing", FLAGS_slicing, plan::SlicingFromName(FLAGS_slicing),
+                                     plan::SlicingNames(), config.slicing));
+  PENSTOCK_RETURN_IF_ERROR(
+      ApplyWord(command, "clip", FLAGS_clip, plan::ClipFromName(FLAGS_clip), "local, global", config.clip));
+  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "exchange", FLAGS_exchange,
+                                     plan::DenseExchangeFromName(FLAGS_exchange), "pserver, allreduce, auto",
+                                     config.dense));
+  if (IsGiven("exchange_gbit")) config.exchange_gbit = FLAGS_exchange_gbit;
+  if (IsGiven("exchange_message_us")) config.exchange_message_us = FLAGS_exchange_message_us;
+  PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "on-uneven", FLAGS_on_uneven, OnUnevenFromName(FLAGS_on_uneven),
+                                     "join, pad, error", config.on_uneven));
   return ApplyPolicyFlags(config);
 }
 
@@ -107,10 +122,14 @@ Result<Source> ReadSource(std::string_view command) {
   PENSTOCK_RETURN_IF_ERROR(Require(command, "config", FLAGS_config));
   PENSTOCK_ASSIGN_OR_RETURN(Source source, ReadSourcePrograms(command));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string config, ReadFile(FLAGS_config));
-  Result<CaseFile> job = ParseCase(config);
+  Status flags;
+  Result<CaseFile> job = ParseCase(config, {}, [&](plan::TranspileConfig& read) {
+    flags = ApplyFlags(command, read);
+    return flags;
+  });
+  PENSTOCK_RETURN_IF_ERROR(std::move(flags));
   if (!job.ok()) return std::move(job).status().In(FLAGS_config);
   source.job = *std::move(job);
-  PENSTOCK_RETURN_IF_ERROR(ApplyFlags(command, source.job.config));
   return source;
 }
 

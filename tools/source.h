@@ -1,5 +1,5 @@
-// The user's own programs and the description of the job, as the flags --main, --startup, --facts, --config,
-// --compat, --split-method, --slicing, --clip, --staleness, --backup-trainers and --compression say.
+// The user's own programs and the description of the job, as the flags say: --main, --startup, --facts,
+// --config, --compat, and those that win over the file.
 #pragma once
 
 #include "framework/base/status.h"

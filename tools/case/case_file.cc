@@ -226,7 +226,7 @@ const std::string& CaseFile::FileOf(const std::string& role) const {
   return it == files.end() ? role : it->second;
 }
 
-Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers) {
+Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers, const Override& override) {
   PENSTOCK_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
   CaseFile out;
   JsonReader in(json);
@@ -237,6 +237,7 @@ Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers
     if (!config->is_object()) return WrongType("config", "an object");
     PENSTOCK_RETURN_IF_ERROR(ReadConfig(*config, dispatchers, out.config));
   }
+  if (override) PENSTOCK_RETURN_IF_ERROR(override(out.config));
   PENSTOCK_RETURN_IF_ERROR(ReadRanks(json, out.config));
   if (const Json* files = in.Find("files")) PENSTOCK_RETURN_IF_ERROR(ReadFiles(*files, out.files));
   const Json* errors = in.Find("expected_errors");

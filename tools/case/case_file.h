@@ -3,6 +3,7 @@
 // at.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,8 +26,13 @@ struct CaseFile {
 // Dispatchers that a caller can supply for other words of `split_method` than ours.
 using Dispatchers = std::map<std::string, plan::DispatcherFactory, std::less<>>;
 
-// kInvalidArgument E-case: no JSON, a key of another type, a word that is not known; says which key.
-Result<CaseFile> ParseCase(std::string_view json, const Dispatchers& dispatchers = {});
+// Changes the settings under "config" before the trainers' addresses are read, which only some settings need.
+using Override = std::function<Status(plan::TranspileConfig&)>;
+
+// kInvalidArgument E-case: no JSON, a key of another type, a word that is not known; says which key. An error
+// of `override` is returned as it is.
+Result<CaseFile> ParseCase(std::string_view json, const Dispatchers& dispatchers = {},
+                           const Override& override = nullptr);
 
 // Writes trainable, is_distributed and learning_rate of each parameter, and random_seed, into both programs.
 Status ApplyFacts(std::string_view json, Program& main, Program& startup);

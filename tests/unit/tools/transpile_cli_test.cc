@@ -147,6 +147,25 @@ TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
             "  rows [500, 1000) on pserver 1 in chunks of 262\n");
 }
 
+TEST_F(TranspileCommand, FlagsOfTheExchangeWinOverTheConfigurationAndTakeItsAddresses) {
+  ASSERT_TRUE(WriteFile(dir_ / "job.json",
+                        "{\"pserver_endpoints\": [\"10.0.0.1:6174\"],"
+                        " \"trainer_endpoints\": [\"10.0.1.1:6170\", \"10.0.1.2:6170\"],"
+                        " \"config\": {\"trainers\": 2, \"trainer_ids\": [0, 1]}}")
+                  .ok());
+  const std::string inputs =
+      StrCat(SourceOf("fit_a_line.sgd"), " --config ", dir_ / "job.json", " --out ", dir_ / "roles");
+  ASSERT_EQ(Transpile(inputs + " --on-uneven join"), 0) << err_;
+  EXPECT_NE(ReadFile(dir_ / "roles" + "/plan.txt")->find("on_uneven=\"join\""), std::string::npos);
+  ASSERT_EQ(Transpile(inputs + " --exchange auto --exchange-gbit 25 --exchange-message-us 5"), 0) << err_;
+  EXPECT_NE(ReadFile(dir_ / "roles" + "/plan.txt")->find("\nexchange fc_0.w_0 by "), std::string::npos);
+  ExpectBadInput("transpile" + inputs + " --exchange ring",
+                 "--exchange must be one of pserver, allreduce, auto, not \"ring\"   [E-usage]");
+  ExpectBadInput("transpile" + inputs + " --on-uneven wait",
+                 "--on-uneven must be one of join, pad, error, not \"wait\"   [E-usage]");
+  ExpectBadInput("transpile" + inputs + " --exchange auto --exchange-gbit 0", "E-plan-exchange");
+}
+
 TEST_F(TranspileCommand, ADispatcherOfTheUsersOwnIsNotForTheCommand) {
   EXPECT_EQ(Transpile(CaseOf("wide_linear.sgd", "hashfix_p2t2") + " --out " + dir_ / "roles"), 2);
   EXPECT_NE(err_.find("case.json: key \"split_method\": \"HashNameFixed\" is none of RoundRobin, HashName, "

@@ -7,19 +7,35 @@ from penstock import _penstock
 from penstock._call_site import stack_level
 
 Role = collections.namedtuple('Role', 'main startup')
-Role.__doc__ = 'The two Programs of one process.'
+Role.__doc__ = """The two Programs of one process.
+
+Args:
+    main (Program): what the process runs in each step.
+    startup (Program): what it runs once, before the first step.
+
+Example:
+    role = penstock.Role(fluid.Program(), fluid.Program())
+    assert role.main is not role.startup
+"""
 
 RoleSet = collections.namedtuple('RoleSet', 'plan trainers pservers')
-RoleSet.__doc__ = '''What transpile() returns.
+RoleSet.__doc__ = """What transpile() and transpile_ranks() return.
 
-plan       who holds what, as text
-trainers   {trainer id: Role}
-pservers   {address: Role}
-'''
+Args:
+    plan (str): the placement plan as text: which process holds what.
+    trainers (dict): {trainer id: Role}.
+    pservers (dict): {address: Role}; empty without pservers.
+
+Example:
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), 'a:1,b:1', trainers=2)
+    assert sorted(roles.trainers) == [0, 1] and sorted(roles.pservers) == ['a:1', 'b:1']
+"""
 
 
 class ProgramWarning(UserWarning):
-    """A finding of the proof about role programs that run, but perhaps not as meant.
+    """A finding of the proof about role programs: they run, but perhaps not as intended.
 
     With compat='fluid-1.8' it may also be that they do not run, as Fluid's do not.
     """

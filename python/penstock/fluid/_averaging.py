@@ -59,9 +59,25 @@ class _Average:
 
 
 class ExponentialMovingAverage(_Average):
-    """average = decay * average + (1 - decay) * parameter, in each run; apply corrects it for its start at 0.
+    """Keeps a moving average of each parameter: average = decay * average + (1 - decay) * parameter, in each run.
+    apply() corrects it for its start at 0.
 
-    thres_steps  a variable that counts steps: then decay is min(decay, (1 + steps) / (10 + steps))
+    Args:
+        decay (float): how much of the average is kept.
+        thres_steps (Variable | None): counts steps, shape [1]; the decay is then min(decay, (1 + steps) / (10 +
+            steps)).
+        name (str | None): prefix of the names of the averages.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        average = fluid.optimizer.ExponentialMovingAverage(0.999)
+        average.update()
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        exe.run(feed={'x': np.ones((2, 4), 'float32')})
+        with average.apply(exe):
+            pass    # test here, with the averages as parameters
     """
 
     def __init__(self, decay=0.999, thres_steps=None, name=None):
@@ -126,15 +142,50 @@ class ExponentialMovingAverage(_Average):
                 layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
 
     def apply(self, executor, need_restore=True):
-        """Inside, the parameters hold their averages."""
+        """Returns a context manager; inside it, the parameters hold their averages.
+
+        Args:
+            executor (Executor): runs the exchange.
+            need_restore (bool): put the parameters back at the end; else restore() does.
+
+        Returns:
+            object: the context manager.
+        """
         return self._applied(executor, need_restore)
 
     def restore(self, executor):
+        """Puts the parameters back, after apply(need_restore=False).
+
+        Args:
+            executor (Executor): runs the exchange.
+        """
         executor.run(self.restore_program)
 
 
 class ModelAverage(Optimizer, _Average):
-    """The mean of each parameter over the last steps: a share of all steps, within the bounds of the window."""
+    """Keeps the mean of each parameter over the last steps: `average_window_rate` times all steps so far, within
+    the bounds of the window.
+
+    Args:
+        average_window_rate (float): the share of all steps.
+        min_average_window (int): the least steps of the window.
+        max_average_window (int): the most steps of the window.
+        regularization (WeightDecayRegularizer | None): accepted for Fluid's scripts.
+        name (str | None): prefix of the names of the sums.
+
+    Raises:
+        TypeError: `regularization` is something else.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+        average = fluid.optimizer.ModelAverage(0.15, min_average_window=2, max_average_window=10)
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(fluid.default_startup_program())
+        exe.run(feed={'x': np.ones((2, 4), 'float32')})
+        with average.apply(exe):
+            pass    # test here, with the means as parameters
+    """
 
     _SUMS = ('sum_1', 'sum_2', 'sum_3')
     _COUNTS = ('num_accumulates', 'old_num_accumulates', 'num_updates')
@@ -176,8 +227,21 @@ class ModelAverage(Optimizer, _Average):
         return program
 
     def apply(self, executor, need_restore=True):
-        """Inside, the parameters hold their averages."""
+        """Returns a context manager; inside it, the parameters hold their averages.
+
+        Args:
+            executor (Executor): runs the exchange.
+            need_restore (bool): put the parameters back at the end; else restore() does.
+
+        Returns:
+            object: the context manager.
+        """
         return self._applied(executor, need_restore)
 
     def restore(self, executor):
+        """Puts the parameters back, after apply(need_restore=False).
+
+        Args:
+            executor (Executor): runs the exchange.
+        """
         executor.run(self.restore_program)

@@ -36,7 +36,12 @@ class VarType(enum.IntEnum):
 
 
 class VarDesc:
-    """Where Fluid's scripts find VarType."""
+    """Where Fluid's scripts find VarType.
+
+    Example:
+        var = fluid.data('x', [None, 4]).desc
+        assert list(var.shape()) == [-1, 4] and not var.persistable()
+    """
 
     VarType = VarType
 
@@ -221,27 +226,47 @@ class op_proto_and_checker_maker:
 
     @staticmethod
     def kOpRoleAttrName():
-        """'op_role'"""
+        """Returns the name of the attribute that holds an op's role.
+
+        Returns:
+            str: 'op_role'.
+        """
         return 'op_role'
 
     @staticmethod
     def kOpRoleVarAttrName():
-        """'op_role_var': pairs of parameter and gradient."""
+        """Returns the name of the attribute that holds pairs of parameter and gradient.
+
+        Returns:
+            str: 'op_role_var'.
+        """
         return 'op_role_var'
 
     @staticmethod
     def kOpNameScopeAttrName():
-        """'op_namescope'"""
+        """Returns the name of the attribute that holds an op's name scope.
+
+        Returns:
+            str: 'op_namescope'.
+        """
         return 'op_namescope'
 
     @staticmethod
     def kOpCreationCallstackAttrName():
-        """'op_callstack', which Fluid's programs have."""
+        """Returns the name of the attribute that holds the user's call stack, which Fluid's programs have.
+
+        Returns:
+            str: 'op_callstack'.
+        """
         return 'op_callstack'
 
     @staticmethod
     def kOpDeviceAttrName():
-        """'op_device'"""
+        """Returns the name of the attribute that holds an op's device.
+
+        Returns:
+            str: 'op_device'.
+        """
         return 'op_device'
 
 

@@ -15,7 +15,12 @@ ATTR_KINDS = ('INT', 'FLOAT', 'STRING', 'INTS', 'FLOATS', 'STRINGS', 'BOOLEAN', 
 
 
 class AttrType(str, enum.Enum):
-    """Kinds of attributes; each equals its name in the wire form."""
+    """Kinds of attributes; each equals its name in the wire form.
+
+    Example:
+        op = fluid.layers.scale(fluid.data('x', [None, 4]), 2.0).block.ops[-1]
+        assert op.desc.attr_type('scale') == fluid.core.AttrType.FLOAT
+    """
     INT = 'INT'
     INTS = 'INTS'
     LONG = 'LONG'
@@ -31,7 +36,13 @@ class AttrType(str, enum.Enum):
 
 
 class BlockDesc(View):
-    """A block by its index; it stands for the index where one is asked for."""
+    """A view of one block of a program. It stands for its index where an index is expected.
+
+    Example:
+        fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr='w')
+        block = fluid.default_main_program().desc.block(0)
+        assert block.op(0).type() == 'mul' and block.has_var('w')
+    """
 
     __slots__ = ()
 
@@ -54,22 +65,44 @@ class BlockDesc(View):
         return self._program.parent(self.id)
 
     def get_forward_block_idx(self):
-        """Index of the block whose gradient it is, or -1."""
+        """Returns the index of the block whose gradient this block computes.
+
+        Returns:
+            int: the index, or -1 if this block computes no gradient.
+        """
         return self._program.forward_block(self.id)
 
     def op_size(self):
-        """Number of its ops."""
+        """Counts the ops of the block.
+
+        Returns:
+            int: the number of ops.
+        """
         return self._program.op_count(self.id)
 
     def op(self, index):
-        """The op at a position."""
+        """Returns the op at a position.
+
+        Args:
+            index (int): the position, from 0.
+
+        Returns:
+            OpDesc: a view of the op.
+
+        Raises:
+            IndexError: the block has no such op.
+        """
         ops = self._program.ops(self.id)
         if not 0 <= index < len(ops):
             raise IndexError('op %d of block %d, which has %d' % (index, self.id, len(ops)))
         return OpDesc(self._program, self.id, ops[index])
 
     def append_op(self):
-        """A new op at the end, without a type yet."""
+        """Appends an op that has no type yet.
+
+        Returns:
+            OpDesc: the new op.
+        """
         return self._insert_op(-1)
 
     def _prepend_op(self):
@@ -83,31 +116,70 @@ class BlockDesc(View):
             self._program.remove_op(self.id, op_id)
 
     def var(self, name):
-        """The variable of that name; it is declared if the block has none."""
+        """Returns the variable of a name; declares it if the block has none.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable.
+        """
         name = text(name)
         if not self._program.has_var(self.id, name):
             self._program.create_var(self.id, name)
         return VarDesc(self._program, self.id, name)
 
     def has_var(self, name):
-        """Whether this block declares a variable."""
+        """Tells whether this block declares a variable.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            bool: True if it does.
+        """
         return self._program.has_var(self.id, text(name))
 
     def has_var_recursive(self, name):
-        """Whether this block or one around it declares a variable."""
+        """Tells whether this block or one around it declares a variable.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            bool: True if one does.
+        """
         return self._program.block_of_var(self.id, text(name)) >= 0
 
     def find_var(self, name):
-        """The variable of that name in this block, or None."""
+        """Finds a variable that this block declares.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable, or None.
+        """
         return VarDesc(self._program, self.id, text(name)) if self.has_var(name) else None
 
     def find_var_recursive(self, name):
-        """The variable of that name as seen from this block, or None."""
+        """Finds a variable that this block or one around it declares; the innermost wins.
+
+        Args:
+            name (str | bytes): the name.
+
+        Returns:
+            VarDesc: a view of the variable, or None.
+        """
         owner = self._program.block_of_var(self.id, text(name))
         return None if owner < 0 else VarDesc(self._program, owner, text(name))
 
     def all_vars(self):
-        """The variables that it declares."""
+        """Lists the variables that the block declares.
+
+        Returns:
+            list[VarDesc]: a view of each.
+        """
         return [VarDesc(self._program, self.id, name) for name in self._program.vars(self.id)]
 
     def _rename_var(self, name, new_name):
@@ -119,7 +191,20 @@ class BlockDesc(View):
 
 
 class OpDesc(View):
-    """An op: the type, what it reads and writes, and its attributes."""
+    """A view of one op: its type, the variables that it reads and writes, and its attributes.
+
+    Args:
+        program (ProgramDesc | None): the program of the op; None: an op of its own, which another op may copy.
+        *at (int): the index of the block and the id of the op.
+
+    Example:
+        op = fluid.core.OpDesc()
+        op.set_type('scale')
+        op.set_input('X', ['a'])
+        op.set_output('Out', ['b'])
+        op._set_attr('scale', 2.0)
+        assert op.input('X') == ['a'] and op.attr('scale') == 2.0
+    """
 
     __slots__ = ()
 
@@ -130,59 +215,123 @@ class OpDesc(View):
         super().__init__(program, *at)
 
     def block(self):
-        """The block that it stands in."""
+        """Returns the block of the op.
+
+        Returns:
+            BlockDesc: a view of the block.
+        """
         return BlockDesc(self._program, self._at[0])
 
     def copy_from(self, other):
-        """Becomes what another op is."""
+        """Takes type, inputs, outputs and attributes of another op.
+
+        Args:
+            other (OpDesc): the other op.
+        """
         _penstock.copy_op(self._program, *self._at, other._program, *other._at)
 
     def type(self):
-        """Its type, such as 'mul'."""
+        """Returns the type, such as 'mul'.
+
+        Returns:
+            str: the type.
+        """
         return self._program.op_type(*self._at)
 
     def set_type(self, kind):
-        """Changes its type."""
+        """Changes the type.
+
+        Args:
+            kind (str): the new type.
+        """
         _penstock.set_op_type(self._program, *self._at, kind)
 
     def inputs(self):
-        """Names in each input slot."""
+        """Returns the variables that the op reads.
+
+        Returns:
+            dict: {slot: [name]}.
+        """
         return self._program.op_inputs(*self._at)
 
     def outputs(self):
-        """Names in each output slot."""
+        """Returns the variables that the op writes.
+
+        Returns:
+            dict: {slot: [name]}.
+        """
         return self._program.op_outputs(*self._at)
 
     def input(self, slot):
-        """Names in an input slot."""
+        """Returns the variables of an input slot.
+
+        Args:
+            slot (str): the slot.
+
+        Returns:
+            list[str]: their names; empty if the op has no such slot.
+        """
         return self.inputs().get(slot, [])
 
     def output(self, slot):
-        """Names in an output slot."""
+        """Returns the variables of an output slot.
+
+        Args:
+            slot (str): the slot.
+
+        Returns:
+            list[str]: their names; empty if the op has no such slot.
+        """
         return self.outputs().get(slot, [])
 
     def input_names(self):
-        """Its input slots."""
+        """Lists the input slots.
+
+        Returns:
+            list[str]: the slots.
+        """
         return list(self.inputs())
 
     def output_names(self):
-        """Its output slots."""
+        """Lists the output slots.
+
+        Returns:
+            list[str]: the slots.
+        """
         return list(self.outputs())
 
     def input_arg_names(self):
-        """Names of all that it reads."""
+        """Lists all variables that the op reads.
+
+        Returns:
+            list[str]: their names.
+        """
         return [name for names in self.inputs().values() for name in names]
 
     def output_arg_names(self):
-        """Names of all that it writes."""
+        """Lists all variables that the op writes.
+
+        Returns:
+            list[str]: their names.
+        """
         return [name for names in self.outputs().values() for name in names]
 
     def set_input(self, slot, names):
-        """Sets the names in an input slot."""
+        """Sets the variables of an input slot.
+
+        Args:
+            slot (str): the slot.
+            names (list[str]): the names.
+        """
         self._program.set_op_input(*self._at, slot, texts(names))
 
     def set_output(self, slot, names):
-        """Sets the names in an output slot."""
+        """Sets the variables of an output slot.
+
+        Args:
+            slot (str): the slot.
+            names (list[str]): the names.
+        """
         self._program.set_op_output(*self._at, slot, texts(names))
 
     def _rename_input(self, old_name, new_name):
@@ -192,27 +341,65 @@ class OpDesc(View):
         self._program.rename_in_op(*self._at, text(old_name), text(new_name), False, True)
 
     def attr_names(self):
-        """Names of its attributes."""
+        """Lists the attributes.
+
+        Returns:
+            list[str]: their names.
+        """
         return list(self._program.op_attrs(*self._at))
 
     def has_attr(self, name):
-        """Whether it has an attribute."""
+        """Tells whether the op has an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            bool: True if it has.
+        """
         return self._program.op_attr_kind(*self._at, name) is not None
 
     def attr_type(self, name):
-        """The kind of an attribute."""
+        """Returns the kind of an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            AttrType: the kind.
+
+        Raises:
+            ValueError: the op has no such attribute.
+        """
         kind = self._program.op_attr_kind(*self._at, name)
         if kind is None:
             raise ValueError('op %s has no attribute %s' % (self.type(), name))
         return AttrType(ATTR_KINDS[kind])
 
     def attr(self, name):
-        """The value of an attribute; of one that names blocks, these."""
+        """Returns the value of an attribute.
+
+        Args:
+            name (str): the name.
+
+        Returns:
+            bool | int | float | str | list: the value; of an attribute that names blocks, a BlockDesc or a list
+                of them.
+
+        Raises:
+            ValueError: the op has no such attribute.
+        """
         kind = self.attr_type(name)
         value = self._program.op_attrs(*self._at)[name]
         return value_of_attr(self._program, kind, value)
 
     def _set_attr(self, name, value):
+        """Sets an attribute.
+
+        Args:
+            name (str): the name.
+            value (bool | int | float | str | list | BlockDesc): the value.
+        """
         if isinstance(value, BlockDesc):
             self.set_block_attr(name, value)
         else:
@@ -221,15 +408,29 @@ class OpDesc(View):
     set_attr = _set_attr
 
     def remove_attr(self, name):
-        """Removes an attribute."""
+        """Removes an attribute.
+
+        Args:
+            name (str): the name.
+        """
         self._program.remove_op_attr(*self._at, name)
 
     def set_block_attr(self, name, block):
-        """Sets an attribute that names a block."""
+        """Sets an attribute that names a block.
+
+        Args:
+            name (str): the name.
+            block (BlockDesc): the block.
+        """
         _penstock.set_op_blocks(self._program, *self._at, name, [block.id], False)
 
     def set_blocks_attr(self, name, blocks):
-        """Sets an attribute that names several blocks."""
+        """Sets an attribute that names several blocks.
+
+        Args:
+            name (str): the name.
+            blocks (list[BlockDesc]): the blocks.
+        """
         _penstock.set_op_blocks(self._program, *self._at, name, [block.id for block in blocks], True)
 
     def _block_attr_id(self, name):
@@ -243,11 +444,19 @@ class OpDesc(View):
         _penstock.check_op_attrs(self._program, *self._at)
 
     def infer_shape(self, block):
-        """Finds shapes and types of what it writes, as if it stood in `block`, and declares it there."""
+        """Infers shapes and types of the outputs, as if the op stood in `block`, and declares them there.
+
+        Args:
+            block (BlockDesc): the block.
+        """
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
     def infer_var_type(self, block):
-        """Finds kinds and types of what it writes, as if it stood in `block`, and declares it there."""
+        """Infers shapes and types of the outputs, as if the op stood in `block`, and declares them there.
+
+        Args:
+            block (BlockDesc): the block.
+        """
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
     def __str__(self):
@@ -271,7 +480,17 @@ def grad_op_descs(op, no_grad_names, grad_blocks):
 
 
 def _block(program, index):
-    """The block of that index."""
+    """Returns the block of an index.
+
+    Args:
+        index (int): from 0.
+
+    Returns:
+        BlockDesc: a view of the block.
+
+    Raises:
+        IndexError: there is no such block.
+    """
     if not 0 <= index < program.num_blocks():
         raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))
     return BlockDesc(program, index)
@@ -281,7 +500,14 @@ _append_block = ProgramDesc.append_block
 
 
 def _append(program, parent):
-    """A new block inside of another: its index; its view where the other is one."""
+    """Appends a block inside another.
+
+    Args:
+        parent (int | BlockDesc): the block around.
+
+    Returns:
+        int | BlockDesc: the index of the new block; a view of it where `parent` is a view.
+    """
     index = _append_block(program, parent)
     return BlockDesc(program, index) if isinstance(parent, BlockDesc) else index
 

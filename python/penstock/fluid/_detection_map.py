@@ -69,11 +69,21 @@ class DetectionMAP:
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def get_map_var(self):
-        """The mean average precision of the batch, and that of all batches since the last reset."""
+        """The mean average precision of the batch, and that of all batches since the last reset.
+
+        Returns:
+            tuple[Variable, Variable]: the mean average precision of the batch, and that over all batches since
+                reset().
+        """
         return self.cur_map, self.accum_map
 
     def reset(self, executor, reset_program=None):
-        """Forgets all batches: runs a program, a new one or the one given, that says so."""
+        """Forgets all batches: runs a program, a new one or the one given, that says so.
+
+        Args:
+            executor (Executor): runs `reset_program`.
+            reset_program (Program | None): receives the ops; None: a new one.
+        """
         program = Program() if reset_program is None else reset_program
         with program_guard(main_program=program):
             mark = program.current_block().create_var(name=self.has_state.name, shape=self.has_state.shape,

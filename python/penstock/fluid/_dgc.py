@@ -17,15 +17,33 @@ _REGULARIZERS = {'l1': 1, 'l2': 2}
 
 
 class DGCMomentumOptimizer(Optimizer):
-    """
-    rampup_begin_step   the step from which gradients are exchanged in parts
-    rampup_step         in how many steps the list `sparsity` is gone through
-    sparsity            which share of a gradient's elements waits; the last number holds from then on
-    num_trainers        with grad_clip, how many trainers there are: each clips its own gradient
-    grad_clip           a GradientClipByNorm
+    """Momentum with deep gradient compression: trainers exchange only the largest elements of each large gradient,
+    and keep the rest for later steps.
 
-    Unlike in Fluid, `dgc` and the update before rampup_begin_step keep a running sum and a count of steps each, so that
-    the update can be on a pserver and `dgc` on the trainers.
+    Before `rampup_begin_step` it is Momentum. Then `sparsity` is gone through in `rampup_step` steps; its last
+    number holds from then on. Unlike in Fluid, `dgc` and the update before `rampup_begin_step` keep a running sum
+    and a count of steps each, so that the update can be on a pserver and `dgc` on the trainers.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        momentum (float): the share of the last step that is kept.
+        rampup_begin_step (int): the step from which gradients are exchanged in part.
+        rampup_step (int): steps in which `sparsity` is gone through.
+        sparsity (list[float]): which share of a gradient's elements waits.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        use_nesterov (bool): step by the gradient and the velocity that it leads to.
+        num_trainers (int | None): with `grad_clip`, the number of trainers: each clips its own gradient.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipByNorm | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Raises:
+        TypeError: an argument has another type.
+        ValueError: `rampup_begin_step` is negative.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.DGCMomentumOptimizer(0.1, 0.9, rampup_begin_step=100).minimize(loss)
     """
 
     type = 'dgc_momentum'
@@ -42,7 +60,18 @@ class DGCMomentumOptimizer(Optimizer):
         self._clip_norm = None if grad_clip is None else _share_of_norm(grad_clip, num_trainers)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Gradients, each large one behind a `dgc`."""
+        """Adds the gradients, each large one followed by a `dgc` op.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+        """
         pairs = super().backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
         main = loss.block.program
         with program_guard(main, startup_program or framework.default_startup_program()):
@@ -54,6 +83,15 @@ class DGCMomentumOptimizer(Optimizer):
         return pairs
 
     def apply_gradients(self, params_grads):
+        """Adds clipping, regularization and updates to the default programs; `dgc` clips and regularizes large
+        gradients itself.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
         main, startup = framework.default_main_program(), framework.default_startup_program()
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         large = [pair for pair in params_grads if _is_large(*pair)]  # `dgc` clips and regularizes these

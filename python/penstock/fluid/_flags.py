@@ -9,8 +9,22 @@ _remembered = {}
 
 
 def set_flags(flags):
-    """{'FLAGS_check_nan_inf': True}: from the next run on, the first op that makes a NaN or an Inf is an error. The
-    environment variable of that name does the same."""
+    """Sets flags. Only FLAGS_check_nan_inf has an effect: from the next run on, the first op that makes a NaN or an
+    Inf is an error. Others are remembered, with a warning. The environment variable of a flag's name does the
+    same.
+
+    Args:
+        flags (dict): {name: value}; names begin with FLAGS_.
+
+    Raises:
+        TypeError: `flags` is not a dict.
+        ValueError: a name does not begin with FLAGS_.
+
+    Example:
+        fluid.set_flags({'FLAGS_check_nan_inf': True})
+        assert fluid.get_flags('FLAGS_check_nan_inf')['FLAGS_check_nan_inf']
+        fluid.set_flags({'FLAGS_check_nan_inf': False})
+    """
     if not isinstance(flags, dict):
         raise TypeError('set_flags takes a dict {name: value}, not %s' % type(flags).__name__)
     for name, value in flags.items():
@@ -24,7 +38,21 @@ def set_flags(flags):
 
 
 def get_flags(flags):
-    """{name: value} of one name or several."""
+    """Returns the values of flags that set_flags or the environment has set.
+
+    Args:
+        flags (str | list[str] | tuple): a name such as 'FLAGS_check_nan_inf', or several.
+
+    Returns:
+        dict: {name: value}.
+
+    Raises:
+        TypeError: `flags` is something else.
+        ValueError: nobody has set the flag.
+
+    Example:
+        assert fluid.get_flags('FLAGS_check_nan_inf') == {'FLAGS_check_nan_inf': False}
+    """
     names = [flags] if isinstance(flags, str) else flags
     if not isinstance(names, (list, tuple)):
         raise TypeError('get_flags takes a name, or a list or tuple of names, not %s' % type(flags).__name__)

@@ -13,7 +13,31 @@ from penstock.fluid.regularizer import WeightDecayRegularizer
 
 
 class Optimizer:
-    """`type` is the op's; `_attrs` its hyperparameters. A subclass for an op that C++ knows sets no more."""
+    """The base class of optimizers.
+
+    A subclass of your own overrides _append_optimize_op(block, (parameter, gradient)), which appends the update of
+    one parameter.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+
+    Raises:
+        TypeError: an argument has another type.
+
+    Example:
+        class Sign(fluid.optimizer.Optimizer):
+            def _append_optimize_op(self, block, param_and_grad):
+                param, grad = param_and_grad
+                step = fluid.layers.sign(grad) * self._create_param_lr(param_and_grad)
+                return block.append_op('elementwise_sub', {'X': param, 'Y': step}, {'Out': param})
+
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        ops, pairs = Sign(0.01).minimize(loss)
+    """
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
@@ -39,7 +63,21 @@ class Optimizer:
 
     # What a user calls.
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates of the loss's parameters; returns (optimizer ops, [(parameter, gradient)])."""
+        """Adds the backward pass and an update of each parameter.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
+
+        Raises:
+            TypeError: `loss` is not a Variable.
+            penstock.ProgramError: the loss has not one element, or no parameter reaches it.
+        """
         require_loss('minimize', loss)
         main = loss.block.program
         startup = startup_program or framework.default_startup_program()
@@ -53,7 +91,21 @@ class Optimizer:
         return self._record(main, made), pairs_of(main.current_block(), made.params_grads)
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """The first half of minimize: [(parameter, gradient)]."""
+        """Adds the backward pass: the first half of minimize().
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): accepted for Fluid's scripts.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+
+        Raises:
+            TypeError: `loss` is not a Variable.
+        """
         return self._backward(loss, parameter_list, no_grad_set, callbacks)
 
     def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
@@ -73,7 +125,14 @@ class Optimizer:
         return pairs_of(block, made.params_grads)
 
     def apply_gradients(self, params_grads):
-        """The second half: clipping, regularization and updates, in the default programs."""
+        """Adds clipping, regularization and updates to the default programs: the second half of minimize().
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs; a gradient of None means no update.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
         main, startup = framework.default_main_program(), framework.default_startup_program()
         pairs = [pair for pair in params_grads if pair[1] is not None]    # without a gradient there is no update
         params_grads = self._clipped(sorted(pairs, key=lambda pair: pair[0].name))
@@ -85,10 +144,25 @@ class Optimizer:
         return self._record(main, made)
 
     def apply_optimize(self, loss, startup_program, params_grads):
+        """Adds the updates, as apply_gradients() does, to the programs of a loss.
+
+        Args:
+            loss (Variable): its program is changed.
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
         with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
             return self.apply_gradients(params_grads)
 
     def get_opti_var_name_list(self):
+        """Lists the variables of the optimizer's state.
+
+        Returns:
+            list[str]: their names.
+        """
         return list(self._opti_name_list)
 
     def _global_learning_rate(self, program=None):

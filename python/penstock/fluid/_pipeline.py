@@ -14,11 +14,15 @@ class PipelineOptimizer:
     process runs them on the CPU, one after the other, so Executor.run of the whole program is what the pipeline does.
 
     Args:
-        optimizer (Optimizer): makes the updates.
-        cut_list (list | None): lists of Variables: where each section ends; the last holds the loss. None: one section.
+        optimizer (Optimizer): computes the updates.
+        cut_list (list | None): lists of Variables: where each section ends; the last holds the loss. None: one
+            section.
         place_list (list | None): the place of each section; CPUPlace(), for there are no others.
-        concurrency_list (list | None): how many copies of a section Fluid runs at once; makes no difference here.
-        queue_size (int), sync_steps (int), start_cpu_core_id (int): of Fluid's threads; make no difference here.
+        concurrency_list (list | None): how many copies of a section Fluid runs at once; makes no difference
+            here.
+        queue_size (int): of Fluid's threads; makes no difference here.
+        sync_steps (int): of Fluid's threads; makes no difference here.
+        start_cpu_core_id (int): of Fluid's threads; makes no difference here.
 
     Raises:
         ValueError: place_list or concurrency_list has not one entry for each section.
@@ -55,7 +59,10 @@ class PipelineOptimizer:
         """Adds gradients and updates, and cuts the program.
 
         Args:
-            loss, startup_program, parameter_list, no_grad_set: as of Optimizer.minimize.
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
 
         Returns:
             tuple: (optimizer ops, [(parameter, gradient)]). The program's `_pipeline_opt` holds the sections in

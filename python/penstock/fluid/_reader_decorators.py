@@ -17,7 +17,7 @@ __all__ = [
 
 
 class ComposeNotAligned(ValueError):
-    """Raised by composed readers that do not end together."""
+    """Composed readers do not end together."""
 
 
 def batch(reader, batch_size, drop_last=False):
@@ -174,8 +174,8 @@ def compose(*readers, **kwargs):
     """Makes a reader of tuples: one sample of each reader, whose own tuples are joined.
 
     Args:
-        readers (callable): return iterables of samples.
-        check_alignment (bool): raise where readers do not end together; else leave out the rest. A keyword.
+        *readers (callable): return iterables of samples.
+        **kwargs (bool): `check_alignment` (True): raise where readers do not end together; else leave out the rest.
 
     Returns:
         callable: the reader.

@@ -13,7 +13,10 @@ class RecomputeOptimizer(Optimizer):
     Values that only ops between two checkpoints use are not kept; see append_backward. The numbers are the same.
 
     Args:
-        optimizer (Optimizer): makes the updates.
+        optimizer (Optimizer): computes the updates.
+
+    Raises:
+        TypeError: `optimizer` is not an Optimizer.
 
     Example:
         h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
@@ -36,14 +39,28 @@ class RecomputeOptimizer(Optimizer):
         self._checkpoints = names_of(checkpoints)
 
     def load(self, stat_dict):
-        """Raises NotImplementedError, as in Fluid: the state belongs to the optimizer inside."""
+        """Is an error, as in Fluid: the state belongs to the inner optimizer.
+
+        Args:
+            stat_dict (dict): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('RecomputeOptimizer: load the state of the optimizer inside by fluid.load')
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Adds the gradients, between checkpoints from values computed again; returns [(parameter, gradient)].
+        """Adds the gradients, computed from values that are recomputed between checkpoints.
 
         Args:
-            loss, startup_program, parameter_list, no_grad_set, callbacks: as of Optimizer.backward.
+            loss (Variable): shape [1].
+            startup_program (Program | None): accepted for Fluid's scripts.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
 
         Raises:
             penstock.StateError: before _set_checkpoints.
@@ -55,18 +72,40 @@ class RecomputeOptimizer(Optimizer):
         return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
 
     def apply_gradients(self, params_grads):
-        """The optimizer's updates for these gradients."""
+        """Adds the inner optimizer's updates.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
         return self._optimizer.apply_gradients(params_grads)
 
     def apply_optimize(self, loss, startup_program, params_grads):
-        """The optimizer's updates for these gradients, in the program of the loss."""
+        """Adds the inner optimizer's updates to the programs of a loss.
+
+        Args:
+            loss (Variable): its program is changed.
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the update ops.
+        """
         return self._optimizer.apply_optimize(loss, startup_program, params_grads)
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates; returns (optimizer ops, [(parameter, gradient)]).
+        """Adds gradients and updates.
 
         Args:
-            loss, startup_program, parameter_list, no_grad_set: as of Optimizer.minimize.
+            loss (Variable): shape [1].
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
 
         Raises:
             penstock.StateError: before _set_checkpoints.
@@ -113,6 +152,9 @@ class LookaheadOptimizer:
         Args:
             loss (Variable): is minimized.
             startup_program (Program): gives the initial values; None: the default one.
+
+        Returns:
+            tuple: (update ops, [(parameter, gradient)]).
         """
         made = self.inner_optimizer.minimize(loss, startup_program=startup_program)
         startup = startup_program or framework.default_startup_program()

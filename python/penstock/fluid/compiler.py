@@ -44,11 +44,23 @@ class _Options:
 
 
 class BuildStrategy(_Options):
-    """What Fluid does to a program before it runs.
+    """How a program is built for several devices or trainers, as Fluid's scripts say it.
 
-    on_uneven, which Fluid has not, says what trainers do whose batches differ in size or number: '' (each trainer's
-    mean counts as much, and all need as many batches, unless the program was transpiled with another on_uneven),
-    'join', 'pad' or 'error'; see CompiledProgram.batches.
+    Most options are about several devices of a process, or about how Fluid schedules ops, and make no difference
+    here. These do: `num_trainers`, `trainer_id` and `trainers_endpoints` (which trainers exchange gradients),
+    `nccl_comm_num` (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one
+    machine add up first), `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have:
+    '', 'join', 'pad' or 'error' says what trainers do whose batches differ in size or number; see
+    CompiledProgram.batches.
+
+    Raises:
+        AttributeError: an option has another name.
+        TypeError: a value has another type.
+
+    Example:
+        strategy = fluid.BuildStrategy()
+        strategy.num_trainers, strategy.trainer_id = 2, 0
+        strategy.on_uneven = 'join'
     """
 
     class ReduceStrategy(enum.IntEnum):

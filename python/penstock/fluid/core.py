@@ -2,6 +2,7 @@
 
 from penstock._penstock import (EOFException, LoDTensor, LoDTensorArray, ProgramDesc, ProgramError, Scope,
                                 SelectedRows)
+from penstock.fluid import _value_docs
 from penstock.fluid._basics import (CPUPlace, CUDAPinnedPlace, CUDAPlace, device_of, dtype_name, dtype_size,
                                     get_cuda_device_count, is_compiled_with_cuda, op_proto_and_checker_maker, _Place,
                                     require_numbers, to_dtype, to_extents, VAR_TYPES, VarDesc, VarType)
@@ -31,3 +32,8 @@ def _set_eager_deletion_mode(threshold, fraction, fast):
 
 
 kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX
+
+for _class, _doc in ((LoDTensor, _value_docs.LOD_TENSOR), (LoDTensorArray, _value_docs.LOD_TENSOR_ARRAY),
+                     (SelectedRows, _value_docs.SELECTED_ROWS), (Scope, _value_docs.SCOPE),
+                     (ProgramDesc, _value_docs.PROGRAM_DESC)):
+    _class.__doc__ = _doc

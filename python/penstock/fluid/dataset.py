@@ -264,11 +264,20 @@ class InMemoryDataset(DatasetBase):
         self._shuffles = 0
 
     def set_feed_type(self, data_feed_type):
-        """Which reader Fluid uses; makes no difference."""
+        """Names the reader that Fluid would use; makes no difference.
+
+        Args:
+            data_feed_type (str): the name.
+        """
         self._desc['name'] = data_feed_type
 
     def set_queue_num(self, queue_num):
-        """Into how many queues Fluid's readers put instances; makes no difference: each thread has its own part."""
+        """Sets into how many queues Fluid's readers put instances; makes no difference: each thread has its own
+        part.
+
+        Args:
+            queue_num (int): at least 1.
+        """
         self.queue_num = _positive('queue_num', queue_num)
 
     def set_parse_ins_id(self, parse_ins_id):
@@ -281,59 +290,137 @@ class InMemoryDataset(DatasetBase):
         self.parse_ins_id = bool(parse_ins_id)
 
     def set_parse_content(self, parse_content):
-        """Not built: a text of each instance that Fluid dumps."""
+        """Is not built: it reads a text of each instance that Fluid dumps.
+
+        Args:
+            parse_content (bool): must be False.
+
+        Raises:
+            NotImplementedError: `parse_content` is true.
+        """
         if parse_content:
             raise NotImplementedError('InMemoryDataset.set_parse_content is not built')
 
     def set_parse_logkey(self, parse_logkey):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Args:
+            parse_logkey (bool): must be False.
+
+        Raises:
+            NotImplementedError: `parse_logkey` is true.
+        """
         if parse_logkey:
             raise _page_views('set_parse_logkey')
 
     def set_merge_by_sid(self, merge_by_sid):
-        """Of Fluid's page views, which are not built: makes no difference without them."""
+        """Makes no difference: it belongs to Fluid's page views, which are not built.
+
+        Args:
+            merge_by_sid (bool): accepted for Fluid's scripts.
+        """
 
     def set_enable_pv_merge(self, enable_pv_merge):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Args:
+            enable_pv_merge (bool): must be False.
+
+        Raises:
+            NotImplementedError: `enable_pv_merge` is true.
+        """
         if enable_pv_merge:
             raise _page_views('set_enable_pv_merge')
 
     def preprocess_instance(self):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('preprocess_instance')
 
     def postprocess_instance(self):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('postprocess_instance')
 
     def set_current_phase(self, current_phase):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Args:
+            current_phase (int): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('set_current_phase')
 
     def get_pv_data_size(self):
-        """Not built: of Fluid's page views."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('get_pv_data_size')
 
     def set_merge_by_lineid(self, merge_size=2):
-        """Not built: instances of one id made one."""
+        """Is not built: it merges instances of one id.
+
+        Args:
+            merge_size (int): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('InMemoryDataset.set_merge_by_lineid is not built')
 
     def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
-        """Not built: of pslib's tables."""
+        """Is not built: it belongs to pslib's tables.
+
+        Args:
+            generate_uni_feasigns (bool): must be False.
+            shard_num (int): not used.
+
+        Raises:
+            NotImplementedError: `generate_uni_feasigns` is true.
+        """
         if generate_uni_feasigns:
             raise NotImplementedError('InMemoryDataset.set_generate_unique_feasigns is not built')
 
     def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
-        """Not built: of pslib's tables."""
+        """Is not built: it belongs to pslib's tables.
+
+        Args:
+            table_id (int): not used.
+            fea_dim (int): not used.
+            read_thread_num (int): not used.
+            consume_thread_num (int): not used.
+            shard_num (int): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('InMemoryDataset.generate_local_tables_unlock is not built')
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
         """How many instances Fluid sends at a time in global_shuffle; makes no difference: each trainer gets its
-        instances in one message."""
+        instances in one message.
+
+        Args:
+            fleet_send_batch_size (int): instances.
+        """
         self.fleet_send_batch_size = fleet_send_batch_size
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
-        """How long Fluid waits between two messages of global_shuffle; makes no difference."""
+        """How long Fluid waits between two messages of global_shuffle; makes no difference.
+
+        Args:
+            fleet_send_sleep_seconds (int): seconds.
+        """
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
     def load_into_memory(self):
@@ -353,6 +440,9 @@ class InMemoryDataset(DatasetBase):
 
         Args:
             thread_num (int): how many threads read; None is that of set_thread().
+
+        Raises:
+            penstock.StateError: E-dataset-preload, it is preloading already.
         """
         if self._preload is not None:
             raise state_error('E-dataset-preload', 'dataset: it is preloading already; call wait_preload_done() first')
@@ -360,7 +450,12 @@ class InMemoryDataset(DatasetBase):
         self._preload = _Preload(lambda: self._load(threads))
 
     def wait_preload_done(self):
-        """Waits until what preload_into_memory() began is loaded. Raises what load_into_memory() would."""
+        """Waits until what preload_into_memory() began is loaded.
+
+        Raises:
+            penstock.StateError: E-dataset-preload, nothing is preloading.
+            penstock.ProgramError: as load_into_memory() raises.
+        """
         if self._preload is None:
             raise state_error('E-dataset-preload', 'dataset: nothing is preloading; call preload_into_memory() first')
         preload, self._preload = self._preload, None

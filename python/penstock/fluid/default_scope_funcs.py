@@ -16,12 +16,29 @@ def _stack():
 
 
 def get_cur_scope():
-    """Returns the innermost scope of this thread; the first call makes one."""
+    """Returns the innermost scope of this thread; the first call makes one.
+
+    Returns:
+        Scope: the scope.
+
+    Example:
+        from penstock.fluid import default_scope_funcs as scopes
+        scopes.get_cur_scope().var('a')
+        assert scopes.find_var('a') is not None
+    """
     return _stack()[-1]
 
 
 def enter_local_scope():
-    """Makes a child of the current scope the current one."""
+    """Makes a child of the current scope the current one.
+
+    Example:
+        from penstock.fluid import default_scope_funcs as scopes
+        scopes.enter_local_scope()
+        scopes.var('inside')
+        scopes.leave_local_scope()
+        assert scopes.find_var('inside') is None
+    """
     _stack().append(get_cur_scope().new_scope())
 
 
@@ -29,7 +46,12 @@ def leave_local_scope():
     """Makes the parent of the current scope the current one.
 
     Raises:
-        RuntimeError: if there is none.
+        RuntimeError: no scope has been entered.
+
+    Example:
+        from penstock.fluid import default_scope_funcs as scopes
+        scopes.enter_local_scope()
+        scopes.leave_local_scope()
     """
     if len(_stack()) == 1:
         raise RuntimeError('leave_local_scope: no scope has been entered')
@@ -37,12 +59,34 @@ def leave_local_scope():
 
 
 def var(name):
-    """Returns the variable `name` of the current scope, which is made if it is not there."""
+    """Returns a variable of the current scope; makes it if it does not exist.
+
+    Args:
+        name (str): its name.
+
+    Returns:
+        Variable: the variable of the scope.
+
+    Example:
+        from penstock.fluid import default_scope_funcs as scopes
+        scopes.var('b').get_tensor().set(np.ones(2, 'float32'), fluid.CPUPlace())
+    """
     return get_cur_scope().var(name)
 
 
 def find_var(name):
-    """Returns the variable `name` of the current scope or of one around it; None if there is none."""
+    """Finds a variable of the current scope or of one around it.
+
+    Args:
+        name (str): its name.
+
+    Returns:
+        Variable: the variable of the scope, or None.
+
+    Example:
+        from penstock.fluid import default_scope_funcs as scopes
+        assert scopes.find_var('never made') is None
+    """
     return get_cur_scope().find_var(name)
 
 
@@ -50,7 +94,7 @@ def scoped_function(func):
     """Calls `func` in a scope of its own.
 
     Args:
-        func: takes no arguments.
+        func (callable): takes no arguments.
 
     Example:
         from penstock.fluid import default_scope_funcs as scopes

@@ -12,7 +12,7 @@ def enable_dygraph(place=None):
     """Raises NotImplementedError: there is no imperative mode.
 
     Args:
-        place: where Fluid would run ops.
+        place (Place | None): where Fluid would run ops.
 
     Raises:
         NotImplementedError: always.

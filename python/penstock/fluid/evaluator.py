@@ -85,6 +85,17 @@ class ChunkEvaluator(Evaluator):
 
     Attributes:
         metrics (list): precision, recall and F1 of one batch.
+
+    Example:
+        found = fluid.data('found', [None, 1], 'int64', lod_level=1)
+        right = fluid.data('right', [None, 1], 'int64', lod_level=1)
+        evaluator = fluid.evaluator.ChunkEvaluator(found, right, 'IOB', num_chunk_types=2)
+        exe = fluid.Executor(fluid.CPUPlace())
+        evaluator.reset(exe)
+        tags = fluid.create_lod_tensor(np.array([[0], [1], [2]]), [[3]], fluid.CPUPlace())
+        exe.run(feed={'found': tags, 'right': tags}, fetch_list=evaluator.metrics)
+        precision, recall, f1 = evaluator.eval(exe)
+        assert precision[0] == recall[0] == f1[0] == 1.0
     """
 
     def __init__(self, input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None):
@@ -99,7 +110,15 @@ class ChunkEvaluator(Evaluator):
         self.metrics += [precision, recall, f1_score]
 
     def eval(self, executor, eval_program=None):
-        """Returns precision, recall and F1, arrays [1] of float32, over the batches since reset."""
+        """Computes precision, recall and F1 over the batches since reset().
+
+        Args:
+            executor (Executor): runs `eval_program`.
+            eval_program (Program | None): reads the sums; None: a new one.
+
+        Returns:
+            tuple: precision, recall and F1, arrays of shape [1] and type float32.
+        """
         found, right, correct = (int(count) for count in self._sums(executor, eval_program))
         precision = correct / found if found else 0.0
         recall = correct / right if right else 0.0
@@ -112,12 +131,23 @@ class EditDistance(Evaluator):
 
     Args:
         input (Variable): the sequences found, int64 with sequences.
-        label (Variable): the right ones.
-        ignored_tokens (list): ids that do not count.
-        **kwargs: handed to LayerHelper.
+        label (Variable): the right sequences, int64 with sequences.
+        ignored_tokens (list[int] | None): ids that do not count.
+        **kwargs (object): handed to LayerHelper.
 
     Attributes:
         metrics (list): of one batch, the sum of distances and the number of wrong sequences.
+
+    Example:
+        found = fluid.data('found', [None, 1], 'int64', lod_level=1)
+        right = fluid.data('right', [None, 1], 'int64', lod_level=1)
+        evaluator = fluid.evaluator.EditDistance(found, right)
+        exe = fluid.Executor(fluid.CPUPlace())
+        evaluator.reset(exe)
+        words = fluid.create_lod_tensor(np.array([[3], [4]]), [[2]], fluid.CPUPlace())
+        exe.run(feed={'found': words, 'right': words}, fetch_list=evaluator.metrics)
+        distance, wrong = evaluator.eval(exe)
+        assert distance[0] == wrong[0] == 0.0
     """
 
     def __init__(self, input, label, ignored_tokens=None, **kwargs):
@@ -134,7 +164,15 @@ class EditDistance(Evaluator):
         self.metrics += [total, errors]
 
     def eval(self, executor, eval_program=None):
-        """Returns the mean distance and the share of wrong sequences, arrays [1], over the batches since reset."""
+        """Computes the mean distance and the share of wrong sequences over the batches since reset().
+
+        Args:
+            executor (Executor): runs `eval_program`.
+            eval_program (Program | None): reads the sums; None: a new one.
+
+        Returns:
+            tuple: the distance and the share, arrays of shape [1] and type float32.
+        """
         total, count, errors = self._sums(executor, eval_program)
         return numpy.array([total / count], 'float32'), numpy.array([errors / count], 'float32')
 

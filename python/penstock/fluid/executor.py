@@ -386,11 +386,19 @@ class Executor:
 
     def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100, fetch_handler=None):
-        """The same for a program that trains nothing, such as main.clone(for_test=True).
+        """Runs a program on each batch of a dataset, as train_from_dataset() does. The program trains nothing:
+        main.clone(for_test=True), say.
 
         Args:
-            program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period, fetch_handler: as those of
-                train_from_dataset().
+            program (Program | CompiledProgram | None): the program; None: the default main program.
+            dataset (DatasetBase): the batches.
+            scope (Scope | None): holds the variables; None: the global scope.
+            thread (int): how many threads run the program; 0: as the dataset says.
+            debug (bool): print progress.
+            fetch_list (list | None): variables to print.
+            fetch_info (list[str] | None): what to print before each of them.
+            print_period (int): batches between two lines.
+            fetch_handler (FetchHandler | None): called with values from time to time.
         """
         self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
                                 fetch_handler)

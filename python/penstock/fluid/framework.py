@@ -280,6 +280,7 @@ class Program:
     # Roles of the ops that are added next.
     @property
     def _op_role(self):
+        """The role of ops that are added from now on, one of OpRole."""
         return self._op_context.role
 
     @_op_role.setter
@@ -290,6 +291,7 @@ class Program:
 
     @property
     def _op_role_var(self):
+        """The parameter and the gradient that ops added from now on belong to: a list of names."""
         return self._op_context.role_var
 
     @_op_role_var.setter
@@ -449,10 +451,13 @@ def device_guard(device=None):
     """Ops made inside carry the device in their attribute op_device. Here all run on the CPU.
 
     Args:
-        device (str): 'cpu', 'gpu', or None for no wish.
+        device (str | None): 'cpu', 'gpu', or None for no preference.
+
+    Yields:
+        None: ops made inside carry the device.
 
     Raises:
-        ValueError: for another device.
+        ValueError: `device` is something else.
 
     Example:
         with fluid.device_guard('cpu'):

@@ -36,6 +36,24 @@ def require_name(name):
 
 
 class LayerHelper:
+    """What all layers do: draw names, make parameters and temporaries, append ops, bias and activation. Layers of
+    your own are written with it.
+
+    Args:
+        layer_type (str): names what the layer creates.
+        **kwargs (object): the layer's arguments: `name`, `input`, `param_attr`, `bias_attr`, `act`.
+
+    Example:
+        from penstock.fluid.layer_helper import LayerHelper
+
+        def doubled(x, name=None):
+            helper = LayerHelper('doubled', name=name).takes(x=x)
+            out = helper.create_variable_for_type_inference(x.dtype)
+            helper.append_op('scale', {'X': x}, {'Out': out}, {'scale': 2.0})
+            return out
+
+        assert doubled(fluid.data('x', [None, 4])).shape == (-1, 4)
+    """
 
     def __init__(self, layer_type, **kwargs):
         self.kwargs = kwargs
@@ -46,31 +64,77 @@ class LayerHelper:
 
     @property
     def main_program(self):
+        """The default main program."""
         return framework.default_main_program()
 
     @property
     def startup_program(self):
+        """The default startup program."""
         return framework.default_startup_program()
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+        """Appends an op to the current block of the default main program.
+
+        Args:
+            type (str): the op.
+            inputs (dict | None): {slot: Variable or list of Variables}.
+            outputs (dict | None): {slot: Variable or list of Variables}.
+            attrs (dict | None): {attribute: value}.
+            stop_gradient (bool): accepted for Fluid's scripts.
+
+        Returns:
+            Operator: the op.
+
+        Raises:
+            TypeError: a slot holds something else than a Variable.
+        """
         self.require_slots(inputs)
         self.require_slots(outputs)
         return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)
 
     # Inputs.
     def takes(self, **inputs):
-        """Refuses an argument that is no Variable; returns itself."""
+        """Refuses an argument that is not a Variable.
+
+        Args:
+            **inputs (Variable): the arguments, by name.
+
+        Returns:
+            LayerHelper: itself.
+
+        Raises:
+            TypeError: an argument is not a Variable; the message names it.
+        """
         require_variables(self.layer_type, **inputs)
         return self
 
     def require_slots(self, slots):
-        """Refuses what is no Variable in an op's slots."""
+        """Refuses what is not a Variable in an op's slots.
+
+        Args:
+            slots (dict | None): {slot: Variable or list of Variables}.
+
+        Raises:
+            TypeError: something is not a Variable.
+        """
         for slot, given in (slots or {}).items():
             for one in given if isinstance(given, (list, tuple)) else (given,):
                 if one is not None and not isinstance(one, Variable):
                     require_variables(self.layer_type, **{slot: one})
 
     def multiple_input(self, input_param_name='input'):
+        """Returns the inputs of a layer that takes one or several.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            list[Variable]: the inputs.
+
+        Raises:
+            TypeError: one is not a Variable.
+            ValueError: there is none.
+        """
         inputs = self.kwargs.get(input_param_name, [])
         if not isinstance(inputs, (Variable, list, tuple)):
             raise TypeError('%s: %s must be a Variable or a list of Variables, not %s' %
@@ -83,12 +147,35 @@ class LayerHelper:
         return inputs
 
     def input(self, input_param_name='input'):
+        """Returns the one input of the layer.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            Variable: the input.
+
+        Raises:
+            TypeError: it is not a Variable.
+            ValueError: there are several.
+        """
         inputs = self.multiple_input(input_param_name)
         if len(inputs) != 1:
             raise ValueError('%s layer only takes one input, but got %d' % (self.layer_type, len(inputs)))
         return inputs[0]
 
     def input_dtype(self, input_param_name='input'):
+        """Returns the element type that all inputs have.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            VarType: the element type.
+
+        Raises:
+            ValueError: inputs have different types.
+        """
         dtype = None
         for each in self.multiple_input(input_param_name):
             if dtype is None:
@@ -98,19 +185,40 @@ class LayerHelper:
         return dtype
 
     def iter_inputs_and_params(self, input_param_name='input'):
+        """Pairs each input with the description of its parameter.
+
+        Args:
+            input_param_name (str): the argument.
+
+        Returns:
+            Iterator: (Variable, ParamAttr) pairs.
+        """
         inputs = self.multiple_input(input_param_name)
         return zip(inputs, self.multiple_param_attr(len(inputs)))
 
     # Parameters.
     @property
     def param_attr(self):
+        """The layer's `param_attr` as a ParamAttr, or a list of them."""
         return ParamAttr._to_attr(self.kwargs.get('param_attr'))
 
     @property
     def bias_attr(self):
+        """The layer's `bias_attr` as a ParamAttr; False: no bias."""
         return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
 
     def multiple_param_attr(self, length):
+        """Returns a description for each of several parameters.
+
+        Args:
+            length (int): the number of parameters.
+
+        Returns:
+            list[ParamAttr]: the descriptions.
+
+        Raises:
+            ValueError: the layer was given another number of them.
+        """
         attr = self.param_attr
         if isinstance(attr, ParamAttr):
             # Copies, because a parameter without a name draws one of its own for each input.
@@ -122,7 +230,22 @@ class LayerHelper:
         return attr
 
     def create_parameter(self, attr, shape, dtype=None, is_bias=False, default_initializer=None, stop_gradient=False):
-        """Declares it in the main program, and in the start-up program with its initializer. None for attr=False."""
+        """Declares a parameter in the main program, and in the startup program with its initializer.
+
+        Args:
+            attr (ParamAttr | str | bool | None): describes it.
+            shape (list[int]): its shape.
+            dtype (str | VarType | None): its element type; None: float32.
+            is_bias (bool): it is a bias: other name and initial value.
+            default_initializer (Initializer | None): for an `attr` without one.
+            stop_gradient (bool): it gets no gradient.
+
+        Returns:
+            Parameter: the parameter, or None if `attr` is False.
+
+        Raises:
+            TypeError: `attr` is a list.
+        """
         attr = ParamAttr._to_attr(attr)
         if not attr:
             return None
@@ -143,38 +266,101 @@ class LayerHelper:
 
     # Variables.
     def get_parameter(self, name):
+        """Finds a parameter of the main program.
+
+        Args:
+            name (str): its name.
+
+        Returns:
+            Parameter: the parameter.
+
+        Raises:
+            ValueError: the program has no such parameter.
+        """
         block = self.main_program.global_block()
         if not block.has_var(name):
             raise ValueError('%s: the program has no parameter %s' % (self.layer_type, name))
         return block.var(name)
 
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
-        """A temporary of the layer; its shape comes from the op that writes it."""
+        """Creates a temporary of the layer; its shape comes from the op that writes it.
+
+        Args:
+            dtype (str | VarType): its element type.
+            stop_gradient (bool): it gets no gradient.
+
+        Returns:
+            Variable: the temporary.
+        """
         block = framework.default_main_program().current_block()
         return block._create_temporary(unique_name.generate(self.name + '.tmp'), int(to_dtype(dtype)), stop_gradient)
 
     create_tmp_variable = create_variable_for_type_inference
 
     def create_variable(self, **kwargs):
+        """Creates a variable in the current block.
+
+        Args:
+            **kwargs (object): as Block.create_var takes them.
+
+        Returns:
+            Variable: the variable.
+        """
         return self.main_program.current_block().create_var(**kwargs)
 
     def create_global_variable(self, persistable=False, **kwargs):
+        """Creates a variable in block 0.
+
+        Args:
+            persistable (bool): it outlives a step.
+            **kwargs (object): as Block.create_var takes them.
+
+        Returns:
+            Variable: the variable.
+        """
         return self.main_program.global_block().create_var(persistable=persistable, **kwargs)
 
     def create_or_get_global_variable(self, name, **kwargs):
+        """Returns the variable of a name in block 0; creates it if it does not exist.
+
+        Args:
+            name (str): its name.
+            **kwargs (object): as Block.create_var takes them.
+
+        Returns:
+            tuple: (Variable, whether it is new).
+        """
         block = self.main_program.global_block()
         if block.has_var(name):
             return block.var(name), False
         return self.create_global_variable(name=name, **kwargs), True
 
     def set_variable_initializer(self, var, initializer):
-        """The start-up program declares the variable too, and fills it."""
+        """Declares a variable in the startup program too, which fills it.
+
+        Args:
+            var (Variable): the variable.
+            initializer (Initializer): fills it.
+
+        Returns:
+            Variable: that of the startup program.
+        """
         return self.startup_program.global_block().create_var(name=var.name, type=var.type, dtype=var.dtype,
                                                               shape=var.shape, persistable=True,
                                                               initializer=initializer)
 
     # What follows a layer's own ops.
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):
+        """Adds the layer's bias, unless `bias_attr` is False.
+
+        Args:
+            input_var (Variable): what it is added to.
+            dim_start (int): the first axis of the bias.
+            dim_end (int | None): the axis behind its last; None: all.
+
+        Returns:
+            Variable: the sum.
+        """
         bias_attr = self.bias_attr
         if not bias_attr:
             return input_var
@@ -186,6 +372,17 @@ class LayerHelper:
         return out
 
     def append_activation(self, input_var):
+        """Applies the layer's activation `act`, if there is one.
+
+        Args:
+            input_var (Variable): its argument.
+
+        Returns:
+            Variable: the result.
+
+        Raises:
+            TypeError: `act` is not a str.
+        """
         act = self.kwargs.get('act')
         if act is None:
             return input_var
@@ -197,4 +394,10 @@ class LayerHelper:
         return out
 
     def append_initializer(self, var, value):
+        """Sets the initial value of a variable to a constant.
+
+        Args:
+            var (Variable): the variable.
+            value (float): the constant.
+        """
         self.set_variable_initializer(var, Constant(value))

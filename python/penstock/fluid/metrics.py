@@ -41,6 +41,22 @@ class MetricBase:
 
     Args:
         name (str | None): its name; None: that of the class.
+
+    Example:
+        class Count(fluid.metrics.MetricBase):
+            def __init__(self, name=None):
+                super().__init__(name)
+                self.count = 0
+
+            def update(self, preds, labels):
+                self.count += len(preds)
+
+            def eval(self):
+                return self.count
+
+        metric = Count()
+        metric.update(np.zeros(3), np.zeros(3))
+        assert metric.eval() == 3
     """
 
     def __init__(self, name):
@@ -77,6 +93,9 @@ class MetricBase:
         Args:
             preds (numpy.ndarray): predictions.
             labels (numpy.ndarray): labels.
+
+        Raises:
+            NotImplementedError: the class does not override it.
         """
         raise NotImplementedError('%s has no update(preds, labels)' % type(self).__name__)
 
@@ -85,6 +104,9 @@ class MetricBase:
 
         Returns:
             float: or what else the metric is.
+
+        Raises:
+            NotImplementedError: the class does not override it.
         """
         raise NotImplementedError('%s has no eval()' % type(self).__name__)
 

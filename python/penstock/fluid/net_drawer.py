@@ -9,9 +9,9 @@ def draw_graph(startup_program, main_program, **kwargs):
     """Writes the graph of a main program's first block in Graphviz's language.
 
     Args:
-        startup_program (Program): accepted for Fluid's scripts; its variables are the parameters of the graph.
+        startup_program (Program): accepted for Fluid's scripts.
         main_program (Program): the program.
-        **kwargs: filename (str), the file; default: 'graph.dot'. Others have no effect.
+        **kwargs (str): `filename`, the file; default: 'graph.dot'. Others have no effect.
 
     Example:
         import os, tempfile

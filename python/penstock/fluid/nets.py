@@ -33,6 +33,9 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
     Returns:
         Variable: images of `num_filters` channels.
 
+    Raises:
+        TypeError: `input` is not a Variable.
+
     Example:
         images = fluid.data('images', [None, 1, 28, 28])
         y = fluid.nets.simple_img_conv_pool(images, num_filters=8, filter_size=5, pool_size=2, pool_stride=2)
@@ -69,6 +72,7 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
         Variable: images.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: a list has another number of values than there are convolutions.
 
     Example:
@@ -115,6 +119,9 @@ def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='si
     Returns:
         Variable: shape [sequences, num_filters].
 
+    Raises:
+        TypeError: `input` is not a Variable.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.nets.sequence_conv_pool(x, num_filters=4, filter_size=3, act='tanh')
@@ -133,6 +140,9 @@ def glu(input, dim=-1):
 
     Returns:
         Variable: half as large along the axis.
+
+    Raises:
+        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -159,6 +169,7 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
         Variable: shape [N, length, E].
 
     Raises:
+        TypeError: `queries` is not a Variable.
         ValueError: the shapes do not fit together.
 
     Example:

@@ -70,7 +70,26 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam: steps by the running mean of the gradient over the root of that of its square."""
+    """Adam: steps by the running mean of the gradient, divided by the root of the running mean of its square.
+
+    Args:
+        learning_rate (float | Variable): a number, or a schedule.
+        beta1 (float | Variable): decay of the first moment.
+        beta2 (float | Variable): decay of the second moment.
+        epsilon (float): added to the divisor.
+        parameter_list (list | None): the parameters to update; None: all trainable ones.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        grad_clip (GradientClipBase | None): how gradients are clipped.
+        name (str | None): prefix of the names of what the optimizer creates.
+        lazy_mode (bool): of a sparse gradient, only the rows that it holds are updated, and only their moments.
+
+    Raises:
+        TypeError: an argument has another type.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.Adam(0.001).minimize(loss)
+    """
 
     type = 'adam'
 

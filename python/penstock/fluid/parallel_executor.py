@@ -10,19 +10,21 @@ class ParallelExecutor:
     """Runs one program on this process's device, together with other trainers if there are some.
 
     Args:
-        use_cuda (bool): whether to run on GPUs. There are none: True is an error, or, with PENSTOCK_CUDA_FALLBACK=1 in
-            the environment, means the CPU.
-        loss_name (str): the loss; must be given if the program has a backward part.
-        main_program (Program): what is run; None: the default main program.
-        share_vars_from (ParallelExecutor): one that has run; variables are those of the scope in any case.
-        exec_strategy (ExecutionStrategy): how Fluid schedules ops; makes no difference here.
-        build_strategy (BuildStrategy): as CompiledProgram.with_data_parallel takes it.
-        num_trainers (int), trainer_id (int): instead of those of build_strategy, where they are not 1 and 0.
-        scope (Scope): where variables are; None: the global one.
+        use_cuda (bool): run on GPUs. There are none: True is an error, or, with PENSTOCK_CUDA_FALLBACK=1 in the
+            environment, means the CPU.
+        loss_name (str | None): the loss; needed if the program has a backward pass.
+        main_program (Program | None): the program to run; None: the default main program.
+        share_vars_from (ParallelExecutor | None): one that has run; variables are those of the scope in any
+            case.
+        exec_strategy (ExecutionStrategy | None): how Fluid schedules ops; makes no difference here.
+        build_strategy (BuildStrategy | None): as CompiledProgram.with_data_parallel takes it.
+        num_trainers (int): replaces that of `build_strategy`, unless it is 1.
+        trainer_id (int): replaces that of `build_strategy`, unless it is 0.
+        scope (Scope | None): holds the variables; None: the global scope.
 
     Raises:
-        NotImplementedError: for use_cuda, without the fallback.
-        TypeError: if share_vars_from is no ParallelExecutor.
+        NotImplementedError: `use_cuda` is true and the fallback is not set.
+        TypeError: `share_vars_from` is not a ParallelExecutor.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -55,11 +57,28 @@ class ParallelExecutor:
         return 1
 
     def batches(self, feeds):
-        """This trainer's feeds, until those of all trainers have ended, as CompiledProgram.batches."""
+        """Yields this trainer's feeds until those of all trainers have ended, as CompiledProgram.batches does.
+
+        Args:
+            feeds (callable): returns an iterator of dicts, as run() takes them.
+
+        Returns:
+            Iterator[dict]: the feeds.
+        """
         return self._compiled.batches(feeds)
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
-        """As Executor.run; feed_dict is an older name of feed."""
+        """Runs the program once, as Executor.run does.
+
+        Args:
+            fetch_list (list): the variables to return, or their names.
+            feed (dict | list | None): {name: array}, or a list of one such dict.
+            feed_dict (dict | None): an older name of `feed`.
+            return_numpy (bool): return arrays; else LoDTensors.
+
+        Returns:
+            list: the value of each entry of `fetch_list`.
+        """
         return self._executor.run(self._compiled, feed=feed_dict if feed is None else feed, fetch_list=fetch_list,
                                   scope=self._scope, return_numpy=return_numpy)
 

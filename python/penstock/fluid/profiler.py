@@ -91,6 +91,9 @@ def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option=
         profile_path (str): as of stop_profiler.
         tracer_option (str): as of start_profiler.
 
+    Yields:
+        None: inside, ops are timed.
+
     Example:
         y = fluid.layers.relu(fluid.data('x', [2]))
         with fluid.profiler.profiler('CPU', 'total', 'profile.json'):
@@ -111,6 +114,9 @@ def cuda_profiler(output_file, output_mode=None, config=None):
         output_file (str): where the times go.
         output_mode (str): 'kvp', or 'csv' (None).
         config (list): options of the profiler.
+
+    Yields:
+        None: inside, kernels are timed.
 
     Raises:
         ValueError: for another mode.

@@ -85,7 +85,7 @@ class DataLoader(DataLoaderBase):
     """Loads batches of a dataset, read ahead by threads.
 
     Args:
-        dataset: anything with len(dataset) and dataset[i], a sample.
+        dataset (object): has len(dataset) and dataset[i], a sample.
         feed_list (list[Variable]): the variables of a sample, in its order.
         places (Place | list[Place] | None): where batches go; None: the CPU.
         return_list (bool): give lists of tensors instead of dicts.

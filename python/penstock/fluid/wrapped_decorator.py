@@ -10,7 +10,7 @@ def wrap_decorator(decorator_func):
     """Returns a decorator like `decorator_func` whose results look like the function they wrap.
 
     Args:
-        decorator_func: takes a function, returns another.
+        decorator_func (callable): takes a function, returns another.
 
     Returns:
         function: the decorator.

@@ -2,5 +2,5 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-def wrap_decorator(decorator_func: Any) -> Any: ...
+def wrap_decorator(decorator_func: Callable[..., Any]) -> Any: ...
 __all__: list[str]

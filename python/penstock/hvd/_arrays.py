@@ -188,7 +188,7 @@ def allreduce_async(tensor, average=None, name=None, op=None):
         tensor (numpy.ndarray): as for `allreduce`.
         average (bool | None): the older spelling of `op`: True is Average, False is Sum.
         name (str | None): for errors; the same on all ranks.
-        op: as for `allreduce`; with Adasum the operation is done already.
+        op (object): as for `allreduce`; with Adasum the operation is done already.
 
     Returns:
         int: a handle for `synchronize`.
@@ -210,7 +210,7 @@ def allreduce_async_(tensor, average=None, name=None, op=None):
         tensor (numpy.ndarray): C-contiguous and writeable.
         average (bool | None): the older spelling of `op`.
         name (str | None): for errors; the same on all ranks.
-        op: as for `allreduce`.
+        op (object): as for `allreduce`.
 
     Returns:
         int: a handle for `synchronize`.
@@ -236,7 +236,8 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         average (bool | None): the older spelling of `op`: True is Average, False is Sum.
         name (str | None): for errors; the same on all ranks.
         compression (Compression): Compression.fp16 exchanges floats in half precision.
-        op: Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ... ranks.
+        op (object): Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ...
+            ranks.
 
     Returns:
         numpy.ndarray: a new array.
@@ -263,7 +264,7 @@ def allreduce_(tensor, average=None, name=None, op=None):
         tensor (numpy.ndarray): C-contiguous and writeable.
         average (bool | None): the older spelling of `op`.
         name (str | None): for errors; the same on all ranks.
-        op: as for `allreduce`.
+        op (object): as for `allreduce`.
 
     Returns:
         numpy.ndarray: `tensor`.

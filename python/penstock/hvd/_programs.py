@@ -23,7 +23,7 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     Args:
         optimizer (Optimizer): its learning rate is taken as it is; see `scale_learning_rate`.
         compression (Compression): Compression.fp16 exchanges dense gradients in half precision.
-        op: what becomes of the gradients: Average, Sum, or Adasum, which takes 2, 4, 8, ... ranks and dense
+        op (object): what becomes of the gradients: Average, Sum, or Adasum, which takes 2, 4, 8, ... ranks and dense
             gradients. Horovod's Adasum combines updates; this one combines gradients, as the paper does.
         backward_passes_per_step (int): so many runs of the program are one step: their dense gradients are added up,
             then exchanged and applied in the last run. A learning-rate schedule counts runs.
@@ -126,7 +126,8 @@ def broadcast_parameters(params, root_rank):
     the_job('broadcast_parameters')
     if isinstance(params, framework.Program):
         names = sorted(v.name for v in params.global_block().vars.values() if _is_state(v))
-        return _give_variables(names, root_rank)
+        _give_variables(names, root_rank)
+        return
     pairs = sorted(params.items()) if isinstance(params, dict) else list(params)
     for name, array in pairs:
         if not isinstance(array, numpy.ndarray):

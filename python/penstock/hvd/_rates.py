@@ -16,7 +16,7 @@ def scale_learning_rate(learning_rate, op=Average):
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
-        op: the reduction of the gradients.
+        op (object): the reduction of the gradients.
 
     Returns:
         float | Variable: the rate.

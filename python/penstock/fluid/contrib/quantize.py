@@ -7,7 +7,21 @@ __path__, __getattr__ = absent('fluid.contrib.quantize', _WHY)
 
 
 class QuantizeTranspiler:
-    """Raises NotImplementedError when it is made: programs are not quantized here."""
+    """Programs are not quantized here, so making one is an error.
+
+    Args:
+        *args (object): accepted for Fluid's scripts.
+        **kwargs (object): accepted for Fluid's scripts.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        try:
+            fluid.contrib.QuantizeTranspiler()
+        except NotImplementedError as error:
+            assert 'quantization is not part of Penstock' in str(error)
+    """
 
     def __init__(self, *args, **kwargs):
         raise NotImplementedError('fluid.contrib.QuantizeTranspiler: ' + _WHY)

@@ -29,6 +29,9 @@ def leaky_relu(x, alpha=0.02, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.leaky_relu(x, alpha=0.1)
@@ -48,6 +51,9 @@ def elu(x, alpha=1.0, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.elu(x, alpha=0.2)
@@ -66,6 +72,9 @@ def relu6(x, threshold=6.0, name=None):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -87,6 +96,9 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.stanh(x)
@@ -107,6 +119,9 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.hard_sigmoid(x)
@@ -125,6 +140,9 @@ def swish(x, beta=1.0, name=None):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -147,6 +165,9 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.hard_swish(x)
@@ -168,6 +189,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
         Variable: the shape and type of `x`; the gradient at both ends is 0.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -189,6 +211,7 @@ def soft_relu(x, threshold=40.0, name=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `threshold` is negative.
 
     Example:
@@ -211,13 +234,14 @@ def selu(x, scale=None, alpha=None, name=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
-
-    Reference:
-        G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter: "Self-normalizing neural networks", NIPS 2017.
 
     Example:
         y = fluid.layers.selu(fluid.data('x', [None, 3]))
+
+    Reference:
+        G. Klambauer, T. Unterthiner, A. Mayr, S. Hochreiter: "Self-normalizing neural networks", NIPS 2017.
     """
     attrs = {'scale': scale, 'alpha': alpha}
     return _layer('selu', x, {attr: value for attr, value in attrs.items() if value is not None}, name)
@@ -236,13 +260,14 @@ def mish(x, threshold=20, name=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         ValueError: if `threshold` is not above 0.
-
-    Reference:
-        D. Misra: "Mish: a self regularized non-monotonic activation function", BMVC 2020.
 
     Example:
         y = fluid.layers.mish(fluid.data('x', [None, 3]))
+
+    Reference:
+        D. Misra: "Mish: a self regularized non-monotonic activation function", BMVC 2020.
     """
     if not threshold > 0:
         raise ValueError('mish: threshold must be above 0, not %r' % (threshold,))
@@ -263,6 +288,7 @@ def maxout(x, groups, name=None, axis=1):
         Variable: the shape of `x` with C / groups channels, the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         ValueError: `axis` has no such value.
 
     Example:

@@ -24,6 +24,9 @@ def mean(x, name=None):
     Returns:
         Variable: shape [1], the type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         assert fluid.layers.mean(x).shape == (1,)
@@ -48,6 +51,9 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -78,6 +84,9 @@ def clip(x, min, max, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.clip(x, min=-1.0, max=1.0)
@@ -96,6 +105,9 @@ def clip_by_norm(x, max_norm, name=None):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -126,6 +138,9 @@ def pow(x, factor=1.0, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.pow(x, factor=3.0)
@@ -150,6 +165,9 @@ Args:
 
 Returns:
     Variable: the shape of `x`, bool.
+
+Raises:
+    TypeError: an argument is not a Variable, or not bool.
 
 Example:
     x = fluid.data('x', [None, 4], 'bool')
@@ -204,6 +222,7 @@ Returns:
     Variable: the shape and type of `x`.
 
 Raises:
+    TypeError: `x` or `y` is not a Variable, or has another element type.
     penstock.ProgramError: the extents of `y` do not fit those of `x`.
 
 Example:
@@ -251,6 +270,10 @@ Args:
 
 Returns:
     Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.
+
+Raises:
+    TypeError: `input` is not a Variable, or has another element type.
+    penstock.ProgramError: `input` lacks an axis.
 
 Example:
     x = fluid.data('x', [2, 3, 4], '{dtype}')

@@ -49,7 +49,7 @@ def array_write(x, i, array=None):
         Variable: the array.
 
     Raises:
-        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+        TypeError: `x` or `i` is not a Variable, or `array` is not a LOD_TENSOR_ARRAY.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -76,7 +76,7 @@ def array_read(array, i):
         Variable: the element.
 
     Raises:
-        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+        TypeError: `array` or `i` is not a Variable, or `array` is not a LOD_TENSOR_ARRAY.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -100,7 +100,7 @@ def array_length(array):
         Variable: shape [1], int64.
 
     Raises:
-        TypeError: `array` is not a LOD_TENSOR_ARRAY.
+        TypeError: `array` is not a Variable of kind LOD_TENSOR_ARRAY.
 
     Example:
         count = fluid.layers.array_length(fluid.layers.create_array('float32'))
@@ -125,7 +125,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
         tuple[Variable, Variable]: the tensor, and the extent of each element along the axis, int32.
 
     Raises:
-        TypeError: `input` is not a LOD_TENSOR_ARRAY.
+        TypeError: `input` is not a Variable, or not a LOD_TENSOR_ARRAY.
 
     Example:
         x = fluid.layers.fill_constant([2, 3], 'float32', 1.0)
@@ -261,7 +261,7 @@ def reorder_lod_tensor_by_rank(x, rank_table):
         Variable: the sequences of `x` in that order.
 
     Raises:
-        TypeError: `rank_table` has another type.
+        TypeError: `x` or `rank_table` is not a Variable, or `rank_table` has another type.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)

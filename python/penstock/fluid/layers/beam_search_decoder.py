@@ -164,7 +164,7 @@ class BeamSearchDecoder(Decoder):
             time (Variable): the number of the step, int64, shape [1].
             inputs (Variable): the cell's inputs, shape [sequences, beam_size, ...].
             states (StateWrapper): from the step before.
-            **kwargs: for the cell.
+            **kwargs (object): for the cell.
 
         Returns:
             tuple: (output, next states, next inputs, finished): an `OutputWrapper` of scores, tokens and the branches

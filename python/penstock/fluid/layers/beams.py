@@ -22,6 +22,7 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
         and sentences of tokens.
 
     Raises:
+        TypeError: `ids` or `scores` is not a Variable, or has another element type.
         penstock.ProgramError: if `beam_size` is less than 1, or an array holds another type.
 
     Example:
@@ -54,6 +55,7 @@ def gather_tree(ids, parents):
         Variable: the tokens of the branches that the last step has, of the same shape and type.
 
     Raises:
+        TypeError: `ids` or `parents` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes or types differ.
 
     Example:

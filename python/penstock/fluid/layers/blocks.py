@@ -8,7 +8,20 @@ __all__ = ['ConditionalBlock', 'crossing_names', 'outer_vars']
 
 
 def crossing_names(block, written=()):
-    """(names that the ops of a block read before they write them, names that they write); each once, in order."""
+    """Finds the names that a block's ops read before they write them, and those that they write.
+
+    Args:
+        block (Block): the block.
+        written (Iterable): names that count as written before the first op.
+
+    Returns:
+        tuple: two lists of names, each name once, in order.
+
+    Example:
+        from penstock.fluid.layers.blocks import crossing_names
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        assert crossing_names(y.block) == (['x'], [y.name])
+    """
     reads, writes = {}, dict.fromkeys(written)
     for op in block.ops:
         reads.update((name, None) for name in op.input_arg_names if name not in writes)
@@ -17,17 +30,45 @@ def crossing_names(block, written=()):
 
 
 def outer_vars(block, names):
-    """Those of the names that a block further out declares."""
+    """Finds the variables that a block around declares.
+
+    Args:
+        block (Block): the inner block.
+        names (list[str]): names.
+
+    Returns:
+        list[Variable]: those that are declared further out.
+
+    Example:
+        from penstock.fluid.layers.blocks import outer_vars
+        x = fluid.data('x', [2])
+        inner = fluid.default_main_program()._create_block()
+        assert [var.name for var in outer_vars(inner, ['x', 'y'])] == ['x']
+        fluid.default_main_program()._rollback()
+    """
     around = block.program.block(block.parent_idx)
     found = (around._find_var_recursive(name) for name in names)
     return [var for var in found if var is not None]
 
 
 class ConditionalBlock:
-    """Ops made inside block() run only if the condition holds.
+    """Runs the ops made inside block() only if the condition holds.
 
-    inputs               the variables that decide
-    is_scalar_condition  whether that is one truth value; else the block runs if none of them is empty
+    Args:
+        inputs (list[Variable]): what decides.
+        is_scalar_condition (bool): `inputs` is one truth value, shape [1]; else the block runs if none of the
+            inputs is empty.
+        name (str | None): prefix of the names of what it creates.
+
+    Raises:
+        TypeError: an input is not a Variable.
+
+    Example:
+        from penstock.fluid.layers.blocks import ConditionalBlock
+        x = fluid.data('x', [1])
+        result = fluid.layers.fill_constant([1], 'float32', 0.0)
+        with ConditionalBlock([x > 0.0], is_scalar_condition=True).block():
+            fluid.layers.assign(x, result)
     """
 
     def __init__(self, inputs, is_scalar_condition=False, name=None):
@@ -39,6 +80,11 @@ class ConditionalBlock:
         self.helper = LayerHelper('conditional_block', name=name)
 
     def block(self):
+        """Returns what a with statement enters; ops made inside go into the block.
+
+        Returns:
+            ConditionalBlock: itself.
+        """
         return self
 
     def __enter__(self):

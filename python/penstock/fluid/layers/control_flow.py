@@ -35,6 +35,9 @@ def increment(x, value=1.0, in_place=True):
     Returns:
         Variable: `x`, or without `in_place` a new variable.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         counter = fluid.layers.fill_constant([1], 'int64', 0)
         fluid.layers.increment(counter)
@@ -66,6 +69,9 @@ def less_than(x, y, force_cpu=None, cond=None):
     Returns:
         Variable: the shape of `x`, bool, with stop_gradient set.
 
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.data('y', [None, 4])
@@ -83,6 +89,9 @@ Args:
 
 Returns:
     Variable: the shape of `x`, bool, with stop_gradient set.
+
+Raises:
+    TypeError: `x` or `y` is not a Variable.
 
 Example:
     x = fluid.data('x', [None, 4])
@@ -119,6 +128,9 @@ def is_empty(x, cond=None):
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         nothing = fluid.layers.is_empty(x)
@@ -148,6 +160,9 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
 
     Returns:
         Variable: the value of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -377,8 +392,8 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         What the functions return, which must be alike.
 
     Raises:
-        TypeError: the index or a branch has another type.
         ValueError: an index stands twice, or there is no branch.
+        TypeError: `branch_index` is not a Variable, or the index or a branch has another type.
 
     Example:
         index = fluid.layers.fill_constant([1], 'int32', 1)

@@ -86,6 +86,7 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         Variable: images of `num_filters` channels, the type and format of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: `groups` does not divide C, or an argument has no such value.
 
     Example:
@@ -203,6 +204,7 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         Variable: images of `num_filters` channels, the type and format of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: both sizes are missing, or an argument has no such value.
 
     Example:

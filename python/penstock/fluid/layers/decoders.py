@@ -43,6 +43,9 @@ class Decoder:
         Returns:
             tuple: (input, state, finished): structures of Variables, and a bool Variable.
 
+        Raises:
+            NotImplementedError: the class does not override it.
+
         Example:
             cell = fluid.layers.GRUCell(8)
             decoder = fluid.layers.BeamSearchDecoder(cell, start_token=0, end_token=1, beam_size=2)
@@ -57,10 +60,13 @@ class Decoder:
             time (Variable): the number of the step, int64, shape [1].
             inputs (Variable): from the step before, or a structure of Variables.
             states (Variable): from the step before, or a structure of Variables.
-            **kwargs: what `dynamic_decode` was given.
+            **kwargs (object): what `dynamic_decode` was given.
 
         Returns:
             tuple: (output, next state, next input, finished).
+
+        Raises:
+            NotImplementedError: the class does not override it.
 
         Example:
             x, h = fluid.data('x', [None, None, 4]), fluid.data('h', [None, 8])
@@ -81,6 +87,9 @@ class Decoder:
 
         Returns:
             tuple: (outputs, final states).
+
+        Raises:
+            NotImplementedError: the class does not override it.
 
         Example:
             class Last(fluid.layers.BeamSearchDecoder):
@@ -136,7 +145,7 @@ class BasicDecoder(Decoder):
             time (Variable): the number of the step, int64, shape [1].
             inputs (Variable): of the cell, or a structure of Variables.
             states (Variable): from the step before, or a structure of Variables.
-            **kwargs: for the cell.
+            **kwargs (object): for the cell.
 
         Returns:
             tuple: (output, next states, next inputs, finished): an `OutputWrapper` of the cell's output and the
@@ -170,7 +179,7 @@ def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=Fal
         impute_finished (bool): whether the states of a finished sequence stay as they are.
         is_test (bool): whether only the last step is kept, so that there is no gradient.
         return_length (bool): whether the lengths of the sequences are returned too.
-        **kwargs: for `decoder.step`.
+        **kwargs (object): for `decoder.step`.
 
     Returns:
         tuple: (outputs, last states), or with the lengths, int64, behind them. Outputs have shape [sequences, steps,

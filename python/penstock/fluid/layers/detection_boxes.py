@@ -172,7 +172,7 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
         tuple: Variables of shapes [N, boxes, 4], the boxes in pixels, and [N, boxes, class_num], their scores.
 
     Raises:
-        TypeError: if an argument is of another type.
+        TypeError: `x` or `img_size` is not a Variable, or an argument is of another type.
 
     Example:
         x = fluid.data('x', [None, 14, 4, 4])

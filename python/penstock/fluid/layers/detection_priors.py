@@ -52,6 +52,7 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
         [H, W, boxes of a cell, 4] and the type of `input`.
 
     Raises:
+        TypeError: `input` or `image` is not a Variable.
         ValueError: if steps has another number of values.
         penstock.ProgramError: if a max size is not above its min size.
 
@@ -103,6 +104,7 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
         [H, W, boxes of a cell, 4] and the type of `input`.
 
     Raises:
+        TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
         ValueError: if densities and fixed_sizes differ in length, or steps has another number of values.
 
     Example:
@@ -147,7 +149,8 @@ def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1
         the type of `input`.
 
     Raises:
-        ValueError: if stride has another number of values.
+        TypeError: `input` is not a Variable, or `anchor_sizes` or `aspect_ratios` is missing.
+        ValueError: `stride` has another number of values.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -201,6 +204,7 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
         [boxes, 4] (variances).
 
     Raises:
+        TypeError: `image` is not a Variable.
         ValueError: if a list has another length than `inputs`.
 
     Example:

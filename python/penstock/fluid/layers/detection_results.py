@@ -83,7 +83,8 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
         Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
 
     Raises:
-        ValueError: if scores has another shape.
+        TypeError: `bboxes` or `scores` is not a Variable.
+        ValueError: `scores` has another shape.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 8])
@@ -355,6 +356,7 @@ def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold
         Variable: rows of class (from 1), score and box, in a sequence for each image.
 
     Raises:
+        TypeError: `im_info` is not a Variable.
         ValueError: if a list is empty.
 
     Example:

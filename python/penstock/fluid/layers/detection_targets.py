@@ -115,6 +115,7 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
         Variable: shape [N, 1], float32.
 
     Raises:
+        TypeError: `location`, `confidence`, `gt_box`, `gt_label` or `prior_box` is not a Variable.
         ValueError: if mining_type is another value.
 
     Example:
@@ -196,7 +197,7 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
         Variable: shape [N], the type of `x`.
 
     Raises:
-        TypeError: if an argument is of another type.
+        TypeError: `x`, `gt_box` or `gt_label` is not a Variable, or an argument is of another type.
 
     Example:
         x = fluid.data('x', [None, 14, 4, 4])
@@ -434,6 +435,7 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
     Reference:
         Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015.
     """
+    require_variables('generate_proposal_labels', rpn_rois=rpn_rois, gt_classes=gt_classes, gt_boxes=gt_boxes)
     made = _assign_anchors(
         'generate_proposal_labels', {
             'RpnRois': rpn_rois,

@@ -51,8 +51,8 @@ def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=
         Variable: shape `shape` but for that extent, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is no list.
         penstock.ProgramError: if `min` is above `max`, or an extent is not there.
+        TypeError: `input` is not a Variable, or `shape` is not a list.
 
     Example:
         y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
@@ -79,8 +79,8 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
         Variable: shape `shape` but for that extent, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is no list.
         penstock.ProgramError: if `std` is negative, or an extent is not there.
+        TypeError: `input` is not a Variable, or `shape` is not a list.
 
     Example:
         y = fluid.layers.gaussian_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
@@ -103,6 +103,7 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
         Variable: shape [rows], int64.
 
     Raises:
+        TypeError: `x` is not a Variable.
         penstock.ProgramError: if `x` is no matrix, or `min` is above `max`.
 
     Example:

@@ -62,6 +62,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
         Variable: the shape of `input`, type `dtype`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if there are no tensors of type `dtype`.
 
     Example:

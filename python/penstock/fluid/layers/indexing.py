@@ -6,13 +6,33 @@ import numbers
 from penstock.fluid import unique_name
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import require_variables
 
 _FAR = 10000000    # bounds beyond an extent mean the extent
 
 
 def subscript(var, item):
-    """The part that `item` names: a number, a slice, or a tuple of them for the leading axes. An axis with a number
-    goes; the last one of an axis is kept as one element. Numbers may be Variables of one element."""
+    """Cuts out of a Variable the part that `item` names: x[item].
+
+    A number removes its axis; if no axis is left, the result has one element.
+
+    Args:
+        var (Variable): any shape.
+        item (int | slice | Variable | tuple): a number, a slice, or a tuple of them for the leading axes;
+            numbers may be Variables of one element.
+
+    Returns:
+        Variable: the part, of the type of `var`.
+
+    Raises:
+        IndexError: `var` has fewer axes.
+        TypeError: `var` is not a Variable, or `item` holds something else.
+
+    Example:
+        x = fluid.data('x', [4, 6])
+        assert x[1].shape == (6,) and x[:, 2:4].shape == (4, 2)
+    """
+    require_variables('subscript', var=var)
     cuts, numbered, turned = [], [], []    # cuts: axis, start, end, step
     for axis, one in enumerate(item if isinstance(item, tuple) else (item,)):
         if not isinstance(one, slice):

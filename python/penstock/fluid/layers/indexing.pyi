@@ -3,6 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from enum import IntEnum as IntEnum
+from penstock.fluid.layer_helper import require_variables as require_variables
 from penstock.fluid.variable import Variable as Variable
 
 class VarType(IntEnum):
@@ -28,4 +29,4 @@ class VarType(IntEnum):
     TUPLE = 18
     UINT8 = 20
 def dtype_name(dtype: Any) -> str: ...
-def subscript(var: Any, item: Any) -> Any: ...
+def subscript(var: Variable, item: Any) -> Variable: ...

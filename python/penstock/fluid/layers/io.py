@@ -11,7 +11,7 @@ from penstock.fluid.core import CPUPlace, VarType, to_dtype
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Variable
-from penstock.fluid.layer_helper import LayerHelper, require_name
+from penstock.fluid.layer_helper import LayerHelper, describe, require_name
 
 __all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_reader', 'read_file']
 
@@ -54,6 +54,9 @@ def load(out, file_path, load_as_fp16=None):
         out (Variable): the variable.
         file_path (str): a file that `fluid.io.save_vars` wrote.
         load_as_fp16 (bool | None): convert it to float16.
+
+    Raises:
+        TypeError: `out` is not a Variable.
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
@@ -170,6 +173,11 @@ def append_read_op(reader, out, attrs):
     block.append_op('read', {'Reader': reader}, {'Out': out}, attrs)
 
 
+def _require_reader(layer, reader):
+    if not isinstance(reader, Reader):
+        raise TypeError('%s: reader must be what py_reader returns, not %s' % (layer, describe(reader)))
+
+
 def double_buffer(reader, place=None, name=None):
     """Makes a reader that holds one batch of another one ready.
 
@@ -181,10 +189,14 @@ def double_buffer(reader, place=None, name=None):
     Returns:
         Variable: the reader.
 
+    Raises:
+        TypeError: `reader` is not what py_reader returns.
+
     Example:
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'], use_double_buffer=False)
         ahead = fluid.layers.double_buffer(reader)
     """
+    _require_reader('double_buffer', reader)
     block = framework.default_main_program().current_block()
     ahead = Reader._declare(block, unique_name.generate('create_double_buffer_reader') if name is None else name)
     block.append_op('create_double_buffer_reader', {'UnderlyingReader': reader}, {'Out': ahead},
@@ -277,10 +289,14 @@ def read_file(reader):
     Returns:
         Variable | list[Variable]: its variables, one alone without a list.
 
+    Raises:
+        TypeError: `reader` is not what py_reader returns.
+
     Example:
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'])
         x = fluid.layers.read_file(reader)
     """
+    _require_reader('read_file', reader)
     helper = LayerHelper('read_file')
     out = [
         helper.create_variable(name=unique_name.generate(helper.name + '.tmp'), dtype=dtype, shape=shape,

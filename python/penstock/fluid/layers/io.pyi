@@ -6,6 +6,7 @@ from enum import IntEnum as IntEnum
 from penstock.fluid.data_feeder import DataFeeder as DataFeeder
 from penstock.fluid.executor import global_scope as global_scope
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import describe as describe
 from penstock.fluid.layer_helper import require_name as require_name
 from penstock.fluid.variable import Variable as Variable
 

@@ -28,7 +28,22 @@ def generate_activation_fn(op_type):
 
 
 def deprecated(func_or_class):
-    """Decorates a function so that a call of it warns (DeprecationWarning)."""
+    """Decorates a function so that each call warns (DeprecationWarning).
+
+    Args:
+        func_or_class (callable): the function.
+
+    Returns:
+        callable: the decorated function.
+
+    Example:
+        import warnings
+        from penstock.fluid.layers.layer_function_generator import deprecated
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            assert deprecated(abs)(-1) == 1
+        assert 'abs is deprecated' in str(caught[0].message)
+    """
 
     @functools.wraps(func_or_class)
     def called(*args, **kwargs):
@@ -39,7 +54,18 @@ def deprecated(func_or_class):
 
 
 def autodoc(comment=''):
-    """Decorates a layer: Fluid adds the op's text to its docstring, here it gets `comment`."""
+    """Makes a decorator of layers: Fluid adds the op's text to the docstring; here it adds `comment`.
+
+    Args:
+        comment (str): the text.
+
+    Returns:
+        callable: the decorator.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import autodoc
+        assert autodoc('More.')(lambda x: x).__doc__ == 'More.'
+    """
 
     def documented(func):
         func.__doc__ = (func.__doc__ or '') + comment
@@ -49,7 +75,18 @@ def autodoc(comment=''):
 
 
 def templatedoc(op_type=None):
-    """Decorates a layer: Fluid fills the op's text into its docstring, here it stays as it is."""
+    """Makes a decorator of layers: Fluid fills the op's text into the docstring; here the layer stays as it is.
+
+    Args:
+        op_type (str | None): accepted for Fluid's scripts.
+
+    Returns:
+        callable: the decorator.
+
+    Example:
+        from penstock.fluid.layers.layer_function_generator import templatedoc
+        assert templatedoc('relu')(abs) is abs
+    """
     return lambda func: func
 
 

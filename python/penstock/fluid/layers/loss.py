@@ -24,6 +24,9 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     Returns:
         Variable: shape [..., 1], the type of `input`.
 
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
+
     Example:
         probabilities = fluid.layers.softmax(fluid.data('x', [None, 10]))
         label = fluid.data('label', [None, 1], 'int64')
@@ -68,6 +71,9 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
         Variable | tuple[Variable, Variable]: the loss, of extent 1 at `axis`; with `return_softmax` also the
             probabilities.
 
+    Raises:
+        TypeError: `logits` or `label` is not a Variable.
+
     Example:
         logits = fluid.data('x', [None, 10])
         label = fluid.data('label', [None, 1], 'int64')
@@ -99,6 +105,9 @@ def square_error_cost(input, label):
     Returns:
         Variable: the shape and type of `input`.
 
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 1])
         y = fluid.data('y', [None, 1])
@@ -125,6 +134,9 @@ def log_loss(input, label, epsilon=0.0001, name=None):
     Returns:
         Variable: shape [N, 1], the type of `input`.
 
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
+
     Example:
         p = fluid.layers.sigmoid(fluid.data('x', [None, 1]))
         label = fluid.data('label', [None, 1])
@@ -149,6 +161,9 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` or `label` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -178,6 +193,9 @@ def huber_loss(input, label, delta):
     Returns:
         Variable: shape [N, 1], the type of `input`.
 
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 1])
         y = fluid.data('y', [None, 1])
@@ -204,6 +222,9 @@ def one_hot(input, depth, allow_out_of_range=False):
 
     Returns:
         Variable: shape [..., depth], float32.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -236,6 +257,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
         Variable: the shape of `label`, of type `dtype`.
 
     Raises:
+        TypeError: `label` is not a Variable, or has another element type.
         ValueError: `epsilon` is out of range.
 
     Example:
@@ -268,6 +290,9 @@ def kldiv_loss(x, target, reduction='mean', name=None):
     Returns:
         Variable: shape [1], or with 'none' the shape of `x`.
 
+    Raises:
+        TypeError: `x` or `target` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 10])
         target = fluid.data('target', [None, 10])
@@ -292,6 +317,9 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
     Returns:
         Variable: shape [N, 1], the sum over each row, the type of `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -327,6 +355,9 @@ def rank_loss(label, left, right, name=None):
     Returns:
         Variable: shape [N, 1], float32.
 
+    Raises:
+        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
+
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
         loss = fluid.layers.rank_loss(label, left, right)
@@ -353,6 +384,9 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
 
     Returns:
         Variable: shape [N, 1], float32.
+
+    Raises:
+        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))

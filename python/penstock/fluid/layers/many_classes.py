@@ -35,6 +35,7 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
         Variable: shape [N, 1], the loss divided by num_neg_samples + 1.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         ValueError: the sampler is unknown, or `custom_dist` is missing or of another length.
 
     Example:
@@ -127,6 +128,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         Variable: shape [N, 1], the type of `input`.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         ValueError: the paths are missing or not wanted, or there are fewer than 2 classes.
 
     Example:
@@ -186,6 +188,7 @@ def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, r
         Variable: the cost of each row, shape [rows, 1].
 
     Raises:
+        TypeError: `logits` or `label` is not a Variable.
         penstock.ProgramError: if more samples are asked for than there are classes, or shapes do not fit.
 
     Example:

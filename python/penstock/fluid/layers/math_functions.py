@@ -30,7 +30,8 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: if `value` is of another kind than the elements.
+        TypeError: `input`, `tensor1` or `tensor2` is not a Variable, or `value` is of another kind than the
+            elements.
 
     Example:
         a, b, c = (fluid.data(name, [None, 3]) for name in 'abc')
@@ -98,6 +99,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
         Variable: what is left of the shape of `x`, [1] at least; the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` has no extent of `dim`.
 
     Example:
@@ -123,6 +125,7 @@ def log1p(x, out=None, name=None):
         Variable: the shape and type of `x`; NaN where `x` is below -1.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -149,6 +152,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
         Variable: the shape of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if `input` has no extent `axis`.
 
     Example:
@@ -183,6 +187,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
         Variable: shape [1], bool.
 
     Raises:
+        TypeError: `input` or `other` is not a Variable.
         penstock.ProgramError: if the shapes differ.
 
     Example:
@@ -210,6 +215,7 @@ def elementwise_equal(x, y, name=None):
         Variable: the shape of `x`, bool; it has no gradient.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:

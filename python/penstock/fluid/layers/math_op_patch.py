@@ -46,7 +46,14 @@ def _filled_like(var, value):
 
 
 def _astype(self, dtype):
-    """The elements as another type."""
+    """Casts the variable.
+
+    Args:
+        dtype (str | VarType): the element type of the result.
+
+    Returns:
+        Variable: the same shape, of type `dtype`.
+    """
     block, out = _new_temporary(self, dtype)
     block.append_op('cast', {'X': self}, {'Out': out}, {'in_dtype': int(self.dtype), 'out_dtype': int(out.dtype)})
     return out
@@ -77,7 +84,13 @@ def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=
 
 
 def patch_variable():
-    """Called once, when the layers exist."""
+    """Called once, when the layers exist.
+
+    Example:
+        x = fluid.data('x', [2])
+        y = 2.0 * x + 1.0    # importing penstock.fluid has patched Variable
+        assert y.shape == (2,)
+    """
     methods = {
         '__add__': _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a)),
         '__radd__': _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a), scalars=numbers.Real),

@@ -70,6 +70,7 @@ def diag(diagonal):
         Variable: shape [n, n], the type of `diagonal`; it has no gradient.
 
     Raises:
+        TypeError: `diagonal` is not a Variable, or has another element type.
         penstock.ProgramError: if `diagonal` is not of rank 1.
 
     Example:
@@ -99,6 +100,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
         Variable: one extent more than `input`, the type of `input`; it has no gradient.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if dim1 and dim2 do not name two extents of the result.
 
     Example:
@@ -138,7 +140,7 @@ def tril(input, diagonal=0, name=None):
 
     Raises:
         ValueError: if the rank is below 2.
-        TypeError: if `diagonal` is no int.
+        TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
         y = fluid.layers.tril(fluid.data('x', [3, 4]), diagonal=-1)
@@ -159,7 +161,7 @@ def triu(input, diagonal=0, name=None):
 
     Raises:
         ValueError: if the rank is below 2.
-        TypeError: if `diagonal` is no int.
+        TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
         y = fluid.layers.triu(fluid.data('x', [3, 4]), diagonal=1)
@@ -183,6 +185,7 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
         Variable: the extents of `input` without dim1 and dim2, [1] if none is left; the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if dim1 and dim2 do not name two extents.
 
     Example:
@@ -207,6 +210,7 @@ def kron(x, y, out=None, name=None):
         Variable: each extent is the product of those of `x` and `y`; the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if the types differ.
 
     Example:
@@ -227,6 +231,7 @@ def cross(input, other, dim=None):
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` or `other` is not a Variable.
         penstock.ProgramError: if the shapes differ, or the extent has not 3 elements.
 
     Example:
@@ -249,6 +254,7 @@ def dist(x, y, p=2):
         Variable: shape [1], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -272,6 +278,7 @@ def dot(x, y, name=None):
         Variable: shape [1] or [rows, 1], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes differ, or the rank is above 2.
 
     Example:
@@ -292,6 +299,7 @@ def bmm(x, y, name=None):
         Variable: shape [batch, m, n], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -316,6 +324,7 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
         Variable: shape [m, n], the type of `input`.
 
     Raises:
+        TypeError: `input`, `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:

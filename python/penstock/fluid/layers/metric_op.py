@@ -22,6 +22,9 @@ def accuracy(input, label, k=1, correct=None, total=None):
     Returns:
         Variable: shape [1], float32.
 
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
+
     Example:
         scores = fluid.data('scores', [None, 10])
         label = fluid.data('label', [None, 1], 'int64')
@@ -57,6 +60,9 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
     Returns:
         tuple: the area over all batches and that over the last ones, each of shape [1], float64, and the list of the
             four persistable statistics.
+
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
 
     Example:
         p = fluid.layers.softmax(fluid.data('x', [None, 2]))

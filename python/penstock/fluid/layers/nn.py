@@ -34,6 +34,9 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
     Returns:
         Variable: shape [first `num_flatten_dims` extents of the input..., size], the type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.fc(x, size=2, act='relu')
@@ -77,7 +80,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
         Variable: shape [..., width], of type `dtype`.
 
     Raises:
-        TypeError: `input` is not int64.
+        TypeError: `input` is not a Variable, or not int64.
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64')
@@ -154,6 +157,9 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.layers.dropout(x, dropout_prob=0.5)
@@ -190,6 +196,9 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
     Returns:
         Variable: the shape and type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 10])
         probabilities = fluid.layers.softmax(x)
@@ -215,6 +224,7 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
         Variable: shape [row extents of `x`..., column extents of `y`...], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: the columns of `x` and the rows of `y` differ in number.
 
     Example:
@@ -247,6 +257,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         Variable: shape [..., M, N], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: the inner extents or the batches do not fit.
 
     Example:
@@ -275,6 +286,9 @@ def cos_sim(X, Y):
     Returns:
         Variable: shape [N, 1], the type of `X`.
 
+    Raises:
+        TypeError: `X` or `Y` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8])
         y = fluid.data('y', [1, 8])
@@ -299,6 +313,7 @@ def transpose(x, perm, name=None):
         Variable: the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         ValueError: `perm` is not a permutation of the axes.
 
     Example:
@@ -333,6 +348,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         Variable: the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: the number of elements would change, or -1 stands more than once.
 
     Example:
@@ -378,6 +394,7 @@ def flatten(x, axis=1, name=None):
         Variable: shape [rows, columns], the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         ValueError: `axis` is out of range.
 
     Example:
@@ -406,6 +423,9 @@ def squeeze(input, axes, name=None):
     Returns:
         Variable: the type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [5, 1, 10])
         assert fluid.layers.squeeze(x, axes=[1]).shape == (5, 10)
@@ -424,6 +444,9 @@ def unsqueeze(input, axes, name=None):
 
     Returns:
         Variable: the type of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [5, 10])
@@ -460,6 +483,7 @@ def split(input, num_or_sections, dim=-1, name=None):
         list[Variable]: the parts, of the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         penstock.ProgramError: the parts do not add up to the extent.
 
     Example:
@@ -496,6 +520,9 @@ def merge_selected_rows(x, name=None):
     Returns:
         Variable: SELECTED_ROWS with each row number once, in ascending order, the type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable.
+
     Example:
         block = fluid.default_main_program().global_block()
         x = block.create_var(name='x', dtype='float32', persistable=True, type=fluid.core.VarDesc.VarType.SELECTED_ROWS)
@@ -518,7 +545,7 @@ def get_tensor_from_selected_rows(x, name=None):
         Variable: shape [n, D], the type of `x`.
 
     Raises:
-        TypeError: `x` is not SELECTED_ROWS.
+        TypeError: `x` is not a Variable, or not SELECTED_ROWS.
 
     Example:
         block = fluid.default_main_program().global_block()
@@ -544,6 +571,9 @@ def topk(input, k, name=None):
 
     Returns:
         tuple[Variable, Variable]: values of shape [..., k] in descending order, and their int64 indices in the row.
+
+    Raises:
+        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 10])

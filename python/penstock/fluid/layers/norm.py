@@ -40,6 +40,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: `input` has fewer than two axes.
 
     Example:
@@ -112,6 +113,9 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     Returns:
         Variable: the shape and type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 16])
         y = fluid.layers.layer_norm(x)
@@ -155,6 +159,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if data_layout is another value.
         penstock.ProgramError: if there are more groups than channels.
 
@@ -202,6 +207,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if bias_attr is False, or `input` has less than 2 axes.
 
     Example:
@@ -242,6 +248,7 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         Variable: the shape and type of `weight`.
 
     Raises:
+        TypeError: `weight` is not a Variable.
         penstock.ProgramError: if dim, power_iters or the rank of `weight` is out of range.
 
     Example:
@@ -280,6 +287,9 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 16])
         y = fluid.layers.l2_normalize(x, axis=1)
@@ -314,6 +324,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: `input` does not have four axes, or `data_format` has no such value.
 
     Example:

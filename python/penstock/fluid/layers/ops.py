@@ -41,6 +41,9 @@ Args:
 Returns:
     Variable: the shape and type of `x`.
 
+Raises:
+    TypeError: `x` is not a Variable, or has another element type.
+
 Example:
     x = fluid.data('x', [None, 4])
     y = fluid.layers.{op}(x)
@@ -85,6 +88,7 @@ def erf(x):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -105,6 +109,7 @@ def hard_shrink(x, threshold=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -125,6 +130,7 @@ def softshrink(x, alpha=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -145,6 +151,7 @@ def thresholded_relu(x, threshold=None):
         Variable: the shape and type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` holds integers.
 
     Example:
@@ -162,6 +169,9 @@ def gelu(x, approximate=False):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -187,6 +197,9 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
 
     Returns:
         Variable: the shape and type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])

@@ -22,6 +22,7 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
         Variable: shape [N, size], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -53,13 +54,14 @@ def add_position_encoding(input, alpha, beta, name=None):
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if the number of columns is odd.
-
-    Reference:
-        A. Vaswani et al.: "Attention is all you need", NIPS 2017.
 
     Example:
         y = fluid.layers.add_position_encoding(fluid.data('x', [None, 64, 32]), alpha=1.0, beta=1.0)
+
+    Reference:
+        A. Vaswani et al.: "Attention is all you need", NIPS 2017.
     """
     helper = LayerHelper('add_position_encoding', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -79,13 +81,14 @@ def fsp_matrix(x, y):
         Variable: shape [N, m, n], the type of `x`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if the images differ in number or size.
-
-    Reference:
-        J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
 
     Example:
         z = fluid.layers.fsp_matrix(fluid.data('x', [None, 3, 8, 8]), fluid.data('y', [None, 5, 8, 8]))
+
+    Reference:
+        J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.
     """
     helper = LayerHelper('fsp_matrix').takes(x=x, y=y)
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -111,15 +114,15 @@ def similarity_focus(input, axis, indexes, name=None):
         `axis`, and 0 elsewhere.
 
     Raises:
-        TypeError: if `axis` is no int, or `indexes` no list.
         ValueError: if there is no such axis, or `indexes` is empty.
+        TypeError: `input` is not a Variable, or `axis` is not an int, or `indexes` is not a list.
+
+    Example:
+        mask = fluid.layers.similarity_focus(fluid.data('x', [None, 3, 2, 2]), axis=1, indexes=[0])
 
     Reference:
         H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
         measurement", NAACL 2016.
-
-    Example:
-        mask = fluid.layers.similarity_focus(fluid.data('x', [None, 3, 2, 2]), axis=1, indexes=[0])
     """
     helper = LayerHelper('similarity_focus', name=name).takes(input=input)
     if not isinstance(axis, int) or not isinstance(indexes, list):

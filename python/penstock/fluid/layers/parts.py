@@ -127,6 +127,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
         Variable: the shape of `x`, the type of `y`.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
         penstock.ProgramError: if `y` is larger than `x`, or has another type.
 
     Example:
@@ -148,6 +149,7 @@ def expand_as(x, target_tensor, name=None):
         Variable: the shape of `target_tensor`, the type of `x`.
 
     Raises:
+        TypeError: `x` or `target_tensor` is not a Variable, or has another element type.
         penstock.ProgramError: if the ranks differ, or an extent is no multiple.
 
     Example:
@@ -169,8 +171,8 @@ def flip(input, dims, name=None):
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: if `dims` is no list.
         penstock.ProgramError: if `input` has no such extent.
+        TypeError: `input` is not a Variable, or `dims` is not a list.
 
     Example:
         mirrored = fluid.layers.flip(fluid.data('image', [None, 3, 8, 8]), dims=[3])
@@ -192,6 +194,7 @@ def roll(input, shifts, dims=None):
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         penstock.ProgramError: if there are not as many `shifts` as `dims`, or `input` has no such extent.
 
     Example:
@@ -218,6 +221,7 @@ def unstack(x, axis=0, num=None):
         list: `num` Variables of the shape of `x` without that extent, and its type.
 
     Raises:
+        TypeError: `x` is not a Variable.
         ValueError: if the extent is unknown and `num` is not given.
         penstock.ProgramError: if `x` has no such extent, or another number of parts.
 
@@ -272,6 +276,7 @@ def t(input, name=None):
         Variable: shape [columns, rows], the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: if the rank is above 2.
 
     Example:

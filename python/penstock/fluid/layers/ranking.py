@@ -3,7 +3,7 @@
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_variables
 from penstock.fluid.layers.arithmetic import reduce_mean, reduce_sum
 from penstock.fluid.layers.control_flow import equal
 from penstock.fluid.layers.loss import one_hot, softmax_with_cross_entropy, square_error_cost
@@ -29,15 +29,16 @@ def bpr_loss(input, label, name=None):
         Variable: shape [N, 1], the type of `input`: the mean over the other items of log(1 + exp(score - right score)).
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes do not fit each other.
-
-    Reference:
-        S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
-        feedback", UAI 2009.
 
     Example:
         scores, label = fluid.data('scores', [None, 100]), fluid.data('label', [None, 1], 'int64')
         cost = fluid.layers.bpr_loss(scores, label)
+
+    Reference:
+        S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
+        feedback", UAI 2009.
     """
     helper = LayerHelper('bpr_loss', name=name).takes(input=input, label=label)
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -110,6 +111,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
         Variable: shape [N, 1], the type of `input`.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes or types differ.
 
     Example:
@@ -138,12 +140,14 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
         Variable: shape [1], the type of `input`.
 
     Raises:
-        penstock.ProgramError: if the shapes do not fit each other.
+        TypeError: `input` or `label` is not a Variable.
+        penstock.ProgramError: the shapes do not fit each other.
 
     Example:
         x, label = fluid.data('x', [None, 8, 8, 2]), fluid.data('label', [None, 8, 8, 1], 'int64')
         loss = fluid.layers.dice_loss(x, label)
     """
+    require_variables('dice_loss', input=input, label=label)
     label = one_hot(label, depth=input.shape[-1])
     axes = list(range(1, len(input.shape)))
     common = reduce_sum(input * label, dim=axes)
@@ -163,6 +167,7 @@ def mse_loss(input, label):
         Variable: shape [1], the type of `input`.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -220,6 +225,7 @@ def mean_iou(input, label, num_classes):
         (correct + wrong). `wrong` and `correct` have shape [num_classes], int32: how many elements of each class are.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes differ.
 
     Example:

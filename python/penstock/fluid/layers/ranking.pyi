@@ -4,6 +4,7 @@ from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layer_helper import require_variables as require_variables
 from penstock.fluid.layers.arithmetic import reduce_mean as reduce_mean
 from penstock.fluid.layers.arithmetic import reduce_sum as reduce_sum
 from penstock.fluid.layers.control_flow import equal as equal

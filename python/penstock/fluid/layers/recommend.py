@@ -22,6 +22,7 @@ def continuous_value_model(input, cvm, use_cvm=True):
         Variable: the shape of `input`, or two columns less; the type of `input`.
 
     Raises:
+        TypeError: `input` or `cvm` is not a Variable, or has another element type.
         penstock.ProgramError: if `input` has fewer columns, or `cvm` another shape.
 
     Example:
@@ -64,6 +65,7 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if there is no such layout.
         penstock.ProgramError: if `slot_dim` does not divide the columns.
 
@@ -114,6 +116,7 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
         float32, and is 1 for each of them, or 0 if none is left.
 
     Raises:
+        TypeError: `ins`, `ins_tag` or `filter_tag` is not a Variable.
         penstock.ProgramError: if there are not as many sequences of tags as instances, when the program runs.
 
     Example:

@@ -84,7 +84,43 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
                   gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
                   proj_activation='tanh', dtype='float32', name=None, h_0=None, c_0=None, cell_clip=None,
                   proj_clip=None):
-    """As dynamic_lstm, but what it puts out is projected to `proj_size` elements, which the next step sees too."""
+    """Runs a long short-term memory network whose output is projected to `proj_size` elements, which the next step
+    sees too.
+
+    The input holds the four gates' terms of each row, so a fully connected layer of `size` columns stands before
+    it.
+
+    Args:
+        input (Variable): shape [rows, size] with sequences, float32 or float64.
+        size (int): four times the width of the cell.
+        proj_size (int): width of the projection.
+        param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
+        bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
+        use_peepholes (bool): gates see the cell state.
+        is_reverse (bool): run from the last row to the first.
+        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): the same names.
+        candidate_activation (str): the same names.
+        proj_activation (str): the same names.
+        dtype (str | VarType): type of the parameters.
+        name (str | None): prefix of the names of what the layer creates.
+        h_0 (Variable | None): shape [sequences, proj_size], the first projection; None: zeros.
+        c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
+        cell_clip (float | None): bound of the cell state's elements.
+        proj_clip (float | None): bound of the projection's elements.
+
+    Returns:
+        tuple[Variable, Variable]: projections, [rows, proj_size], and cell states, [rows, size / 4], with the
+            sequences of `input`.
+
+    Raises:
+        ValueError: `bias_attr` is False.
+        TypeError: `input` is not a Variable.
+
+    Example:
+        x = fluid.data('x', [None, 8], lod_level=1)
+        projection, cell = fluid.layers.dynamic_lstmp(fluid.layers.fc(x, size=16), size=16, proj_size=3)
+    """
     if bias_attr is False:
         raise ValueError('dynamic_lstmp: bias_attr must not be False')
     helper = LayerHelper('lstmp', param_attr=param_attr, bias_attr=bias_attr, name=name)
@@ -136,6 +172,7 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
         end; cells at the end), three Variables.
 
     Raises:
+        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has another element type.
         penstock.ProgramError: if the shapes do not fit each other, or `input` has more than max_len steps.
 
     Example:
@@ -190,6 +227,9 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
     Returns:
         Variable: hidden states, [rows, size] with the sequences of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         hidden = fluid.layers.dynamic_gru(fluid.layers.fc(x, size=12), size=4)
@@ -236,6 +276,7 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
             gates.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: an activation is unknown.
 
     Example:
@@ -282,6 +323,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
         tuple[Variable, Variable]: the new hidden state and cell state, each [N, W].
 
     Raises:
+        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has another element type.
         ValueError: the shapes do not fit together.
 
     Example:
@@ -310,7 +352,39 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
 @element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
                 return_parent_idx=False):
-    """(the tokens, their scores[, the rows they continue]) of the best continuations of each source's branches."""
+    """Chooses the best continuations of each source's branches: the next step of a beam search.
+
+    A branch whose last token is `end_id` is finished and keeps its score.
+
+    Args:
+        pre_ids (Variable): shape [branches, 1], int64; the last token of each branch, with sequences of sources
+            and branches.
+        pre_scores (Variable): shape [branches, 1], float32 or float64; the score of each branch.
+        ids (Variable | None): shape [branches, K], int64; candidates of each branch; None: the positions in
+            `scores`.
+        scores (Variable): shape [branches, K]; the scores of the candidates.
+        beam_size (int): branches that each source keeps.
+        end_id (int): the token that finishes a branch.
+        level (int): the level of sequences that holds the sources.
+        is_accumulated (bool): scores include those of the branches; else they are probabilities, whose
+            logarithms are added to `pre_scores`.
+        name (str | None): prefix of the names of what the layer creates.
+        return_parent_idx (bool): return a third result.
+
+    Returns:
+        tuple: the chosen tokens, [rows, 1], int64; their scores, [rows, 1]; with `return_parent_idx` the row
+            that each continues, [rows], int32.
+
+    Raises:
+        TypeError: an argument is not a Variable, or has another element type.
+
+    Example:
+        pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)
+        pre_scores = fluid.data('pre_scores', [None, 1], lod_level=2)
+        scores, ids = fluid.layers.topk(fluid.data('probabilities', [None, 100]), k=3)
+        scores = fluid.layers.log(scores)
+        tokens, totals = fluid.layers.beam_search(pre_ids, pre_scores, ids, scores, beam_size=2, end_id=1)
+    """
     helper = LayerHelper('beam_search', name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
     inputs = {'pre_ids': pre_ids, 'pre_scores': pre_scores, 'scores': scores}
     if ids is not None:

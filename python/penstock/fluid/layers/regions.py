@@ -145,7 +145,7 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if an argument is of another type.
+        TypeError: `input` or `rois` is not a Variable, or an argument is of another type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])

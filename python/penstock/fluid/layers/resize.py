@@ -35,7 +35,7 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
 
     Raises:
         ValueError: if an argument is none of those values, or neither out_shape nor scale is given.
-        TypeError: if out_shape, scale or actual_shape is of another type.
+        TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -66,7 +66,7 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
 
     Raises:
         ValueError: if an argument is none of those values, or neither out_shape nor scale is given.
-        TypeError: if out_shape, scale or actual_shape is of another type.
+        TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -97,7 +97,7 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
 
     Raises:
         ValueError: as `interpolate`.
-        TypeError: as `interpolate`.
+        TypeError: `input` is not a Variable, and as `interpolate` raises.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -126,7 +126,7 @@ def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=
 
     Raises:
         ValueError: as `interpolate`.
-        TypeError: as `interpolate`.
+        TypeError: `input` is not a Variable, and as `interpolate` raises.
 
     Example:
         volume = fluid.data('volume', [None, 3, 4, 8, 8])
@@ -155,7 +155,7 @@ def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=No
 
     Raises:
         ValueError: as `interpolate`.
-        TypeError: as `interpolate`.
+        TypeError: `input` is not a Variable, and as `interpolate` raises.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -178,6 +178,7 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
         Variable: the images in their new size, the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if `input` has another rank, or resample is another value.
 
     Example:

@@ -55,7 +55,7 @@ class RNNCell:
         Args:
             inputs (Variable): of the step, or a structure of Variables.
             states (Variable): from the step before, or a structure of Variables.
-            **kwargs: what the caller of `rnn` or `dynamic_decode` has given.
+            **kwargs (object): what the caller of `rnn` or `dynamic_decode` has given.
 
         Returns:
             tuple: (output, next states), the latter in the structure of `states`.
@@ -243,6 +243,9 @@ class LSTMCell(RNNCell):
         Returns:
             tuple: (the next hidden state, [the next hidden state, the next cell]).
 
+        Raises:
+            TypeError: `states` is not a pair.
+
         Example:
             cell = fluid.layers.LSTMCell(hidden_size=8)
             out, states = cell.call(fluid.data('x', [None, 4]), cell.get_initial_states(fluid.data('y', [None, 4])))
@@ -290,7 +293,7 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
             beyond it. None: all steps count.
         time_major (bool): whether inputs and outputs are [steps, sequences, ...].
         is_reverse (bool): whether the cell runs from the last step to the first.
-        **kwargs: for `cell.call`.
+        **kwargs (object): for `cell.call`.
 
     Returns:
         tuple: (outputs, last states). The outputs of all steps, shape [sequences, steps, ...], in the structure of the

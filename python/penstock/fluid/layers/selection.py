@@ -25,6 +25,7 @@ def gather_nd(input, index, name=None):
         Variable: shape index.shape[:-1] + input.shape[n:], the type of `input`.
 
     Raises:
+        TypeError: `input` or `index` is not a Variable.
         penstock.ProgramError: if n is unknown or above the rank of `input`.
 
     Example:
@@ -52,6 +53,7 @@ def scatter(input, index, updates, name=None, overwrite=True):
         Variable: the shape and type of `input`; rows that `index` does not name are those of `input`.
 
     Raises:
+        TypeError: `input`, `index` or `updates` is not a Variable.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -78,6 +80,7 @@ def scatter_nd_add(ref, index, updates, name=None):
         Variable: the shape and type of `ref`.
 
     Raises:
+        TypeError: `ref`, `index` or `updates` is not a Variable.
         ValueError: if the types of `ref` and `updates` differ.
         penstock.ProgramError: if the shapes do not fit each other.
 
@@ -107,6 +110,7 @@ def scatter_nd(index, updates, shape, name=None):
         Variable: shape `shape`, the type of `updates`.
 
     Raises:
+        TypeError: `index` or `updates` is not a Variable.
         penstock.ProgramError: if the shapes do not fit each other.
 
     Example:
@@ -130,6 +134,7 @@ def index_select(input, index, dim=0):
         Variable: `input` with extent `dim` made n, the type of `input`.
 
     Raises:
+        TypeError: `input` or `index` is not a Variable, or has another element type.
         penstock.ProgramError: if `input` has no extent `dim`, or `index` is not of rank 1.
 
     Example:
@@ -155,6 +160,7 @@ def index_sample(x, index):
         Variable: shape [rows, n], the type of `x`: element j of row i is x[i, index[i, j]].
 
     Raises:
+        TypeError: `x` or `index` is not a Variable, or has another element type.
         penstock.ProgramError: if one of them is no matrix, or their rows differ in number.
 
     Example:
@@ -209,6 +215,7 @@ def where(condition):
         Variable: shape [how many, rank of `condition`], int64: the index of each along every extent, in order.
 
     Raises:
+        TypeError: `condition` is not a Variable.
         penstock.ProgramError: if `condition` has no extent.
 
     Example:
@@ -232,6 +239,7 @@ def nonzero(input, as_tuple=False):
         Variable: as `where` gives it; with `as_tuple`, a tuple of its columns, each of shape [how many, 1].
 
     Raises:
+        TypeError: `input` is not a Variable.
         penstock.ProgramError: if `input` has no extent.
 
     Example:
@@ -259,6 +267,7 @@ def unique(x, dtype='int32'):
         `index` has shape [n], and x[i] is out[index[i]].
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
@@ -284,6 +293,7 @@ def unique_with_counts(x, dtype='int32'):
         tuple: (out, index, count). The first two are those of `unique`; `count` has the shape of `out`.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
@@ -314,6 +324,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         Variable: the shape and type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: if there is no shard `shard_id`.
 
     Example:
@@ -348,6 +359,7 @@ def hash(input, hash_size, num_hash=1, name=None):
         Variable: shape [rows, num_hash, 1], the type of `input`; the numbers are those of Fluid (XXH64).
 
     Raises:
+        TypeError: `input` is not a Variable, or has another element type.
         penstock.ProgramError: if `input` is no matrix, or a number is below 1.
 
     Example:

@@ -42,7 +42,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
         Variable: shape [number of sequences, ...], the type of `input`.
 
     Raises:
-        TypeError: `pool_type` is not a str.
+        TypeError: `input` is not a Variable, or `pool_type` is not a str.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -73,6 +73,9 @@ def sequence_first_step(input):
     Returns:
         Variable: shape [number of sequences, ...], the type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_first_step(x)
@@ -89,6 +92,9 @@ def sequence_last_step(input):
 
     Returns:
         Variable: shape [number of sequences, ...], the type of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -108,6 +114,9 @@ def sequence_softmax(input, use_cudnn=False, name=None):
 
     Returns:
         Variable: the shape, type and sequences of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -135,6 +144,9 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
 
     Returns:
         Variable: shape [rows, num_filters], the type and sequences of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -166,6 +178,9 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
 
     Returns:
         Variable: the shape, type and sequences of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -213,6 +228,9 @@ def sequence_expand(x, y, ref_level=-1, name=None):
     Returns:
         Variable: the type of `x`.
 
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8])
         y = fluid.data('y', [None, 1], lod_level=1)
@@ -232,6 +250,9 @@ def sequence_expand_as(x, y, name=None):
 
     Returns:
         Variable: the sequences of `y`, the type of `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -253,6 +274,9 @@ def sequence_slice(input, offset, length, name=None):
 
     Returns:
         Variable: the parts as sequences, the type of `input`.
+
+    Raises:
+        TypeError: `input`, `offset` or `length` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -280,6 +304,9 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences],
             int64.
 
+    Raises:
+        TypeError: `x` or `pad_value` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         padded, lengths = fluid.layers.sequence_pad(x, fluid.layers.zeros([1], 'float32'))
@@ -305,6 +332,9 @@ def sequence_unpad(x, length, name=None):
     Returns:
         Variable: shape [rows, ...] with N sequences, the type of `x`.
 
+    Raises:
+        TypeError: `x` or `length` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [4, 10, 8])
         length = fluid.data('length', [4], 'int64')
@@ -326,6 +356,9 @@ def sequence_reshape(input, new_dim):
     Returns:
         Variable: shape [rows * D / new_dim, new_dim], the type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.layers.sequence_reshape(x, new_dim=4)
@@ -345,6 +378,9 @@ def sequence_scatter(input, index, updates, name=None):
 
     Returns:
         Variable: shape [N, D], the type of `input`.
+
+    Raises:
+        TypeError: `input`, `index` or `updates` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 6])
@@ -368,6 +404,9 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
     Returns:
         Variable: shape [rows, win_size], the type and sequences of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
         windows = fluid.layers.sequence_enumerate(x, win_size=2)
@@ -389,6 +428,9 @@ def sequence_mask(x, maxlen=None, dtype='int64', name=None):
 
     Returns:
         Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         lengths = fluid.data('lengths', [None], 'int64')
@@ -416,6 +458,9 @@ def sequence_reverse(x, name=None):
 
     Returns:
         Variable: the shape, type and sequences of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -462,6 +507,7 @@ def lod_append(x, level):
         Variable: the rows of `x` with one more level.
 
     Raises:
+        TypeError: `x` is not a Variable, or has another element type.
         ValueError: `level` is none of these.
 
     Example:
@@ -477,7 +523,29 @@ def lod_append(x, level):
 
 @element_types(input='float32 float64')
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
-    """The windows of each image, line by line, as a sequence."""
+    """Cuts each image into windows; each window, line by line, is a row of the image's sequence.
+
+    Args:
+        input (Variable): shape [N, channels, height, width], float32 or float64.
+        filter_size (int | list[int]): height and width of a window.
+        stride (int | list[int]): distance of windows.
+        padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down,
+            right].
+        input_image_size (Variable | None): shape [N, 2]; the real size of each image.
+        out_stride (int | list[int]): with `input_image_size`: how much smaller the input is than the image.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable: shape [windows, channels * window height * window width], with a sequence for each image.
+
+    Raises:
+        TypeError: `input` is not a Variable.
+
+    Example:
+        image = fluid.data('image', [None, 1, 6, 6])
+        rows = fluid.layers.im2sequence(image, filter_size=2, stride=2)
+        assert rows.shape == (-1, 4)
+    """
     padding = [padding] * 2 if isinstance(padding, int) else list(padding)
     if len(padding) == 2:
         padding = padding * 2
@@ -503,6 +571,9 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
     Returns:
         tuple[Variable, Variable]: distances, [sequences, 1], float32, and the number of sequences, [1], int64.
+
+    Raises:
+        TypeError: `input` or `label` is not a Variable, or has another element type.
 
     Example:
         hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
@@ -539,6 +610,9 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
         Variable | tuple[Variable, Variable]: tokens as sequences of shape [rows, 1]; with `input_length` tokens
         [N, length] and their number [N, 1]; int64.
 
+    Raises:
+        TypeError: `input` is not a Variable.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         tokens = fluid.layers.ctc_greedy_decoder(x, blank=0)
@@ -562,8 +636,30 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
 
 @element_types(input='float32 float64')
 def crf_decoding(input, param_attr, label=None, length=None):
-    """The most likely path, by the transition weights that stand in the parameter of this name; or, with labels,
-    whether it agrees with them."""
+    """Finds the most likely path of tags by the transition weights that linear_chain_crf has trained; given labels,
+    tells where the path agrees with them.
+
+    Args:
+        input (Variable): shape [rows, tags] with sequences, or [N, length, tags] with `length`; the emissions,
+            float32 or float64.
+        param_attr (ParamAttr): names the transition weights.
+        label (Variable | None): shape [rows, 1] or [N, length], int64; the right tags.
+        length (Variable | None): shape [N], int64; the lengths of padded inputs.
+
+    Returns:
+        Variable: shape [rows, 1] or [N, length], int64; the tags, or, with `label`, 1 where the path is right
+            and 0 elsewhere.
+
+    Raises:
+        ValueError: the program has no parameter of that name.
+        TypeError: `input` is not a Variable.
+
+    Example:
+        emission = fluid.data('emission', [None, 3], lod_level=1)
+        label = fluid.data('label', [None, 1], 'int64', lod_level=1)
+        loss = fluid.layers.linear_chain_crf(emission, label, param_attr=fluid.ParamAttr(name='crf.w'))
+        path = fluid.layers.crf_decoding(emission, param_attr=fluid.ParamAttr(name='crf.w'))
+    """
     helper = LayerHelper('crf_decoding', param_attr=param_attr)
     inputs = {'Emission': input, 'Transition': helper.get_parameter(helper.param_attr.name)}
     if label is not None:

@@ -18,6 +18,9 @@ def shape(input):
     Returns:
         Variable: shape [rank of `input`], int32.
 
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 8])
         extents = fluid.layers.shape(x)
@@ -41,6 +44,9 @@ def slice(input, axes, starts, ends):
     Returns:
         Variable: the type of `input`.
 
+    Raises:
+        TypeError: `input` is not a Variable.
+
     Example:
         x = fluid.data('x', [4, 5, 6])
         assert fluid.layers.slice(x, axes=[0, 1], starts=[1, 0], ends=[3, -1]).shape == (2, 4, 6)
@@ -61,6 +67,9 @@ def strided_slice(input, axes, starts, ends, strides):
 
     Returns:
         Variable: the type of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [3, 6])
@@ -103,6 +112,9 @@ def reverse(x, axis):
     Returns:
         Variable: the shape and type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [3, 4])
         y = fluid.layers.reverse(x, axis=[0])
@@ -124,6 +136,9 @@ def expand(x, expand_times, name=None):
 
     Returns:
         Variable: the type of `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [2, 3])
@@ -154,6 +169,9 @@ def gather(input, index, overwrite=True):
 
     Returns:
         Variable: shape [K, ...], the type of `input`.
+
+    Raises:
+        TypeError: `input` or `index` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -204,6 +222,9 @@ def pad(x, paddings, pad_value=0.0, name=None):
     Returns:
         Variable: the type of `x`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [2, 3])
         assert fluid.layers.pad(x, [0, 1, 2, 0]).shape == (3, 5)
@@ -228,6 +249,9 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
 
     Returns:
         Variable: the type and format of `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])

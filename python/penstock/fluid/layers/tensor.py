@@ -181,6 +181,10 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
     Returns:
         Variable: the tensor, with stop_gradient set.
 
+    Raises:
+        TypeError: `input` is not a Variable, or `dtype` is no element type.
+        penstock.ProgramError: `input` lacks the axis.
+
     Example:
         x = fluid.data('x', [None, 8])
         zeros = fluid.layers.fill_constant_batch_size_like(x, [-1, 4], 'float32', 0.0)
@@ -309,6 +313,9 @@ def cast(x, dtype):
     Returns:
         Variable: the shape of `x`, of type `dtype`.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         label = fluid.data('label', [None, 1], 'int64')
         y = fluid.layers.cast(label, 'float32')
@@ -421,8 +428,9 @@ def assign(input, output=None):
         Variable: the copy.
 
     Raises:
-        TypeError: `input` is neither, or the array has another type.
         ValueError: the array is too large.
+        TypeError: `input` is not a Variable, or is neither a tensor nor an array, or the array has another
+            type.
 
     Example:
         table = fluid.layers.assign(np.eye(3, dtype='float32'))
@@ -495,6 +503,9 @@ def argmax(x, axis=0):
     Returns:
         Variable: the shape of `x` without that axis, int64.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 10])
         best = fluid.layers.argmax(x, axis=1)
@@ -512,6 +523,9 @@ def argmin(x, axis=0):
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
+
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -533,6 +547,9 @@ def argsort(input, axis=-1, descending=False, name=None):
     Returns:
         tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of
             `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -565,6 +582,9 @@ def isfinite(x):
     Returns:
         Variable: shape [1], bool.
 
+    Raises:
+        TypeError: `x` is not a Variable, or has another element type.
+
     Example:
         x = fluid.data('x', [None, 10])
         ok = fluid.layers.isfinite(x)
@@ -581,6 +601,9 @@ def has_inf(x):
     Returns:
         Variable: shape [1], bool.
 
+    Raises:
+        TypeError: `x` is not a Variable.
+
     Example:
         x = fluid.data('x', [None, 10])
         bad = fluid.layers.has_inf(x)
@@ -596,6 +619,9 @@ def has_nan(x):
 
     Returns:
         Variable: shape [1], bool.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 10])

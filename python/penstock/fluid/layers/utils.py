@@ -39,7 +39,18 @@ def convert_to_list(value, n, name, dtype=int):
 
 
 def is_sequence(seq):
-    """Whether it is a dict, or a list, tuple or other sequence that is no text."""
+    """Tells whether a value is a structure: a dict, a list, a tuple or another sequence that is not text.
+
+    Args:
+        seq (object): the value.
+
+    Returns:
+        bool: True if it is.
+
+    Example:
+        from penstock.fluid.layers import utils
+        assert utils.is_sequence([1]) and not utils.is_sequence('text')
+    """
     return isinstance(seq, dict) or (isinstance(seq, Sequence) and not isinstance(seq, (str, bytes)))
 
 
@@ -56,10 +67,13 @@ def flatten(nest):
     """Returns the leaves of a structure, from left to right.
 
     Args:
-        nest: a structure, or one value.
+        nest (object): a structure, or one value.
 
     Returns:
         list: the leaves.
+
+    Raises:
+        TypeError: the keys of a dict cannot be compared.
 
     Example:
         from penstock.fluid.layers import utils
@@ -82,14 +96,15 @@ def pack_sequence_as(structure, flat_sequence):
     """Returns the values in a structure like `structure`; the inverse of flatten.
 
     Args:
-        structure: a structure.
+        structure (object): a structure.
         flat_sequence (list): as many values as it has leaves.
 
     Returns:
-        The structure with these leaves.
+        object: the structure with these leaves.
 
     Raises:
-        ValueError: if there are more or fewer values than leaves.
+        TypeError: `flat_sequence` is not a sequence.
+        ValueError: there are more or fewer values than leaves.
 
     Example:
         from penstock.fluid.layers import utils
@@ -114,11 +129,14 @@ def map_structure(func, *structure):
     """Returns a structure of what `func` makes of the leaves at each place.
 
     Args:
-        func: takes as many values as there are structures.
-        *structure: structures of one shape.
+        func (callable): takes as many values as there are structures.
+        *structure (object): structures of one shape.
 
     Returns:
-        A structure like the first.
+        object: a structure like the first.
+
+    Raises:
+        ValueError: the structures have different numbers of leaves.
 
     Example:
         from penstock.fluid.layers import utils
@@ -129,12 +147,34 @@ def map_structure(func, *structure):
 
 
 def hold_mutable_vars(structure):
-    """Whether a structure holds structures."""
+    """Tells whether a structure holds structures.
+
+    Args:
+        structure (list | tuple | dict): the structure.
+
+    Returns:
+        bool: True if it does.
+
+    Example:
+        from penstock.fluid.layers import utils
+        assert utils.hold_mutable_vars([1, [2]]) and not utils.hold_mutable_vars([1, 2])
+    """
     return any(is_sequence(value) for value in structure)
 
 
 def copy_mutable_vars(structure):
-    """Returns a copy of a structure with the same leaves."""
+    """Copies a structure; the leaves stay the same objects.
+
+    Args:
+        structure (object): the structure.
+
+    Returns:
+        object: the copy.
+
+    Example:
+        from penstock.fluid.layers import utils
+        assert utils.copy_mutable_vars([1, (2, 3)]) == [1, (2, 3)]
+    """
     return pack_sequence_as(structure, flatten(structure))
 
 
@@ -142,8 +182,9 @@ def assert_same_structure(nest1, nest2, check_types=True):
     """Raises unless two structures have leaves at the same places.
 
     Args:
-        nest1, nest2: the structures.
-        check_types (bool): whether their containers must be of the same types, and dicts have the same keys.
+        nest1 (object): one structure.
+        nest2 (object): the other.
+        check_types (bool): whether their containers must have the same types, and dicts the same keys.
 
     Raises:
         ValueError: if the places differ.

@@ -117,8 +117,8 @@ def pixel_shuffle(x, upscale_factor):
         Variable: shape [N, C, H * upscale_factor, W * upscale_factor], the type of `x`.
 
     Raises:
-        TypeError: if upscale_factor is no int.
         penstock.ProgramError: if the channels cannot be divided so.
+        TypeError: `x` is not a Variable, or upscale_factor is not an int.
 
     Example:
         x = fluid.data('x', [None, 12, 4, 4])
@@ -144,8 +144,8 @@ def shuffle_channel(x, group, name=None):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if group is no int.
         penstock.ProgramError: if group does not divide C.
+        TypeError: `x` is not a Variable, or group is not an int.
 
     Example:
         x = fluid.data('x', [None, 6, 4, 4])
@@ -168,8 +168,8 @@ def space_to_depth(x, blocksize, name=None):
         Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], the type of `x`.
 
     Raises:
-        TypeError: if blocksize is no int.
         penstock.ProgramError: if the shape cannot be divided so.
+        TypeError: `x` is not a Variable, or blocksize is not an int.
 
     Example:
         x = fluid.data('x', [None, 4, 6, 8])
@@ -192,8 +192,8 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if seg_num is no int.
         penstock.ProgramError: if seg_num does not divide the first extent, or shift_ratio is out of range.
+        TypeError: `x` is not a Variable, or seg_num is not an int.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -221,6 +221,7 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         Variable: shape [N, C * height * width of a window, number of windows], the type of `x`.
 
     Raises:
+        TypeError: `x` is not a Variable.
         ValueError: if an argument has another number of values.
 
     Example:

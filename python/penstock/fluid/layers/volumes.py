@@ -80,6 +80,7 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if an argument does not fit the input or is none of those values.
 
     Example:
@@ -144,6 +145,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if an argument does not fit the input, or neither output_size nor filter_size is given.
 
     Example:
@@ -276,6 +278,7 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
         of its shape, the places in the plane H * W.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if pool_type is another value, or 'avg' with require_index.
 
     Example:
@@ -301,6 +304,7 @@ def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name
         of its shape, the places in the volume D * H * W.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: if pool_type is another value, or 'avg' with require_index.
 
     Example:

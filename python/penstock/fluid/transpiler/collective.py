@@ -76,8 +76,23 @@ class GradAllReduce(Collective):
 
 
 class LocalSGD(Collective):
-    """Ranks train alone and average their parameters after every `k_steps` steps; if `adaptive`, after so many at first
-    and then as DistributeTranspilerConfig.local_sgd_adaptive says."""
+    """Makes programs of ranks that train alone and average their parameters after every `k_steps` steps.
+
+    Args:
+        nrings (int): communicators that are used in turn.
+        k_steps (int): steps between two averages; with `adaptive`, before the first one.
+        adaptive (bool): the number of steps then changes as DistributeTranspilerConfig.local_sgd_adaptive says.
+
+    Raises:
+        penstock.ProgramError: a number is below 1, or `adaptive` is not a bool.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        fluid.optimizer.SGD(0.01).minimize(loss)
+        fluid.transpiler.collective.LocalSGD(k_steps=4).transpile(
+            fluid.default_startup_program(), fluid.default_main_program(), rank=0,
+            endpoints='10.0.0.1:6170,10.0.0.2:6170', current_endpoint='10.0.0.1:6170', wait_port=True)
+    """
 
     collective_mode = 'local_sgd'
     snapshot_key = '@SNAPSHOT'

@@ -62,6 +62,9 @@ class PSDispatcher:
 
         Returns:
             list[str]: an address for each variable, in its order.
+
+        Raises:
+            NotImplementedError: the class does not override it.
         """
         raise NotImplementedError('%s has no dispatch(varlist)' % type(self).__name__)
 

@@ -19,6 +19,7 @@ def ctr_metric_bundle(input, label):
         predictions, of labels, and the number of examples. RMSE is sqrt(first / last), for instance.
 
     Raises:
+        TypeError: `input` or `label` is not a Variable.
         ValueError: if the shapes differ.
 
     Example:

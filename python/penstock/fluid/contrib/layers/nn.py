@@ -33,6 +33,7 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
         Variable: shape [number of sequences, width], type `dtype`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         penstock.ProgramError: if `combiner` is another one, or `input` has another shape.
 
     Example:
@@ -68,6 +69,7 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
         rows as x has words and as many columns as y has. `tmp` keeps a product for the gradient.
 
     Raises:
+        TypeError: `x` or `y` is not a Variable.
         ValueError: if `x` and `y` are no matrices of one width.
 
     Example:
@@ -99,7 +101,9 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
         Variable: shape [rows of `row`, channel_num * len(topks)], the type and the sequences of `row`'s rows.
 
     Raises:
-        penstock.ProgramError: if a number is below 1, or the sequences do not fit each other when the program runs.
+        TypeError: `input`, `row` or `col` is not a Variable.
+        penstock.ProgramError: if a number is below 1, or the sequences do not fit each other when the program
+            runs.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -212,6 +216,7 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
         the child has an item.
 
     Raises:
+        TypeError: `x` is not a Variable.
         penstock.ProgramError: if `x` holds another type than the tree, or no nodes, when the program runs.
 
     Example:
@@ -255,6 +260,7 @@ def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tre
         [n, nodes].
 
     Raises:
+        TypeError: `x` is not a Variable.
         ValueError: if the lists differ in length, or a layer has too few nodes.
 
     Example:

@@ -35,6 +35,9 @@ def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=Non
         tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
         hidden states at the end, in the shape of `init_hidden`).
 
+    Raises:
+        TypeError: `input` is not a Variable.
+
     Example:
         x = fluid.data('x', [None, 7, 4])
         out, last = fluid.contrib.layers.basic_gru(x, None, hidden_size=8, num_layers=2, bidirectional=True)
@@ -74,6 +77,9 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
     Returns:
         tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
         hidden states at the end; cells at the end).
+
+    Raises:
+        TypeError: `input` is not a Variable.
 
     Example:
         x, length = fluid.data('x', [None, 7, 4]), fluid.data('length', [None], 'int64')

@@ -10,7 +10,7 @@ def distributed_batch_reader(batch_reader):
     """Returns a reader of this trainer's batches: one of each PADDLE_TRAINERS_NUM, that of PADDLE_TRAINER_ID.
 
     Args:
-        batch_reader: a function that returns an iterable of batches, the same ones in every trainer.
+        batch_reader (callable): returns an iterable of batches, the same ones in every trainer.
 
     Returns:
         function: a reader. All trainers read equally many batches: those at the end that are not enough for one each

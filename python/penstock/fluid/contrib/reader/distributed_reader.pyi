@@ -2,5 +2,5 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-def distributed_batch_reader(batch_reader: Any) -> Any: ...
+def distributed_batch_reader(batch_reader: Callable[..., Any]) -> Any: ...
 __all__: list[str]

@@ -13,6 +13,9 @@ __all__ = ['Fleet', 'DistributedOptimizer', 'Mode']
 class Fleet(abc.ABC):
     """The job as this process sees it. parameter_server.distribute_transpiler and collective have one each, `fleet`.
 
+    Args:
+        mode (int): one of Mode.
+
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
         from penstock.fluid.incubate.fleet.collective import fleet
@@ -51,49 +54,95 @@ class Fleet(abc.ABC):
         return self._role_maker
 
     def is_first_worker(self):
-        """Whether this process is trainer 0."""
+        """Tells whether this process is trainer 0.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._role().is_first_worker()
 
     def worker_index(self):
-        """The number of this trainer, from 0."""
+        """Returns the number of this trainer.
+
+        Returns:
+            int: from 0.
+        """
         return self._role().worker_index()
 
     def worker_num(self):
-        """How many trainers the job has."""
+        """Returns the number of trainers of the job.
+
+        Returns:
+            int: the number.
+        """
         return self._role().worker_num()
 
     def is_worker(self):
-        """Whether this process is a trainer."""
+        """Tells whether this process is a trainer.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._role().is_worker()
 
     def worker_endpoints(self, to_string=False):
-        """The addresses of all trainers, as a list or comma-separated."""
+        """Returns the addresses of all trainers.
+
+        Args:
+            to_string (bool): comma-separated in one text, instead of a list.
+
+        Returns:
+            list | str: 'host:port' of each trainer, in order.
+        """
         return _as_asked(self._role().get_trainer_endpoints(), to_string)
 
     def server_num(self):
-        """How many parameter servers the job has."""
+        """Returns the number of pservers of the job.
+
+        Returns:
+            int: the number; 0 without pservers.
+        """
         return len(self._role().get_pserver_endpoints())
 
     def server_index(self):
-        """The number of this parameter server, from 0."""
+        """Returns the number of this pserver.
+
+        Returns:
+            int: from 0.
+        """
         return self._role().server_index()
 
     def server_endpoints(self, to_string=False):
-        """The addresses of all parameter servers, as a list or comma-separated."""
+        """Returns the addresses of all pservers.
+
+        Args:
+            to_string (bool): comma-separated in one text, instead of a list.
+
+        Returns:
+            list | str: 'host:port' of each pserver, in order.
+        """
         return _as_asked(self._role().get_pserver_endpoints(), to_string)
 
     def is_server(self):
-        """Whether this process is a parameter server."""
+        """Tells whether this process is a pserver.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._role().is_server()
 
     def split_files(self, files):
-        """This trainer's part of the files: neighbours, as equal in number as can be; the first trainers have one more.
+        """Returns this trainer's part of a list of files: neighbouring files, in parts of equal length; the first
+        trainers have one more if the number does not divide.
 
         Args:
             files (list): the files of all trainers, in the same order on each.
 
         Returns:
             list: those of this trainer; empty if there are fewer files than trainers before it.
+
+        Raises:
+            TypeError: `files` is not a list.
         """
         if not isinstance(files, list):
             raise TypeError('split_files takes a list of files, not %r' % (files,))
@@ -103,8 +152,8 @@ class Fleet(abc.ABC):
         """Adds up numbers over all trainers.
 
         Args:
-            input (list|numpy.ndarray): numbers, in one dimension.
-            output (list|numpy.ndarray): as many, which get the sums.
+            input (list | numpy.ndarray): numbers, in one dimension.
+            output (list | numpy.ndarray): as many numbers; receives the sums.
         """
         self._role().all_reduce_worker(input, output)
 
@@ -114,11 +163,15 @@ class Fleet(abc.ABC):
 
     @abc.abstractmethod
     def init_worker(self):
-        """Before the first step of a trainer."""
+        """Prepares a trainer; call it before the first step."""
 
     @abc.abstractmethod
     def init_server(self, model_dir=None):
-        """Before run_server() of a parameter server."""
+        """Prepares a pserver; call it before run_server().
+
+        Args:
+            model_dir (str | None): a folder of saved parameters to start from.
+        """
 
     @abc.abstractmethod
     def run_server(self):
@@ -126,20 +179,43 @@ class Fleet(abc.ABC):
 
     @abc.abstractmethod
     def stop_worker(self):
-        """After the last step of a trainer."""
+        """Ends a trainer; call it after the last step."""
 
     @abc.abstractmethod
     def distributed_optimizer(self, optimizer, strategy=None):
-        """The optimizer whose minimize() also makes this process's programs."""
+        """Wraps an optimizer; its minimize() then also makes this process's programs.
+
+        Args:
+            optimizer (Optimizer): computes the updates.
+            strategy (object | None): how processes work together; each fleet has its own classes.
+
+        Returns:
+            DistributedOptimizer: the wrapped optimizer.
+        """
 
     @abc.abstractmethod
     def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
                              export_for_deployment=True):
-        """Saves what computes the targets, and its parameters."""
+        """Saves the part of the program that computes the targets, and its parameters.
+
+        Args:
+            executor (Executor): runs the saving.
+            dirname (str): the folder.
+            feeded_var_names (list[str]): names of the variables that will be fed.
+            target_vars (list[Variable]): what will be computed.
+            main_program (Program | None): None: the program before it was distributed.
+            export_for_deployment (bool): False saves the whole program.
+        """
 
     @abc.abstractmethod
     def save_persistables(self, executor, dirname, main_program=None):
-        """Saves parameters and what else outlives a step."""
+        """Saves all persistable variables: parameters, optimizer state and learning rates.
+
+        Args:
+            executor (Executor): runs the saving.
+            dirname (str): the folder.
+            main_program (Program | None): None: the program before it was distributed.
+        """
 
 
 def _as_asked(endpoints, to_string):
@@ -154,7 +230,25 @@ def part_of(files, index, count):
 
 
 class DistributedOptimizer(abc.ABC):
-    """An optimizer of Fluid's, and how its work is distributed."""
+    """An optimizer together with how its work is distributed. Each fleet has its own subclass.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (object | None): how processes work together.
+
+    Raises:
+        TypeError: `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer
+
+        class Alone(DistributedOptimizer):
+            def minimize(self, loss, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
+                return self.apply_gradients(self.backward(loss))
+
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        assert len(Alone(fluid.optimizer.SGD(0.1)).minimize(loss)) == 2
+    """
 
     def __init__(self, optimizer, strategy=None):
         if not isinstance(optimizer, Optimizer) and not hasattr(optimizer, 'apply_gradients'):
@@ -163,13 +257,40 @@ class DistributedOptimizer(abc.ABC):
         self._strategy = strategy
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """The optimizer's backward(): [(parameter, gradient)]."""
+        """Adds the backward pass, as Optimizer.backward does.
+
+        Args:
+            loss (Variable): shape [1].
+            startup_program (Program | None): the startup program; None: the default one.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+            callbacks (list | None): called for each gradient op; see append_backward.
+
+        Returns:
+            list: (parameter, gradient) pairs.
+        """
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads):
-        """The optimizer's apply_gradients(): the ops that it adds."""
+        """Adds the updates, as Optimizer.apply_gradients does.
+
+        Args:
+            params_grads (list): (parameter, gradient) pairs.
+
+        Returns:
+            list[Operator]: the ops that it adds.
+        """
         return self._optimizer.apply_gradients(params_grads)
 
     @abc.abstractmethod
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
-        """The optimizer's minimize(), and this process's programs."""
+        """Adds gradients and updates, and makes this process's programs.
+
+        Args:
+            losses (Variable | list): the loss.
+            scopes (list | None): accepted for Fluid's scripts.
+            startup_programs (Program | list | None): receive the initial values; None: the default startup
+                program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
+        """

@@ -14,7 +14,13 @@ __all__ = [
 
 
 class Role:
-    """What a process is: WORKER (a trainer) or SERVER (a parameter server)."""
+    """What a process is: WORKER (a trainer) or SERVER (a parameter server).
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ['127.0.0.1:6174'])
+        assert role.is_worker()
+    """
     WORKER = 1
     SERVER = 2
 
@@ -40,7 +46,11 @@ class RoleMakerBase:
         self._workers = None
 
     def generate_role(self):
-        """Finds out what this process is. Again: does nothing."""
+        """Finds out what this process is. A second call does nothing.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError('%s does not say what generate_role() does' % type(self).__name__)
 
     def _generated(self):
@@ -49,49 +59,93 @@ class RoleMakerBase:
         return self
 
     def is_worker(self):
-        """Whether this process is a trainer."""
+        """Tells whether this process is a trainer.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._generated()._role == Role.WORKER
 
     def is_server(self):
-        """Whether this process is a parameter server."""
+        """Tells whether this process is a pserver.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._generated()._role == Role.SERVER
 
     def is_first_worker(self):
-        """Whether this process is trainer 0."""
+        """Tells whether this process is trainer 0.
+
+        Returns:
+            bool: True if it is.
+        """
         return self.is_worker() and self._current_id == 0
 
     def worker_num(self):
-        """How many trainers the job has."""
+        """Returns the number of trainers of the job.
+
+        Returns:
+            int: the number.
+        """
         self._generated()
         return len(self._worker_endpoints) if self._trainers_num is None else self._trainers_num
 
     def server_num(self):
-        """How many parameter servers the job has."""
+        """Returns the number of pservers of the job.
+
+        Returns:
+            int: the number; 0 without pservers.
+        """
         return len(self.get_pserver_endpoints())
 
     def worker_index(self):
-        """The number of this trainer, from 0; on a server the server's."""
+        """Returns the number of this trainer; on a pserver, the pserver's.
+
+        Returns:
+            int: from 0.
+        """
         return self._generated()._current_id
 
     def server_index(self):
-        """The number of this server, from 0; on a trainer the trainer's."""
+        """Returns the number of this pserver; on a trainer, the trainer's.
+
+        Returns:
+            int: from 0.
+        """
         return self._generated()._current_id
 
     def get_trainer_endpoints(self):
-        """The addresses of all trainers, as far as they are known."""
+        """Returns the addresses of all trainers, as far as they are known.
+
+        Returns:
+            list[str]: 'host:port' of each trainer.
+        """
         return self._generated()._worker_endpoints
 
     def get_pserver_endpoints(self):
-        """The addresses of all parameter servers."""
+        """Returns the addresses of all pservers.
+
+        Returns:
+            list[str]: 'host:port' of each pserver.
+        """
         return self._generated()._server_endpoints
 
     def get_local_endpoint(self):
-        """The address of this process."""
+        """Returns the address of this process.
+
+        Returns:
+            str: 'host:port'.
+        """
         of_kind = self.get_trainer_endpoints() if self.is_worker() else self.get_pserver_endpoints()
         return of_kind[self._current_id]
 
     def to_string(self):
-        """One line that says who this process and the others are."""
+        """Describes this process and the others in one line.
+
+        Returns:
+            str: the line.
+        """
         return 'role: {}, current_id: {}, worker_endpoints: {}, server_endpoints: {}'.format(
             self._role, self._current_id, self._worker_endpoints, self._server_endpoints)
 
@@ -101,10 +155,10 @@ class RoleMakerBase:
         return self._workers
 
     def all_gather(self, input):
-        """The numbers that all trainers give, in a list.
+        """Gathers a number of each trainer.
 
         Args:
-            input (int|float): this trainer's.
+            input (int | float): this trainer's.
 
         Returns:
             list: one number for each trainer.
@@ -118,8 +172,8 @@ class RoleMakerBase:
         """Reduces numbers over all trainers. On a server it does nothing.
 
         Args:
-            input (list|numpy.ndarray): numbers, in one dimension.
-            output (list|numpy.ndarray): as many, which are written.
+            input (list | numpy.ndarray): numbers, in one dimension.
+            output (list | numpy.ndarray): as many numbers; receives the result.
             mode (str): 'sum', 'min' or 'max'.
 
         Raises:
@@ -134,7 +188,11 @@ class RoleMakerBase:
             self._all_workers().barrier()
 
     def barrier_all(self):
-        """Returns when all processes of the job have called it."""
+        """Returns when all processes of the job have called it.
+
+        Raises:
+            NotImplementedError: this role maker knows no such barrier; GeneralRoleMaker(path=...) does.
+        """
         raise NotImplementedError('%s knows no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
                                   type(self).__name__)
 
@@ -179,13 +237,14 @@ def _number(name, what, below=None):
 class PaddleCloudRoleMaker(RoleMakerBase):
     """Reads the role from the environment that the launcher makes.
 
+    With pservers it reads TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, PADDLE_TRAINER_ID (of a
+    trainer), POD_IP and PADDLE_PORT (of a pserver); without, PADDLE_TRAINER_ENDPOINTS and PADDLE_TRAINER_ID.
+
     Args:
         is_collective (bool): the job has ranks and no parameter servers.
 
-    Raises (when the role is asked for):
-        ValueError: a variable is missing or has no possible value. With parameter servers: TRAINING_ROLE,
-            PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, PADDLE_TRAINER_ID (of a trainer), POD_IP and
-            PADDLE_PORT (of a server). Else: PADDLE_TRAINER_ENDPOINTS, PADDLE_TRAINER_ID.
+    Raises:
+        ValueError: (by the first question about the role) a variable is missing or has an impossible value.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -197,6 +256,11 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._is_collective = is_collective
 
     def generate_role(self):
+        """Reads the role from the environment. A second call does nothing.
+
+        Raises:
+            ValueError: a variable is missing or has an impossible value.
+        """
         if self._role_is_generated:
             return
         if self._is_collective:
@@ -240,20 +304,21 @@ class PaddleCloudRoleMaker(RoleMakerBase):
 class GeneralRoleMaker(RoleMakerBase):
     """Reads the role from the environment; pservers and trainers exchange numbers through files in a folder.
 
-    Args:
-        path (str): a folder that all processes of the job see. Without it there is no barrier of all.
-        init_timeout_seconds (int): how long to wait for the others when the role is generated.
-        run_timeout_seconds (int): how long to wait for them later.
-        hdfs_name, hdfs_ugi, http_ip_port (str): of Fluid's other stores; must be empty.
-
     Of the environment it reads PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE,
     PADDLE_TRAINER_ID (of a trainer), PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT (of a server), SYS_JOB_ID, and
     PADDLE_IS_BARRIER_ALL_ROLE: 0 starts without waiting for the others.
 
+    Args:
+        **kwargs (object): `path` (str): a folder that all processes of the job see; without it there is no barrier of
+            all. `init_timeout_seconds` (int, 3600): how long to wait for the others when the role is generated.
+            `run_timeout_seconds` (int, 9999999): how long to wait for them later. `hdfs_name`, `hdfs_ugi`,
+            `http_ip_port` (str): of Fluid's other stores; must be empty.
+
     Raises:
         NotImplementedError: a store other than a folder is asked for.
-        ValueError (when the role is asked for): a variable is missing or has no possible value.
-        penstock.PeerError: E-fleet-files, others do not come in time.
+        TypeError: an argument has another name.
+        ValueError: (by the first question about the role) a variable is missing or has an impossible value.
+        penstock.PeerError: E-fleet-files, the others do not come in time.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -276,6 +341,11 @@ class GeneralRoleMaker(RoleMakerBase):
         self._group = None
 
     def generate_role(self):
+        """Reads the role from the environment. A second call does nothing.
+
+        Raises:
+            ValueError: a variable is missing or has an impossible value.
+        """
         if self._role_is_generated:
             return
         for name, what in (('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers'),
@@ -320,7 +390,14 @@ class GeneralRoleMaker(RoleMakerBase):
         return self._group
 
     def all_gather(self, input):
-        """The numbers that all trainers, then all servers give, in a list."""
+        """Gathers a number of each process: all trainers, then all pservers.
+
+        Args:
+            input (int | float): this process's.
+
+        Returns:
+            list: one number for each process.
+        """
         return self._all().all_gather(input)
 
     def barrier_all(self):
@@ -416,16 +493,19 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
-    """The role of a process that mpirun has started, two on each machine: even ranks are servers, odd ones trainers.
-    Needs mpi4py.
+    """The role of a process that mpirun has started, two on each machine: even ranks are pservers, odd ones
+    trainers. Needs mpi4py.
 
     Raises:
         ImportError: mpi4py is not installed.
-        ValueError (when the role is asked for): the number of processes is odd.
+        ValueError: (by the first question about the role) the number of processes is odd.
 
-    Example (under mpirun -np 4):
-
-        fleet.init(role_maker.MPISymetricRoleMaker())
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        try:
+            role = role_maker.MPISymetricRoleMaker()    # under mpirun -np 4
+        except ImportError:
+            role = role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 2, ['127.0.0.1:6174'])
     """
 
     _PORTS = range(60001, 64001)
@@ -442,6 +522,11 @@ class MPISymetricRoleMaker(RoleMakerBase):
         self._node_type_comm = None
 
     def generate_role(self):
+        """Derives the role from MPI's rank. A second call does nothing.
+
+        Raises:
+            ValueError: the number of processes is odd.
+        """
         if self._role_is_generated:
             return
         rank, size = self._comm.Get_rank(), self._comm.Get_size()
@@ -462,16 +547,36 @@ class MPISymetricRoleMaker(RoleMakerBase):
         return ['%s:%d' % (host, first + hosts[:i].count(host)) for i, host in enumerate(hosts)]
 
     def get_local_ip(self):
-        """This machine's address."""
+        """Returns the address of this machine.
+
+        Returns:
+            str: the IP address.
+        """
         return socket.gethostbyname(socket.gethostname())
 
     def all_gather(self, input):
-        """What all processes give, in a list."""
+        """Gathers a value of each process, pservers and trainers.
+
+        Args:
+            input (object): this process's; anything that pickles.
+
+        Returns:
+            list: one value for each process, by rank.
+        """
         self._generated()
         return self._comm.allgather(input)
 
     def all_reduce_worker(self, input, output, mode='sum'):
-        """As RoleMakerBase.all_reduce_worker; arrays of NumPy only."""
+        """Reduces numbers over all trainers. On a pserver it does nothing.
+
+        Args:
+            input (numpy.ndarray): numbers.
+            output (numpy.ndarray): the same shape and type; receives the result.
+            mode (str): 'sum', 'min' or 'max'.
+
+        Raises:
+            ValueError: `mode` is something else.
+        """
         operations = {'sum': self.MPI.SUM, 'max': self.MPI.MAX, 'min': self.MPI.MIN}
         if mode not in operations:
             raise ValueError('fleet: mode must be one of sum, max, min, not %r' % (mode,))

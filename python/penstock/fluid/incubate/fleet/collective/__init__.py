@@ -26,11 +26,21 @@ from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
 
 
 class LambConfig:
-    """Of Fluid's; has no settings."""
+    """Settings of Fluid's; there are none.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import LambConfig
+        config = LambConfig()
+    """
 
 
 class DistFCConfig:
-    """Of Fluid's; has no settings."""
+    """Settings of Fluid's; there are none.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import DistFCConfig
+        config = DistFCConfig()
+    """
 
 
 class Collective(Checkpoints, Fleet):
@@ -52,23 +62,32 @@ class Collective(Checkpoints, Fleet):
         self.main_program = None
 
     def init_worker(self):
-        """Of fleets with servers: a warning."""
+        """Does nothing but warn: ranks have no pservers."""
         _of_servers('init_worker')
 
     def run_worker(self, main_programs=None, scopes=None):
-        """Of fleets with servers: a warning."""
+        """Does nothing but warn: ranks have no pservers.
+
+        Args:
+            main_programs (object | None): accepted for Fluid's scripts.
+            scopes (object | None): accepted for Fluid's scripts.
+        """
         _of_servers('run_worker')
 
     def init_server(self, model_dir=None):
-        """Of fleets with servers: a warning."""
+        """Does nothing but warn: ranks have no pservers.
+
+        Args:
+            model_dir (str | None): accepted for Fluid's scripts.
+        """
         _of_servers('init_server')
 
     def run_server(self):
-        """Of fleets with servers: a warning."""
+        """Does nothing but warn: ranks have no pservers."""
         _of_servers('run_server')
 
     def stop_worker(self):
-        """Of fleets with servers: a warning."""
+        """Does nothing but warn: ranks have no pservers."""
         _of_servers('stop_worker')
 
     def distributed_optimizer(self, optimizer, strategy=None):
@@ -167,7 +186,25 @@ class DistributedStrategy(BuildStrategy):
 
 
 class CollectiveOpBasedOptimizer(DistributedOptimizer):
-    """The base of optimizers of your own for ranks: minimize() is theirs to write."""
+    """The base class of your own optimizers for ranks; a subclass writes minimize().
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy): how ranks work together.
+
+    Raises:
+        TypeError: `strategy` is not a DistributedStrategy, or `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.collective import CollectiveOpBasedOptimizer, DistributedStrategy
+
+        class Alone(CollectiveOpBasedOptimizer):
+            def minimize(self, loss, *args):
+                return self.apply_gradients(self.backward(loss))
+
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        Alone(fluid.optimizer.SGD(0.1), DistributedStrategy()).minimize(loss)
+    """
 
     def __init__(self, optimizer, strategy=None):
         if not isinstance(strategy, DistributedStrategy):
@@ -176,7 +213,23 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
 
 
 class CollectiveOptimizer(DistributedOptimizer):
-    """What fleet.distributed_optimizer() gives."""
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also makes this rank's programs.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy | None): how ranks work together; None: DistributedStrategy().
+
+    Raises:
+        TypeError: `strategy` is not a DistributedStrategy, or `optimizer` is not an optimizer.
+        ValueError: `strategy.recompute_checkpoints` is not a list.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import CollectiveOptimizer, fleet
+        fleet.init(role_maker.UserDefinedCollectiveRoleMaker(0, ['127.0.0.1:6170']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        CollectiveOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+    """
 
     def __init__(self, optimizer, strategy=None):
         strategy = DistributedStrategy() if strategy is None else strategy

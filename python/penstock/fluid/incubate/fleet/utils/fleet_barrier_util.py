@@ -10,11 +10,21 @@ _LOOK_S = 10
 
 
 def check_all_trainers_ready(ready_path, epoch):
-    """Returns when all trainers have called it for this epoch. fleet.barrier_worker() does the same without Hadoop.
+    """Returns when all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
 
     Args:
         ready_path (str): a folder of the file system that HADOOP_HOME, FS_NAME and FS_UGI name.
         epoch (int): a number that no earlier call had.
+
+    Raises:
+        KeyError: HADOOP_HOME is not set.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fleet_barrier_util import check_all_trainers_ready
+        try:
+            check_all_trainers_ready('/jobs/7/ready', epoch=3)
+        except KeyError as error:
+            assert str(error) == "'HADOOP_HOME'"
     """
     client = HDFSClient(os.environ['HADOOP_HOME'], {'fs.default.name': os.environ.get('FS_NAME'),
                                                     'hadoop.job.ugi': os.environ.get('FS_UGI')})

@@ -34,18 +34,30 @@ class FleetUtil:
             raise ValueError("FleetUtil: mode must be 'transpiler' or 'pslib', not %r" % (mode,))
 
     def rank0_print(self, s):
-        """Prints on trainer 0 alone."""
+        """Prints on trainer 0 alone.
+
+        Args:
+            s (str): the text.
+        """
         if fleet.worker_index() == 0:
             print(s)
             sys.stdout.flush()
 
     def rank0_info(self, s):
-        """Logs on trainer 0 alone."""
+        """Logs on trainer 0 alone.
+
+        Args:
+            s (str): the text.
+        """
         if fleet.worker_index() == 0:
             _log.info(s)
 
     def rank0_error(self, s):
-        """Logs an error on trainer 0 alone."""
+        """Logs an error on trainer 0 alone.
+
+        Args:
+            s (str): the text.
+        """
         if fleet.worker_index() == 0:
             _log.error(s)
 
@@ -63,7 +75,14 @@ class FleetUtil:
 
     def print_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3',
                          print_prefix=''):
-        """Prints get_global_auc() on trainer 0."""
+        """Prints get_global_auc() on trainer 0.
+
+        Args:
+            scope (Scope | None): holds the counts; None: the global scope.
+            stat_pos (str): the variable of the counts of positive examples.
+            stat_neg (str): the variable of the counts of negative examples.
+            print_prefix (str): precedes the value.
+        """
         self.rank0_print('%s global auc = %s' % (print_prefix, self.get_global_auc(scope, stat_pos, stat_neg)))
 
     def get_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3'):
@@ -71,7 +90,8 @@ class FleetUtil:
 
         Args:
             scope (Scope): None is the global one.
-            stat_pos, stat_neg (str): the variables in which layers.auc counts positive and negative examples.
+            stat_pos (str): the variable in which layers.auc counts positive examples.
+            stat_neg (str): the variable in which it counts negative examples.
 
         Returns:
             float: the AUC, 0.5 where all examples are of one kind; None if a variable is not there.

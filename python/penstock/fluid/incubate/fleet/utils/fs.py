@@ -7,50 +7,144 @@ __all__ = ['FS', 'LocalFS', 'BDFS']
 
 
 class FS:
-    """What a file system answers."""
+    """The interface of a file system. LocalFS implements it.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fs import FS, LocalFS
+        assert isinstance(LocalFS(), FS)
+    """
 
     def list_dirs(self, fs_path):
-        """The names of the folders in a folder."""
+        """Lists the folders in a folder.
+
+        Args:
+            fs_path (str): the folder.
+
+        Returns:
+            list[str]: their names, sorted; empty if there is no such folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def ls_dir(self, fs_path):
-        """The names of all that is in a folder."""
+        """Lists all that is in a folder.
+
+        Args:
+            fs_path (str): the folder.
+
+        Returns:
+            list[str]: the names, sorted; empty if there is no such folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def stat(self, fs_path):
-        """Whether something is there."""
+        """Tells whether a file or folder exists.
+
+        Args:
+            fs_path (str): the path.
+
+        Returns:
+            bool: True if it does.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def upload(self, local_path, fs_path):
-        """Copies a local file."""
+        """Copies a local file into the file system.
+
+        Args:
+            local_path (str): the local file.
+            fs_path (str): the copy.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def download(self, fs_path, local_path):
-        """Makes a local copy."""
+        """Makes a local copy of a file.
+
+        Args:
+            fs_path (str): the file.
+            local_path (str): the copy.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def mkdir(self, fs_path):
-        """Makes a folder, and those above it."""
+        """Makes a folder, and those above it.
+
+        Args:
+            fs_path (str): the folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def mv(self, fs_src_path, fs_dst_path):
-        """Renames."""
+        """Renames a file or a folder.
+
+        Args:
+            fs_src_path (str): its path.
+            fs_dst_path (str): its new path.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def rmr(self, fs_path):
-        """Deletes a folder and all in it."""
+        """Deletes a folder and all in it.
+
+        Args:
+            fs_path (str): the folder.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def rm(self, fs_path):
-        """Deletes a file."""
+        """Deletes a file.
+
+        Args:
+            fs_path (str): the file.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def delete(self, fs_path):
-        """Deletes a file or a folder, if it is there."""
+        """Deletes a file or a folder, if it exists.
+
+        Args:
+            fs_path (str): the path.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
     def need_upload_download(self):
-        """Whether programs cannot read and write there directly."""
+        """Tells whether programs cannot read and write this file system directly.
+
+        Returns:
+            bool: True if files have to be copied first.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError
 
 
@@ -94,7 +188,24 @@ class LocalFS(FS):
 
 
 class BDFS(FS):
-    """Baidu's distributed file system, by its command-line client, which is not public: cannot be made."""
+    """Baidu's distributed file system. It needs a client that is not public, so making one is an error.
+
+    Args:
+        hdfs_name (str | None): accepted for Fluid's scripts.
+        hdfs_ugi (str | None): accepted for Fluid's scripts.
+        time_out (int): accepted for Fluid's scripts.
+        sleep_inter (int): accepted for Fluid's scripts.
+
+    Raises:
+        NotImplementedError: always.
+
+    Example:
+        from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
+        try:
+            files = BDFS()
+        except NotImplementedError:
+            files = LocalFS()
+    """
 
     def __init__(self, hdfs_name=None, hdfs_ugi=None, time_out=20 * 60 * 1000, sleep_inter=1000):
         raise NotImplementedError('BDFS needs a client that is not public; mount the file system, and use LocalFS()')

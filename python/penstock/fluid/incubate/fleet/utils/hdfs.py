@@ -51,30 +51,74 @@ class HDFSClient:
         return good
 
     def cat(self, hdfs_path=None):
-        """The text of a file, without space around it; '' if there is none."""
+        """Reads a file.
+
+        Args:
+            hdfs_path (str): the file.
+
+        Returns:
+            str: its text, without space around it; '' if there is no such file.
+        """
         good, text = self._run('-cat', hdfs_path, retry_times=1)
         return text.strip() if good else ''
 
     def is_exist(self, hdfs_path=None):
-        """Whether something is there."""
+        """Tells whether a file or folder exists.
+
+        Args:
+            hdfs_path (str): the path.
+
+        Returns:
+            bool: True if it does.
+        """
         return self._run('-test', '-e', hdfs_path, retry_times=1)[0]
 
     def is_dir(self, hdfs_path=None):
-        """Whether it is a folder."""
+        """Tells whether a path is a folder.
+
+        Args:
+            hdfs_path (str): the path.
+
+        Returns:
+            bool: True if it is.
+        """
         return self._run('-test', '-d', hdfs_path, retry_times=1)[0]
 
     def is_file(self, hdfs_path=None):
-        """Whether it is there and no folder."""
+        """Tells whether a path is a file.
+
+        Args:
+            hdfs_path (str): the path.
+
+        Returns:
+            bool: True if it exists and is not a folder.
+        """
         return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
 
     def delete(self, hdfs_path):
-        """Deletes a file or a folder with all in it. True if it is gone."""
+        """Deletes a file, or a folder and all in it.
+
+        Args:
+            hdfs_path (str): the path.
+
+        Returns:
+            bool: True if nothing is left there.
+        """
         if not self.is_exist(hdfs_path):
             return True
         return self._do(*(['-rm', '-r'] if self.is_dir(hdfs_path) else ['-rm']), hdfs_path)
 
     def rename(self, hdfs_src_path, hdfs_dst_path, overwrite=False):
-        """Renames. What has the new name is deleted first if `overwrite` says so; else nothing is done."""
+        """Renames a file or a folder.
+
+        Args:
+            hdfs_src_path (str): its path.
+            hdfs_dst_path (str): its new path.
+            overwrite (bool): delete first what has the new path; else that is a failure.
+
+        Returns:
+            bool: True if it was renamed.
+        """
         if self.is_exist(hdfs_dst_path):
             if not overwrite:
                 _log.error('hadoop fs -mv: %s is there', hdfs_dst_path)
@@ -84,11 +128,22 @@ class HDFSClient:
 
     @staticmethod
     def make_local_dirs(local_path):
-        """Makes a folder on this machine, and those above it."""
+        """Makes a folder on this machine, and those above it.
+
+        Args:
+            local_path (str): the folder.
+        """
         os.makedirs(local_path, exist_ok=True)
 
     def makedirs(self, hdfs_path):
-        """Makes a folder, and those above it."""
+        """Makes a folder, and those above it.
+
+        Args:
+            hdfs_path (str): the folder.
+
+        Returns:
+            bool: True if the command succeeded.
+        """
         return self._do('-mkdir', '-p', hdfs_path, retry_times=1)
 
     def _listed(self, command, hdfs_path):
@@ -98,22 +153,54 @@ class HDFSClient:
         return [(row[0].startswith('d'), row[-1]) for row in rows if len(row) == _COLUMNS]
 
     def ls(self, hdfs_path):
-        """The paths of all that is in a folder."""
+        """Lists all that is in a folder.
+
+        Args:
+            hdfs_path (str): the folder.
+
+        Returns:
+            list[str]: the paths.
+        """
         return [path for _, path in self._listed('-ls', hdfs_path)]
 
     def lsr(self, hdfs_path, excludes=()):
-        """The paths of all files in a folder and those below it, but for `excludes`."""
+        """Lists all files in a folder and the folders below it.
+
+        Args:
+            hdfs_path (str): the folder.
+            excludes (list[str]): paths to leave out.
+
+        Returns:
+            list[str]: the paths.
+        """
         return [path for folder, path in self._listed('-lsr', hdfs_path) if not folder and path not in excludes]
 
     @staticmethod
     def split_files(files, trainer_id, trainers):
-        """Trainer `trainer_id`'s part of the files: neighbours, as equal in number as can be."""
+        """Returns a trainer's part of a list of files: neighbouring files, in parts of equal length.
+
+        Args:
+            files (list[str]): the files of all trainers.
+            trainer_id (int): the trainer.
+            trainers (int): the number of trainers.
+
+        Returns:
+            list[str]: the part.
+        """
         return part_of(files, trainer_id, trainers)
 
     def download(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
-        """Copies all that is in a folder to this machine. Returns the paths of the copies.
+        """Copies all that is in a folder to this machine.
 
-        multi_processes, overwrite   make no difference: one command copies all
+        Args:
+            hdfs_path (str): the folder.
+            local_path (str): the folder on this machine; made if it does not exist.
+            multi_processes (int): makes no difference: one command copies all.
+            overwrite (bool): makes no difference.
+            retry_times (int): how often a failed copy is tried again.
+
+        Returns:
+            list[str]: the paths of the copies, sorted.
         """
         self.make_local_dirs(local_path)
         for path in self.ls(hdfs_path):
@@ -121,10 +208,17 @@ class HDFSClient:
         return sorted(os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names)
 
     def upload(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
-        """Copies a file, or all that is in a folder, into a folder. True if all went well.
+        """Copies a file, or all that is in a folder, into a folder of the file system.
 
-        multi_processes   makes no difference
-        overwrite         deletes what is there first
+        Args:
+            hdfs_path (str): the folder of the file system.
+            local_path (str): the file or folder on this machine.
+            multi_processes (int): makes no difference.
+            overwrite (bool): delete first what has the path.
+            retry_times (int): how often a failed copy is tried again.
+
+        Returns:
+            bool: True if all copies succeeded.
         """
         files = [local_path]
         if os.path.isdir(local_path):
@@ -135,7 +229,16 @@ class HDFSClient:
         return all([self._do('-put', file, hdfs_path, retry_times=retry_times) for file in files])
 
     def upload_dir(self, dest_dir, local_dir, overwrite=False):
-        """Copies a folder into another one. True if it went well."""
+        """Copies a folder into another one.
+
+        Args:
+            dest_dir (str): the folder of the file system.
+            local_dir (str): the folder on this machine.
+            overwrite (bool): delete first the folder of that name.
+
+        Returns:
+            bool: True if the command succeeded.
+        """
         there = dest_dir.rstrip('/') + '/' + os.path.basename(local_dir.rstrip('/'))
         if overwrite and self.is_exist(there):
             self.delete(there)

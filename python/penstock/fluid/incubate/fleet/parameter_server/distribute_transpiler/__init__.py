@@ -245,7 +245,24 @@ fleet = DistributedTranspiler()
 
 
 class TranspilerOptimizer(DistributedOptimizer):
-    """What fleet.distributed_optimizer() gives."""
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also makes this process's programs.
+
+    Args:
+        optimizer (Optimizer): computes the updates.
+        strategy (DistributedStrategy | DistributeTranspilerConfig | None): how trainers and pservers work
+            together; None: StrategyFactory.create_sync_strategy().
+
+    Raises:
+        TypeError: `strategy` is something else, or `optimizer` is not an optimizer.
+
+    Example:
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TranspilerOptimizer, fleet
+        fleet.init(role_maker.UserDefinedRoleMaker(0, role_maker.Role.WORKER, 1, ['127.0.0.1:6174']))
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        TranspilerOptimizer(fluid.optimizer.SGD(0.1)).minimize(loss)
+        assert 'send' in [op.type for op in fleet.main_program.global_block().ops]
+    """
 
     def __init__(self, optimizer, strategy=None):
         super().__init__(optimizer, strategy)
@@ -259,11 +276,11 @@ class TranspilerOptimizer(DistributedOptimizer):
         """Adds gradients and updates, then makes this process's programs: fleet.main_program and fleet.startup_program.
 
         Args:
-            loss (Variable): what is made small; of the default main program.
-            scopes: must be None.
-            startup_program (Program): gets the initial values; None is the default one.
-            parameter_list (list): what to update; None is all trainable parameters.
-            no_grad_set (set): variables that get no gradient.
+            loss (Variable): what is minimized; of the default main program.
+            scopes (None): must be None.
+            startup_program (Program | None): receives the initial values; None: the default startup program.
+            parameter_list (list | None): parameters or their names; None: all trainable ones.
+            no_grad_set (set | None): variables, or their names, that get no gradient.
 
         Returns:
             tuple: (update ops, [(parameter, gradient)]).

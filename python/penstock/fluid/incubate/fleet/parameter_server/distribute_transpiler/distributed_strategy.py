@@ -65,6 +65,9 @@ class TrainerRuntimeConfig:
 
         Returns:
             dict: {name: text}.
+
+        Raises:
+            ValueError: `mode` is not one of DistributedMode.
         """
         mode = DistributedMode.ASYNC if self.mode is None else self.mode
         if mode not in _READ_IN:
@@ -141,19 +144,39 @@ class DistributedStrategy:
             raise NotImplementedError('DistributedStrategy is no strategy by itself; use StrategyFactory')
 
     def set_debug_opt(self, opt_info):
-        """What Fluid's trainers write down of a run; makes no difference here."""
+        """Takes what Fluid's trainers record of a run; it makes no difference here.
+
+        Args:
+            opt_info (dict | None): kept for get_debug_opt().
+        """
         self.debug_opt = opt_info
 
     def get_debug_opt(self):
-        """{} if nothing was set."""
+        """Returns what set_debug_opt() took.
+
+        Returns:
+            dict: empty if nothing was set.
+        """
         return dict(self.debug_opt) if isinstance(self.debug_opt, dict) else {}
 
     def get_program_config(self):
-        """The DistributeTranspilerConfig."""
+        """Returns the transpiler's configuration.
+
+        Returns:
+            DistributeTranspilerConfig: the strategy's own; change it by set_program_config().
+        """
         return self._program_config
 
     def set_program_config(self, config):
-        """Takes a DistributeTranspilerConfig, or a dict of its fields."""
+        """Sets the transpiler's configuration; what makes it this strategy is kept.
+
+        Args:
+            config (DistributeTranspilerConfig | dict): the configuration, or some of its fields.
+
+        Raises:
+            TypeError: `config` is something else.
+            ValueError: there is no such field.
+        """
         self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
         self.check_program_config()
 
@@ -166,11 +189,23 @@ class DistributedStrategy:
             setattr(self._program_config, name, value)
 
     def get_trainer_runtime_config(self):
-        """The TrainerRuntimeConfig."""
+        """Returns the settings of the trainers' communicator.
+
+        Returns:
+            TrainerRuntimeConfig: the strategy's own.
+        """
         return self._trainer_runtime_config
 
     def set_trainer_runtime_config(self, config):
-        """Takes a TrainerRuntimeConfig, or a dict of its runtime_configs."""
+        """Sets the trainers' communicator.
+
+        Args:
+            config (TrainerRuntimeConfig | dict): the settings, or some of its runtime_configs.
+
+        Raises:
+            TypeError: `config` is something else.
+            ValueError: there is no such setting.
+        """
         if isinstance(config, TrainerRuntimeConfig):
             self._trainer_runtime_config = config
         elif isinstance(config, dict):
@@ -189,11 +224,23 @@ class DistributedStrategy:
         self._trainer_runtime_config.mode = self._MODE
 
     def get_server_runtime_config(self):
-        """The ServerRuntimeConfig."""
+        """Returns the settings of the pservers.
+
+        Returns:
+            ServerRuntimeConfig: the strategy's own.
+        """
         return self._server_runtime_config
 
     def set_server_runtime_config(self, config):
-        """Takes a ServerRuntimeConfig, or a dict of its fields."""
+        """Sets the pservers' settings.
+
+        Args:
+            config (ServerRuntimeConfig | dict): the settings, or some of its fields.
+
+        Raises:
+            TypeError: `config` is something else.
+            ValueError: there is no such field.
+        """
         self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
         self.check_server_runtime_config()
 
@@ -202,11 +249,23 @@ class DistributedStrategy:
         self._require_kind()
 
     def get_execute_strategy(self):
-        """The ExecutionStrategy."""
+        """Returns how a trainer runs its program.
+
+        Returns:
+            ExecutionStrategy: the strategy's own.
+        """
         return self._execute_strategy
 
     def set_execute_strategy(self, config):
-        """Takes an ExecutionStrategy, or a dict of its options."""
+        """Sets how a trainer runs its program.
+
+        Args:
+            config (ExecutionStrategy | dict): the options, or some of them.
+
+        Raises:
+            TypeError: `config` is something else.
+            ValueError: there is no such option.
+        """
         self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
         self.check_execute_strategy()
 
@@ -217,11 +276,23 @@ class DistributedStrategy:
             self._execute_strategy.use_thread_barrier = True
 
     def get_build_strategy(self):
-        """The BuildStrategy."""
+        """Returns how a trainer's program is built.
+
+        Returns:
+            BuildStrategy: the strategy's own.
+        """
         return self._build_strategy
 
     def set_build_strategy(self, config):
-        """Takes a BuildStrategy, or a dict of its options."""
+        """Sets how a trainer's program is built.
+
+        Args:
+            config (BuildStrategy | dict): the options, or some of them.
+
+        Raises:
+            TypeError: `config` is something else.
+            ValueError: there is no such option.
+        """
         self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
         self.check_build_strategy()
 
@@ -232,27 +303,51 @@ class DistributedStrategy:
 
 
 class SyncStrategy(DistributedStrategy):
-    """All trainers take each step together; parameters get the mean of their gradients. The bytes are those of
-    DistributeTranspiler in sync mode."""
+    """Trains in sync mode: all trainers take each step together, and parameters are updated with the mean of their
+    gradients. The bytes are those of DistributeTranspiler in sync mode.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import SyncStrategy
+        assert SyncStrategy().get_program_config().completely_not_async
+    """
     _MODE = DistributedMode.SYNC
     _PROGRAM = {'half_async': True, 'completely_not_async': True}
     _WAITS = True
 
 
 class AsyncStrategy(DistributedStrategy):
-    """No trainer waits for another, nor for its own gradients to arrive."""
+    """Trains in async mode: no trainer waits for another, nor for its own gradients to arrive.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import AsyncStrategy
+        assert AsyncStrategy().get_program_config().runtime_split_send_recv
+    """
     _MODE = DistributedMode.ASYNC
 
 
 class HalfAsyncStrategy(DistributedStrategy):
-    """No trainer waits for another; each waits for its own gradients."""
+    """Trains in half-async mode: no trainer waits for another; each waits for its own gradients.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import HalfAsyncStrategy
+        assert HalfAsyncStrategy().get_program_config().half_async
+    """
     _MODE = DistributedMode.HALF_ASYNC
     _PROGRAM = {'half_async': True}
     _WAITS = True
 
 
 class GeoStrategy(DistributedStrategy):
-    """Trainers optimize by themselves, and exchange what has changed after every `update_frequency` steps."""
+    """Trains by geo-SGD: each trainer updates its own parameters and exchanges the changes after every
+    `update_frequency` steps.
+
+    Args:
+        update_frequency (int): steps between two exchanges.
+
+    Example:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import GeoStrategy
+        assert GeoStrategy(5).get_program_config().geo_sgd_need_push_nums == 5
+    """
     _MODE = DistributedMode.GEO
     _PROGRAM = {'geo_sgd_mode': True}
 
@@ -271,20 +366,39 @@ class StrategyFactory:
 
     @staticmethod
     def create_sync_strategy():
-        """A SyncStrategy."""
+        """Makes a strategy of sync mode.
+
+        Returns:
+            SyncStrategy: the strategy.
+        """
         return SyncStrategy()
 
     @staticmethod
     def create_half_async_strategy():
-        """A HalfAsyncStrategy."""
+        """Makes a strategy of half-async mode.
+
+        Returns:
+            HalfAsyncStrategy: the strategy.
+        """
         return HalfAsyncStrategy()
 
     @staticmethod
     def create_async_strategy():
-        """An AsyncStrategy."""
+        """Makes a strategy of async mode.
+
+        Returns:
+            AsyncStrategy: the strategy.
+        """
         return AsyncStrategy()
 
     @staticmethod
     def create_geo_strategy(update_frequency=100):
-        """A GeoStrategy."""
+        """Makes a strategy of geo-SGD.
+
+        Args:
+            update_frequency (int): steps between two exchanges.
+
+        Returns:
+            GeoStrategy: the strategy.
+        """
         return GeoStrategy(update_frequency)

@@ -1,5 +1,5 @@
-// log_loss, sigmoid_cross_entropy_with_logits, teacher_student_sigmoid_loss, huber_loss, hinge_loss: losses
-// of single elements.
+// log_loss, bce_loss, sigmoid_cross_entropy_with_logits, teacher_student_sigmoid_loss, huber_loss and
+// hinge_loss: losses of single elements.
 #include <algorithm>
 #include <cmath>
 
@@ -14,6 +14,12 @@ constexpr char kLogDoc[] = R"(
 Loss = -Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)
 
 for a probability and a label of 0 or 1, or between. No gradient flows to Labels.)";
+
+constexpr char kBceDoc[] = R"(
+Out = -Label * max(log(X), -100) - (1 - Label) * max(log(1 - X), -100)
+
+for probabilities X and labels of 0 or 1, or between. The gradient's divisor, X * (1 - X), is at least 1e-12.
+No gradient flows to Label.)";
 
 constexpr char kSigmoidDoc[] = R"(
 Out = max(X, 0) - X * Label + log(1 + exp(-|X|))
@@ -134,6 +140,20 @@ struct LogLoss : Plain {
     return -label / (p + e) + (T{1} - label) / (T{1} - p + e);
   }
   float epsilon = 0;
+};
+
+struct BceLoss : Plain {
+  static constexpr const char* kFirst = "X";
+  static constexpr const char* kSecond = "Label";
+  static constexpr const char* kOut = "Out";
+  template <typename T>
+  T Out(T p, T label) const {
+    return -label * MaxOrNan(std::log(p), T{-100}) - (T{1} - label) * MaxOrNan(std::log(T{1} - p), T{-100});
+  }
+  template <typename T>
+  T Dx(T p, T label) const {
+    return (p - label) / MaxOrNan(p * (T{1} - p), static_cast<T>(1e-12));
+  }
 };
 
 struct SigmoidCrossEntropy {
@@ -296,6 +316,11 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
                            .Input("Labels", "0 or 1, shaped like Predicted", SameTypeAs("Predicted"))
                            .Output("Loss", "shaped like Predicted", SameTypeAs("Predicted"))
                            .RequiredAttr("epsilon", AttrKind::kFloat, "keeps logarithms finite", AtLeast(0)));
+  WithKernels<BceLoss>(ops.Add("bce_loss")
+                           .Doc("The log loss of probabilities, with bounded logarithms.", kBceDoc)
+                           .Input("X", "probabilities", Floats())
+                           .Input("Label", "0 or 1, shaped like X", SameTypeAs("X"))
+                           .Output("Out", "shaped like X", SameTypeAs("X")));
   WithKernels<SigmoidCrossEntropy>(
       ops.Add("sigmoid_cross_entropy_with_logits")
           .Doc("The log loss of the sigmoid of X.", kSigmoidDoc)

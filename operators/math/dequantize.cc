@@ -1,4 +1,5 @@
-// fake_dequantize_max_abs, fake_channel_wise_dequantize_max_abs, dequantize_log: floats again from few bits.
+// fake_dequantize_max_abs, fake_channel_wise_dequantize_max_abs, dequantize_abs_max, dequantize_log: floats
+// again from few bits.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -101,6 +102,34 @@ class DequantizeChannelsKernel : public Kernel {
   Dim outer_ = 1, channels_ = 1, inner_ = 1;
 };
 
+Status InferAbsMax(InferContext& c) {
+  if (!Compatible(c.ShapeOf("Scale").Count(), 1))
+    return c.Error("Scale (", c.ShapeOf("Scale"), ") must hold one element");
+  return c.ShareAll("X", "Out");
+}
+
+class DequantizeAbsMaxKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    scale_ = k.Input("Scale");
+    out_ = k.Output("Out");
+    range_ = k.Attr<float>("max_range");
+    return RequireCount(k, "Scale", 1);
+  }
+  Status Run(KernelRun& k) override {
+    const std::int8_t* const x = std::as_const(k[x_]).Data<std::int8_t>();
+    const float scale = *std::as_const(k[scale_]).Data<float>();
+    float* const out = k[out_].Data<float>();
+    for (Dim i = 0; i < x_.shape.Count(); ++i) out[i] = scale * static_cast<float>(x[i]) / range_;
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, scale_, out_;
+  float range_ = 1;
+};
+
 Status InferLog(InferContext& c) {
   if (!Compatible(c.ShapeOf("Dict").Count(), 128))
     return c.Error("Dict (", c.ShapeOf("Dict"), ") must hold 128 elements");
@@ -148,6 +177,15 @@ void RegisterDequantize(OpRegistry& ops) {
             AtLeast(1))
       .InferShape(InferChannels)
       .Kernel<Cpu, DequantizeChannelsKernel, float, double>()
+      .NoGrad();
+  ops.Add("dequantize_abs_max")
+      .Doc("Floats from bytes and a scale.", kMaxAbsDoc)
+      .Input("X", "any shape", Only(DType::kInt8))
+      .Input("Scale", "one element", Only(DType::kFp32))
+      .Output("Out", "shaped like X", Only(DType::kFp32))
+      .RequiredAttr("max_range", AttrKind::kFloat, "the whole number that stands for Scale")
+      .InferShape(InferAbsMax)
+      .KernelForAnyType<Cpu, DequantizeAbsMaxKernel>()
       .NoGrad();
   ops.Add("dequantize_log")
       .Doc("Floats from numbers of entries.", kLogDoc)

@@ -1,5 +1,6 @@
-// reduce_sum, _mean, _max, _min, _prod: the elements along some extents made one.
+// reduce_sum, _mean, _max, _min, _prod, frobenius_norm: the elements along some extents made one.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -91,6 +92,24 @@ struct Prod {
   template <typename T>
   static T Dx(T x, T out, T dout, Dim) {
     return dout * out / x;
+  }
+};
+
+struct FrobeniusNorm {
+  static constexpr bool kDivides = false;
+  template <typename T>
+  static constexpr T kStart = T{0};
+  template <typename T>
+  static T Step(T so_far, T x) {
+    return so_far + x * x;
+  }
+  template <typename T>
+  static T End(T all, Dim) {
+    return std::sqrt(all);
+  }
+  template <typename T>
+  static T Dx(T x, T out, T dout, Dim) {
+    return x / (out + static_cast<T>(1e-12)) * dout;
   }
 };
 
@@ -201,14 +220,9 @@ struct Reduce {
   };
 };
 
-template <typename Math>
-OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula,
-           bool gradient_reads_out) {
-  GradSpec grad{.reads = {"X"}, .yields = {"X"}};
-  if (gradient_reads_out) grad.reads_outputs = {"Out"};
-  OpDef& def = ops.Add(type);
-  def.Doc(std::move(summary), formula + "\n" + kDoc)
-      .Input("X", "any shape", Numbers())
+OpDef& Declare(OpDef& def, TypeRule x, std::string summary, const std::string& formula) {
+  return def.Doc(std::move(summary), formula + "\n" + kDoc)
+      .Input("X", "any shape", std::move(x))
       .Output("Out", "what is left", AnyType())
       .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
       .Attr("keep_dim", false, "whether they become 1 instead")
@@ -216,13 +230,26 @@ OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const 
       .Attr("in_dtype", -1, "a note for the reader: X's element type, as Fluid numbers them")
       .Attr("out_dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
       .InferShape(InferReduce)
-      .KernelTypeFrom("Out")
-      .template Kernel<Cpu, Reduce<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
-      .Grad(std::move(grad))
+      .KernelTypeFrom("Out");
+}
+
+template <typename Math>
+OpDef& AddGrad(OpDef& def, bool reads_out) {
+  GradSpec grad{.reads = {"X"}, .yields = {"X"}};
+  if (reads_out) grad.reads_outputs = {"Out"};
+  def.Grad(std::move(grad))
       .template GradKernel<Cpu, Reduce<Math>::template Backward, float, double>()
       .GradDef()
       .KernelTypeFrom("Out@GRAD");
   return def;
+}
+
+template <typename Math>
+OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula,
+           bool gradient_reads_out) {
+  OpDef& def = Declare(ops.Add(type), Numbers(), std::move(summary), formula);
+  def.template Kernel<Cpu, Reduce<Math>::template Forward, float, double, std::int32_t, std::int64_t>();
+  return AddGrad<Math>(def, gradient_reads_out);
 }
 
 }  // namespace
@@ -240,6 +267,11 @@ void RegisterReduceOps(OpRegistry& ops) {
   Add<Max>(ops, "reduce_max", "The largest along some extents.", "Out = maximum of X over `dim`", true);
   Add<Min>(ops, "reduce_min", "The smallest along some extents.", "Out = minimum of X over `dim`", true);
   Add<Prod>(ops, "reduce_prod", "The product along some extents.", "Out = product of X over `dim`", true);
+  AddGrad<FrobeniusNorm>(
+      Declare(ops.Add("frobenius_norm"), Floats(), "The Frobenius norm along some extents.",
+              "Out = sqrt(sum of X * X over `dim`)")
+          .Kernel<Cpu, Reduce<FrobeniusNorm>::Forward, float, double>(),
+      /*reads_out=*/true);
 }
 
 }  // namespace penstock

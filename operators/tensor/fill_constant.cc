@@ -1,5 +1,5 @@
-// fill_constant: a tensor whose elements are all one value. fill_zeros_like, fill_any_like: zeros, or a
-// value, in the shape of another tensor.
+// fill_constant: a tensor whose elements are all one value. fill_zeros_like, fill_zeros_like2, fill_any_like:
+// zeros, or a value, in the shape of another tensor.
 #include <algorithm>
 #include <cstring>
 
@@ -140,6 +140,16 @@ void RegisterFillConstant(OpRegistry& ops) {
       .Input("X", "gives shape and element type", AnyType(), TensorOrRows())
       .Output("Out", "zeros", SameTypeAs("X"))
       .InferShape(InferZerosLike)
+      .Elementwise()
+      .KernelForAnyType<Cpu, FillZerosLikeKernel>()
+      .NoGrad();
+  ops.Add("fill_zeros_like2")
+      .Doc("Zeros in the shape of X, of a given type.", "Out = 0, of element type dtype.")
+      .Input("X", "gives the shape", AnyType())
+      .Output("Out", "zeros", AnyType())
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them",
+            AtLeast(0))
+      .InferShape(InferAnyLike)
       .Elementwise()
       .KernelForAnyType<Cpu, FillZerosLikeKernel>()
       .NoGrad();

@@ -1,4 +1,4 @@
-// reshape2, flatten2: the same elements in another shape.
+// reshape2, flatten2, and reshape, flatten without XShape: the same elements in another shape.
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,7 +72,7 @@ Status InferReshape(InferContext& c) {
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   if (x.rank() > 0 && out[0] != x[0]) c.SetLodLevel("Out", 0);  // the rows are no longer X's rows
-  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  if (c.HasOutput("XShape")) PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   return c.SetShape("Out", out);
 }
 
@@ -111,7 +111,7 @@ Status InferFlatten(InferContext& c) {
   const bool same_rows =
       x.rank() == 0 || (out[0] == x[0] && (x[0] != kUnknownDim || x.Product(1, axis) == 1));
   if (!same_rows) c.SetLodLevel("Out", 0);
-  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  if (c.HasOutput("XShape")) PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   return c.SetShape("Out", out);
 }
 
@@ -140,18 +140,37 @@ OpDef& Finish(OpDef& def) {
   return def;
 }
 
-}  // namespace
+// The ops of programs before XShape: the gradient looks at X itself.
+OpDef& FinishOld(OpDef& def) {
+  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+      .Grad({.reads = {"X"}, .yields = {"X"}});
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
+  return def;
+}
 
-void RegisterReshape2(OpRegistry& ops) {
-  OpDef& reshape = ops.Add("reshape2");
-  Finish(reshape.Doc("The same elements in another shape.", kReshapeDoc)
-             .Input("X", "any shape", AnyType())
-             .Input("Shape", "the shape as a tensor", Integers(), Optional())
-             .Input("ShapeTensor", "the shape as one tensor an extent", Integers(), Optional() | Repeated()))
+OpDef& DeclareReshape(OpDef& def) {
+  return def.Input("X", "any shape", AnyType())
+      .Input("Shape", "the shape as a tensor", Integers(), Optional())
+      .Input("ShapeTensor", "the shape as one tensor an extent", Integers(), Optional() | Repeated())
       .Attr("shape", std::vector<std::int32_t>(), "Out's shape, with 0 and -1 as above", AtLeast(-1))
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferReshape)
       .KernelForAnyType<Cpu, ReshapeKernel>();
+}
+
+OpDef& DeclareFlatten(OpDef& def) {
+  return def.Input("X", "any shape", AnyType())
+      .Attr("axis", 1, "how many extents of X form the rows", AtLeast(0))
+      .InferShape(InferFlatten)
+      .KernelForAnyType<Cpu, CopyXKernel>();
+}
+
+}  // namespace
+
+void RegisterReshape2(OpRegistry& ops) {
+  OpDef& reshape = ops.Add("reshape2");
+  Finish(DeclareReshape(reshape.Doc("The same elements in another shape.", kReshapeDoc)));
+  FinishOld(DeclareReshape(ops.Add("reshape").Doc("reshape2 without XShape.", kReshapeDoc)));
   reshape.GradDef().GradMadeBy(MakeReshapeSecondOrder);
   ops.Add("reshape2_grad_grad")
       .Doc("The gradient of reshape2_grad.", "DDOut has DDX's elements in the shape of DOut.")
@@ -162,10 +181,8 @@ void RegisterReshape2(OpRegistry& ops) {
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape([](InferContext& c) { return c.ShareAll("DOut", "DDOut"); })
       .KernelForAnyType<Cpu, ReshapeSecondOrderKernel>();
-  Finish(ops.Add("flatten2").Doc("X as a matrix.", kFlattenDoc).Input("X", "any shape", AnyType()))
-      .Attr("axis", 1, "how many extents of X form the rows", AtLeast(0))
-      .InferShape(InferFlatten)
-      .KernelForAnyType<Cpu, CopyXKernel>();
+  Finish(DeclareFlatten(ops.Add("flatten2").Doc("X as a matrix.", kFlattenDoc)));
+  FinishOld(DeclareFlatten(ops.Add("flatten").Doc("flatten2 without XShape.", kFlattenDoc)));
 }
 
 }  // namespace penstock

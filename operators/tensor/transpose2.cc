@@ -1,4 +1,4 @@
-// transpose2: the extents in another order.
+// transpose2, and transpose without XShape: the extents in another order.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -39,7 +39,7 @@ Status InferTranspose(InferContext& c) {
   if (const auto mistake = OrderMistake(axis, x.rank())) return c.Error(*mistake);
   Shape out;
   for (const std::int32_t a : axis) out.Append(x[a]);
-  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  if (c.HasOutput("XShape")) PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   c.SetDType("Out", c.DTypeOf("X"));
   return c.SetShape("Out", out);
 }
@@ -146,21 +146,27 @@ class TransposeGradKernel : public Kernel {
   TransposeLoops loops_;
 };
 
-}  // namespace
-
-void RegisterTranspose2(OpRegistry& ops) {
-  ops.Add("transpose2")
-      .Doc("The extents of X in another order.", kDoc)
-      .Input("X", "rank at most 8", AnyType())
+OpDef& DeclareTranspose(OpDef& def) {
+  return def.Input("X", "rank at most 8", AnyType())
       .Output("Out", "X with its extents reordered", SameTypeAs("X"), Apart())
-      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
-              Intermediate())
       .RequiredAttr("axis", AttrKind::kInts, "which extent of X each extent of Out is")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("data_format", "AnyLayout", kNoEffect)
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferTranspose)
-      .KernelForAnyType<Cpu, TransposeKernel>()
+      .KernelForAnyType<Cpu, TransposeKernel>();
+}
+
+}  // namespace
+
+void RegisterTranspose2(OpRegistry& ops) {
+  DeclareTranspose(ops.Add("transpose").Doc("transpose2 without XShape.", kDoc))
+      .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
+      .GradDef()
+      .KernelForAnyType<Cpu, TransposeGradKernel>();
+  DeclareTranspose(ops.Add("transpose2").Doc("The extents of X in another order.", kDoc))
+      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
+              Intermediate())
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .InferShape(InferFromXShape)

@@ -105,6 +105,7 @@ TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
       {"lamb", adam},
       {"lars_momentum", {{"Velocity", "velocity"}}},
       {"momentum", {{"Velocity", "velocity"}}},
+      {"proximal_adagrad", {{"Moment", "moment"}}},
       {"proximal_gd", {}},
       {"rmsprop", {{"Moment", "momentum"}, {"MeanSquare", "mean_square"}, {"MeanGrad", "mean_grad"}}},
       {"sgd", {}}};

@@ -47,6 +47,17 @@ std::vector<GradientCase> MathGradientCases() {
                    WithSlots("mul", {"X", "Y"}, {"Out"}).Set("x_num_col_dims", 2).Set("y_num_col_dims", 1),
                    {{"X", Values({2, 3, 4})}, {"Y", Values({4, 2, 2}, -1, 1, 3)}},
                    {.of = {"Out"}, .wanted = {"X", "Y"}}});
+  for (const char* type : {"conv_shift", "minus"}) {
+    const Dim width = std::string(type) == "minus" ? 5 : 3;
+    cases.push_back({type,
+                     WithSlots(type, {"X", "Y"}, {"Out"}),
+                     {{"X", Values({2, 5})}, {"Y", Values({2, width}, -1, 1, 3)}},
+                     {.of = {"Out"}, .wanted = {"X", "Y"}}});
+  }
+  for (const float order : {1.5f, 2.0f, 3.0f}) {
+    cases.push_back(Unary("p_norm", {3, 4, 2}));
+    cases.back().op.Set("porder", order).Set("axis", order < 2 ? -1 : 1).Set("keepdim", order > 2);
+  }
   cases.push_back(Unary("squared_l2_norm", {3, 2}));
   cases.push_back(Unary("l1_norm", {3, 2}, 0.1));
   for (const int axis : {0, 1, -1}) {

@@ -69,13 +69,16 @@ std::vector<GradientCase> OneOperandCases() {
   cases.push_back(Shaping("reshape2", {3, 4}, "shape", std::vector<std::int32_t>{2, -1}));
   cases.push_back(Shaping("squeeze2", {3, 1, 4}, "axes", std::vector<std::int32_t>{1}));
   cases.push_back(Shaping("unsqueeze2", {3, 4}, "axes", std::vector<std::int32_t>{0, 2}));
-  for (const auto& [type, shape, axis] :
-       {std::tuple("squeeze", Shape{3, 1, 4}, 1), std::tuple("unsqueeze", Shape{3, 4}, 2)}) {
-    cases.push_back({type,
-                     WithSlots(type, {"X"}, {"Out"}).Set("axes", std::vector<std::int32_t>{axis}),
-                     {{"X", Values(shape)}},
-                     {.of = {"Out"}, .wanted = {"X"}}});
-  }
+  // Without XShape.
+  const auto old = [&cases](const char* type, const Shape& shape, const char* attr, auto value) {
+    cases.push_back(Unary(type, shape));
+    cases.back().op.Set(attr, std::move(value));
+  };
+  old("squeeze", {3, 1, 4}, "axes", std::vector<std::int32_t>{1});
+  old("unsqueeze", {3, 4}, "axes", std::vector<std::int32_t>{2});
+  old("reshape", {3, 4}, "shape", std::vector<std::int32_t>{2, -1});
+  old("flatten", {3, 4, 2}, "axis", 2);
+  old("transpose", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1});
   cases.push_back(Shaping("flatten2", {3, 4, 2}, "axis", 2));
   cases.push_back(Shaping("transpose2", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1}));
   return cases;
@@ -83,7 +86,8 @@ std::vector<GradientCase> OneOperandCases() {
 
 std::vector<GradientCase> ReduceCases() {
   std::vector<GradientCase> cases;
-  for (const char* type : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"}) {
+  for (const char* type :
+       {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod", "frobenius_norm"}) {
     for (const std::vector<std::int32_t>& dim : {std::vector<std::int32_t>{0}, {1}, {-1}, {0, 2}}) {
       for (const bool keep : {false, true}) {
         cases.push_back(Unary(type, {3, 4, 2}, 0.5));
@@ -108,6 +112,7 @@ std::vector<GradientCase> PointwiseLossCases() {
   std::vector<GradientCase> cases;
   cases.push_back(make("log_loss", "Predicted", "Labels", "Loss", 0.1, 0.9));
   cases.back().op.Set("epsilon", 0.01f);
+  cases.push_back(make("bce_loss", "X", "Label", "Out", 0.1, 0.9));
   for (const bool normalize : {false, true}) {
     cases.push_back(make("sigmoid_cross_entropy_with_logits", "X", "Label", "Out", -2, 2));
     cases.back().op.Set("normalize", normalize).Set("ignore_index", normalize ? 1 : -100);

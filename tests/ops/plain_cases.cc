@@ -80,7 +80,7 @@ void AddComparisons(std::vector<PlainCase>& cases) {
   cases.push_back({WithSlots("logical_not", {"X"}, {"Out"}), {{"X", Truths()}}});
   for (const char* type : {"elementwise_mod", "elementwise_floordiv"})
     cases.push_back({WithSlots(type, {"X", "Y"}, {"Out"}), {{"X", Numbers({2, 3})}, {"Y", Numbers({3})}}});
-  for (const char* type : {"isfinite", "isinf", "isnan", "is_empty", "fill_zeros_like"})
+  for (const char* type : {"isfinite", "isinf", "isnan", "is_empty", "fill_zeros_like", "fill_zeros_like2"})
     cases.push_back({WithSlots(type, {"X"}, {"Out"}), {{"X", Floats({2, 3})}}});
   cases.push_back({WithSlots("shape", {"Input"}, {"Out"}), {{"Input", Floats({2, 3})}}});
   for (const char* type : {"arg_max", "arg_min"})
@@ -114,6 +114,8 @@ void AddMetrics(std::vector<PlainCase>& cases) {
                    {{"X", Floats({2, 3})}, {"Scale", Floats({1})}}});
   cases.push_back({WithSlots("fake_channel_wise_dequantize_max_abs", {"X", "Scales"}, {"Out"}),
                    {{"X", Floats({2, 3})}, {"Scales", Floats({2})}}});
+  cases.push_back({WithSlots("dequantize_abs_max", {"X", "Scale"}, {"Out"}).Set("max_range", 127.0f),
+                   {{"X", TensorOf<std::int8_t>({2}, {3, -4})}, {"Scale", Floats({1})}}});
   cases.push_back({WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),
                    {{"X", TensorOf<std::int8_t>({2}, {3, -4})}, {"Dict", Floats({128})}}});
   cases.push_back(

@@ -1,6 +1,7 @@
 // Values of small ops that the corpus has no case for, beside ones worked out by hand.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "operators/all_ops.h"
@@ -129,6 +130,57 @@ TEST(Dequantize, DividesByTheRange) {
   ExpectValues(RunOne(WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),
                       {{"X", TensorOf<std::int8_t>({3}, {5, -128, -1})}, {"Dict", dict}}, "Out"),
                {5, 0, -127});
+}
+
+TEST(Dequantize, TakesBytes) {
+  const Op op = WithSlots("dequantize_abs_max", {"X", "Scale"}, {"Out"}).Set("max_range", 100.0f);
+  const Tensors inputs = {{"X", TensorOf<std::int8_t>({3}, {50, -128, 0})},
+                          {"Scale", TensorOf<float>({1}, {3})}};
+  ExpectValues(RunOne(op, inputs, "Out"), {1.5, -3.84, 0});
+}
+
+// Y's middle tap takes the element itself, its first one the element before, around the end.
+TEST(ConvShift, GoesAround) {
+  const Op op = WithSlots("conv_shift", {"X", "Y"}, {"Out"});
+  const Tensors inputs = {{"X", TensorOf<float>({2, 4}, {1, 2, 3, 4, 1, 0, 0, 0})},
+                          {"Y", TensorOf<float>({2, 3}, {1, 10, 100, 5, 6, 7})}};
+  ExpectValues(RunOne(op, inputs, "Out"), {214, 321, 432, 143, 6, 5, 0, 7});
+}
+
+TEST(Minus, IsTheDifference) {
+  const Tensors inputs = {{"X", TensorOf<float>({2}, {1, 2})}, {"Y", TensorOf<float>({2}, {5, 0.5f})}};
+  ExpectValues(RunOne(WithSlots("minus", {"X", "Y"}, {"Out"}), inputs, "Out"), {-4, 1.5});
+}
+
+TEST(Norms, OfVectorsAndMatrices) {
+  const Tensors inputs = {{"X", TensorOf<float>({2, 2}, {3, -4, 0, 2})}};
+  ExpectValues(RunOne(WithSlots("p_norm", {"X"}, {"Out"}), inputs, "Out"), {5, 2});
+  ExpectValues(RunOne(WithSlots("p_norm", {"X"}, {"Out"}).Set("porder", 1.0f).Set("axis", 0), inputs, "Out"),
+               {3, 6});
+  const Op all = WithSlots("frobenius_norm", {"X"}, {"Out"}).Set("dim", std::vector<std::int32_t>{0, 1});
+  ExpectValues(RunOne(all, inputs, "Out"), {std::sqrt(29.0)});
+}
+
+// A probability of 0 or 1 that is wrong costs 100.
+TEST(BceLoss, IsBounded) {
+  const Tensors inputs = {{"X", TensorOf<double>({4}, {0.25, 0, 1, 0.5})},
+                          {"Label", TensorOf<double>({4}, {1, 1, 0, 0.5})}};
+  ExpectValues(RunOne(WithSlots("bce_loss", {"X", "Label"}, {"Out"}), inputs, "Out"),
+               {std::log(4.0), 100, 100, std::log(2.0)});
+}
+
+TEST(ProximalAdagrad, ScalesThenPulls) {
+  Op op =
+      Op("proximal_adagrad").AddInput("Param", {"p"}).AddInput("Grad", {"g"}).AddInput("LearningRate", {"r"});
+  op.AddInput("Moment", {"m"}).AddOutput("ParamOut", {"p"}).AddOutput("MomentOut", {"m"});
+  op.Set("l1", 1.0f).Set("l2", 2.0f);
+  const Tensors inputs = {{"p", TensorOf<float>({3}, {3, -3, 0.25f})},
+                          {"g", TensorOf<float>({3}, {4, 4, 0})},
+                          {"m", TensorOf<float>({3}, {9, 0, 0})},
+                          {"r", TensorOf<float>({1}, {0.5f})}};
+  // Steps to 3 - 0.5 * 4 / 5, to -3 - 0.5, and none; then 0.5 nearer to 0 and halved.
+  ExpectValues(RunOne(op, inputs, "p"), {1.05, -1.5, 0});
+  ExpectValues(RunOne(op, inputs, "m"), {25, 16, 0});
 }
 
 }  // namespace

@@ -214,6 +214,8 @@ class Executor:
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
+        if program._before_run is not None:
+            program._before_run()
         block = program.global_block()
         feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
                  if _is_there(block, name)]

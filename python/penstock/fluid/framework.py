@@ -128,6 +128,8 @@ class Program:
         assert [op.type for op in main.global_block().ops] == ['mul', 'elementwise_add']
     """
 
+    _before_run = None    # Executor.run calls it first
+
     def __init__(self):
         self._adopt(ProgramDesc())
         self.desc.version = FLUID_VERSION

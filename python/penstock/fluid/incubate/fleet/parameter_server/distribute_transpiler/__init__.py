@@ -60,6 +60,7 @@ class DistributedTranspiler(Fleet):
         self.main_program = None
         self.vars_info = None
         self._communicator = None
+        self._started_by_run = False
 
     def _minimized(self):
         if self._transpiler is None:
@@ -68,15 +69,25 @@ class DistributedTranspiler(Fleet):
 
     def init_worker(self):
         """Starts what sends and receives for this trainer's program. Servers are waited for when the start-up program
-        runs.
+        runs. Scripts of releases before 1.8 do not call it: running the start-up program does.
 
         Raises:
             ValueError: minimize() was not called.
         """
         self._minimized()
-        if self._communicator is not None and self._communicator.is_running():
+        if self._communicator is None or not self._communicator.is_running():
+            self._start_communicator()
+        elif not self._started_by_run:
             warnings.warn('fleet.init_worker: the communicator runs already')
-            return
+        self._started_by_run = False
+
+    def _before_startup(self):
+        """Called each time the start-up program of a trainer is about to run."""
+        if self._communicator is None:
+            self._start_communicator()
+            self._started_by_run = True
+
+    def _start_communicator(self):
         config = self._transpile_config.get_trainer_runtime_config()
         said = None
         if config.mode == DistributedMode.GEO:
@@ -206,11 +217,12 @@ class DistributedTranspiler(Fleet):
         transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0,
                              pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
                              sync_mode=config.sync_mode, **here)
-        self._transpiler = transpiler
+        self._transpiler, self._communicator = transpiler, None
         self.vars_info = transpiler._get_vars_info() if geo else None
         if self.is_worker():
             self.main_program = transpiler.get_trainer_program(wait_port=config.wait_port)
             self.startup_program = default_startup_program()
+            self.startup_program._before_run = self._before_startup
         else:
             self.main_program, self.startup_program = transpiler.get_pserver_programs(here['current_endpoint'])
 

@@ -27,6 +27,17 @@ def public_modules():
         yield name, importlib.import_module(name)
 
 
+def public_names(module):
+    """What a module lists in `__all__`, or defines where it has no such list; of the launcher's parts nothing: its
+    interface is the command."""
+    if module.__name__.startswith('penstock.distributed.launch.'):
+        return []
+    if hasattr(module, '__all__'):
+        return sorted(module.__all__)
+    return sorted(name for name, thing in vars(module).items()
+                  if not name.startswith('_') and getattr(thing, '__module__', None) == module.__name__)
+
+
 def _entry(module, name, thing):
     """The directive that documents an object."""
     path = '%s.%s' % (module, name)
@@ -40,12 +51,12 @@ def _title(text):
 
 
 def write_api(folder):
-    """A page for each module with a list `__all__` of functions and classes, and their index."""
+    """A page for each module with public functions and classes, and their index."""
     folder.mkdir()
     documented, pages = {}, []
     for module_name, module in public_modules():
         entries, elsewhere = [], []
-        for name in sorted(getattr(module, '__all__', ())):
+        for name in public_names(module):
             thing = getattr(module, name, None)
             if not (inspect.isfunction(thing) or inspect.isclass(thing)):
                 continue

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from penstock.fluid.transpiler.config import DistributeTranspilerConfig
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'python' / 'docs'
@@ -15,6 +16,10 @@ TUTORIAL = (DOCS / 'pages' / 'tutorial.md').read_text()
 LIMIT_S = 300
 LINK = re.compile(r'\[[^\]]*\]\(([^)\s]+)\)')
 ID = re.compile(r'[\'"](E-[a-z]+(?:-[a-z0-9]+)*)[\'"]')
+SETTINGS_OF_MODES = (
+    'backup_trainers', 'bn_sync', 'chunk_bytes', 'clip', 'collective_mode', 'completely_not_async', 'compression',
+    'enable_dc_asgd', 'exchange', 'geo_sgd_need_push_nums', 'half_async', 'local_sgd_adaptive', 'local_sgd_k_steps',
+    'on_uneven', 'runtime_split_send_recv', 'staleness', 'sync_mode')
 SOURCES = ('framework', 'operators', 'transpiler', 'executor', 'python/penstock', 'python/src', 'tools')
 
 
@@ -26,6 +31,14 @@ def test_the_pages_build_without_a_warning(tmp_path):
     assert 'fully connected layer' in page and 'Example' in page
     assert 'elementwise_add' in (tmp_path / 'html' / 'operators.html').read_text()
     assert '--hang_timeout' in (tmp_path / 'html' / 'commands.html').read_text()
+    for page in ('index', 'tutorial', 'moving', 'modes', 'commands', 'errors', 'operators', 'api/index'):
+        assert (tmp_path / 'html' / (page + '.html')).exists(), page
+
+
+def test_the_page_of_the_modes_has_each_setting_that_makes_one():
+    page = (DOCS / 'pages' / 'modes.md').read_text()
+    for field in SETTINGS_OF_MODES:
+        assert hasattr(DistributeTranspilerConfig, field) and field in page, field
 
 
 def scripts(folder):

@@ -8,42 +8,31 @@ need none.
 """
 
 import ast
-import importlib
+import importlib.util
 import inspect
-import pkgutil
+import pathlib
 import re
 import textwrap
 
-import penstock
 import pytest
 from test_examples import example_of
 
 AT_LEAST = 400    # names; a rule that finds none would pass
-LAUNCHER = 'penstock.distributed.launch.'
 SECTION = re.compile(r'([A-Z]\w+):$')
 ENTRY = re.compile(r'    \*{0,2}(\w+) \((.+?)\): \S')
 NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
-
-def public_modules():
-    names = ['penstock'] + [found.name for found in pkgutil.walk_packages(penstock.__path__, 'penstock.')]
-    for name in names:
-        if not any(part.startswith('_') for part in name.split('.')) and not name.startswith(LAUNCHER):
-            yield importlib.import_module(name)
-
-
-def _names_of(module):
-    if hasattr(module, '__all__'):
-        return module.__all__
-    return [name for name, thing in vars(module).items()
-            if not name.startswith('_') and getattr(thing, '__module__', None) == module.__name__]
+_GENERATE = pathlib.Path(__file__).resolve().parents[2] / 'python' / 'docs' / 'generate.py'
+_SPEC = importlib.util.spec_from_file_location('generate', _GENERATE)
+generate = importlib.util.module_from_spec(_SPEC)    # says which names have an entry in the pages
+_SPEC.loader.exec_module(generate)
 
 
 def _functions_and_classes():
     """(name, object), each object once: aliases share a docstring."""
     seen = set()
-    for module in public_modules():
-        for name in _names_of(module):
+    for _, module in generate.public_modules():
+        for name in generate.public_names(module):
             thing = getattr(module, name, None)
             ours = getattr(thing, '__module__', None) or ''
             if (inspect.isfunction(thing) or inspect.isclass(thing)) and ours.startswith('penstock'):

@@ -32,6 +32,22 @@ void AddSmoothL1(std::vector<GradientCase>& cases) {
   }
 }
 
+void AddNllLoss(std::vector<GradientCase>& cases) {
+  for (const char* reduction : {"none", "sum", "mean"}) {
+    for (const bool images : {false, true}) {
+      const Tensor labels = images ? TensorOf<std::int64_t>({2, 1, 2}, {0, 1, 2, 0})
+                                   : TensorOf<std::int64_t>({3}, {2, -100, 1});
+      cases.push_back({StrCat("nll_loss ", reduction, images),
+                       WithSlots("nll_loss", {"X", "Label", "Weight"}, {"Out", "Total_weight"})
+                           .Set("reduction", reduction),
+                       {{"X", Values(images ? Shape{2, 3, 1, 2} : Shape{3, 3})},
+                        {"Label", labels},
+                        {"Weight", TensorOf<double>({3}, {0.5, 2, 1.5})}},
+                       {.of = {"Out"}, .wanted = {"X"}}});
+    }
+  }
+}
+
 // Margins beyond -1, between the corners and beyond 1.
 void AddModifiedHuber(std::vector<GradientCase>& cases) {
   cases.push_back(
@@ -147,6 +163,7 @@ std::vector<GradientCase> LossGradientCases() {
   AddRanking(cases);
   AddSmoothL1(cases);
   AddModifiedHuber(cases);
+  AddNllLoss(cases);
   AddTrees(cases);
   AddNoise(cases);
   AddCtc(cases);

@@ -208,10 +208,26 @@ void AddGroupNorms(std::vector<GradientCase>& cases) {
   }
 }
 
+void AddPyramids(std::vector<GradientCase>& cases) {
+  for (const char* type : {"max", "avg"}) {
+    cases.push_back(Unary("spp", {2, 2, 5, 3}));
+    cases.back().op.Set("pooling_type", type).Set("pyramid_height", 3);
+  }
+  cases.push_back(
+      {"unpool",
+       WithSlots("unpool", {"X", "Indices"}, {"Out"})
+           .Set("ksize", std::vector<std::int32_t>{2, 2})
+           .Set("strides", std::vector<std::int32_t>{2, 2})
+           .Set("unpooling_type", "max"),
+       {{"X", Values({1, 2, 1, 2})}, {"Indices", TensorOf<std::int32_t>({1, 2, 1, 2}, {1, 6, 4, 3})}},
+       {.of = {"Out"}, .wanted = {"X"}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> NnGradientCases() {
   std::vector<GradientCase> cases;
+  AddPyramids(cases);
   AddSoftmax(cases);
   AddLayerNorm(cases);
   for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose", "depthwise_conv2d_transpose"}) {

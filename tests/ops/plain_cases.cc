@@ -114,6 +114,12 @@ void AddMetrics(std::vector<PlainCase>& cases) {
                    {{"X", Floats({2, 3})}, {"Scale", Floats({1})}}});
   cases.push_back({WithSlots("fake_channel_wise_dequantize_max_abs", {"X", "Scales"}, {"Out"}),
                    {{"X", Floats({2, 3})}, {"Scales", Floats({2})}}});
+  cases.push_back({WithSlots("positive_negative_pair", {"Score", "Label", "QueryID", "Weight"},
+                             {"PositivePair", "NegativePair", "NeutralPair"}),
+                   {{"Score", Floats({3, 2})},
+                    {"Label", Floats({3, 1})},
+                    {"QueryID", TensorOf<std::int64_t>({3, 1}, {0, 1, 0})},
+                    {"Weight", Floats({3, 1})}}});
   cases.push_back({WithSlots("dequantize_abs_max", {"X", "Scale"}, {"Out"}).Set("max_range", 127.0f),
                    {{"X", TensorOf<std::int8_t>({2}, {3, -4})}, {"Scale", Floats({1})}}});
   cases.push_back({WithSlots("dequantize_log", {"X", "Dict"}, {"Out"}),

@@ -183,5 +183,61 @@ TEST(ProximalAdagrad, ScalesThenPulls) {
   ExpectValues(RunOne(op, inputs, "m"), {25, 16, 0});
 }
 
+TEST(NllLoss, IsOfTheClassesThatCount) {
+  const Op op = WithSlots("nll_loss", {"X", "Label", "Weight"}, {"Out", "Total_weight"});
+  Tensors inputs = {{"X", TensorOf<float>({3, 2}, {-1, -2, -3, -4, -5, -6})},
+                    {"Label", TensorOf<std::int64_t>({3}, {1, -100, 0})},
+                    {"Weight", TensorOf<float>({2}, {3, 1})}};
+  ExpectValues(RunOne(Op(op).Set("reduction", "none"), inputs, "Out"), {2, 0, 15});
+  ExpectValues(RunOne(Op(op).Set("reduction", "sum"), inputs, "Out"), {17});
+  ExpectValues(RunOne(op, inputs, "Out"), {17.0 / 4});
+  ExpectValues(RunOne(op, inputs, "Total_weight"), {4});
+  inputs["Label"] = TensorOf<std::int64_t>({3}, {1, 2, 0});
+  ExpectError(op, inputs, "nll_loss: label 2 of element 1 must be in [0, 2) or -100, the ignore_index");
+}
+
+// Of the pairs of query 7, rows 0, 2 and 3, one is right, one wrong, and one has equal scores, which is wrong
+// too.
+TEST(PositiveNegativePair, LooksAtPairsOfOneQuery) {
+  const Op op = WithSlots("positive_negative_pair", {"Score", "Label", "QueryID"},
+                          {"PositivePair", "NegativePair", "NeutralPair"});
+  Tensors inputs = {{"Score", TensorOf<float>({4, 1}, {0.1f, 9, 0.5f, 0.5f})},
+                    {"Label", TensorOf<float>({4, 1}, {1, 0, 3, 0})},
+                    {"QueryID", TensorOf<std::int64_t>({4, 1}, {7, 8, 7, 7})}};
+  ExpectValues(RunOne(op, inputs, "PositivePair"), {1});
+  ExpectValues(RunOne(op, inputs, "NegativePair"), {2});
+  ExpectValues(RunOne(op, inputs, "NeutralPair"), {1});
+  Op more = op;
+  more.AddInput("Weight", {"Weight"});
+  for (const char* count : {"Positive", "Negative", "Neutral"}) {
+    more.AddInput(StrCat("Accumulate", count, "Pair"), {count});
+    inputs[count] = TensorOf<float>({1}, {10});
+  }
+  inputs["Weight"] = TensorOf<float>({4, 1}, {1, 5, 2, 4});
+  ExpectValues(RunOne(more, inputs, "PositivePair"), {11.5});
+  ExpectValues(RunOne(more, inputs, "NegativePair"), {15.5});
+  ExpectValues(RunOne(more, inputs, "NeutralPair"), {13});
+}
+
+TEST(Unpool, PutsElementsBack) {
+  const Op op = WithSlots("unpool", {"X", "Indices"}, {"Out"})
+                    .Set("ksize", std::vector<std::int32_t>{2, 2})
+                    .Set("strides", std::vector<std::int32_t>{2, 2})
+                    .Set("unpooling_type", "max");
+  Tensors inputs = {{"X", TensorOf<float>({1, 2, 1, 1}, {5, 6})},
+                    {"Indices", TensorOf<std::int32_t>({1, 2, 1, 1}, {3, 0})}};
+  ExpectValues(RunOne(op, inputs, "Out"), {0, 0, 0, 5, 6, 0, 0, 0});
+  inputs["Indices"] = TensorOf<std::int32_t>({1, 2, 1, 1}, {3, 4});
+  ExpectError(op, inputs, "unpool: index 4 of element 1 must be in [0, 4)");
+}
+
+// Of three columns in two windows of two, the first window begins one column before the first.
+TEST(Spp, PoolsAPyramid) {
+  const Op op = WithSlots("spp", {"X"}, {"Out"}).Set("pyramid_height", 2);
+  const Tensors inputs = {{"X", TensorOf<float>({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6})}};
+  ExpectValues(RunOne(Op(op).Set("pooling_type", "max"), inputs, "Out"), {6, 1, 3, 4, 6});
+  ExpectValues(RunOne(Op(op).Set("pooling_type", "avg"), inputs, "Out"), {3.5, 1, 2.5, 4, 5.5});
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -44,44 +44,71 @@ class DistributedMode:
 
 
 class DistributeTranspilerConfig:
-    """What to ask of the transpiler.
+    """Configures the transpiler. Set fields, then give it to DistributeTranspiler.
 
-    Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `chunk_bytes`, `bn_sync`, `clip`,
-    `local_sgd_k_steps`, `dc_asgd_lambda` and the fields below, which add to a mode what Fluid does not have.
+    Names and defaults are Fluid's. Fluid does not have `slicing`, `big_array_bound`, `chunk_bytes`, `bn_sync`, `clip`,
+    `local_sgd_k_steps`, `local_sgd_adaptive`, `dc_asgd_lambda`, and the fields from `staleness` to `on_uneven`. The
+    page "The modes" says what each mode promises and when to use it.
 
     Attributes:
-        staleness (int | None): async mode (sync_mode False alone), steps from 0. A trainer waits for the slowest of
-            the others: the parameters that it computes step v with have all updates of all trainers' steps below v -
-            staleness. With 0 all wait for each other, without adding up.
-        backup_trainers (int): sync mode with clip 'local', from 0, below the number of trainers. Each step is updated
-            with the mean of the gradients of all trainers but so many; late gradients of a step are dropped and
-            counted.
-        compression (str): modes with pservers that update. How dense float32 gradients travel, by size in elements
-            and by parameter: 'two_bit 0.5 from 65536, fc_0.w_0: none'. Each is 'none'; 'fp16' or 'bf16', rounded to
-            16 bits; 'two_bit T', MXNet's 2bit with threshold T (0.5), a sixteenth of the bytes; or 'top_k R', the
-            share R (0.01) of the elements that is largest, with their positions. What two_bit and top_k leave unsent
-            is added to the next step's gradient; each trainer keeps it in `<parameter>@RESIDUAL`, which is saved and
-            loaded with its variables.
-        exchange (dict | str | None): sync mode. {'dense': 'allreduce', 'sparse': 'pserver'}: trainers add up the
-            gradients of dense parameters among themselves and update these alike, and pservers keep sparse tables.
-            'auto' (also as the value of 'dense') chooses for each dense parameter what the cost model finds faster;
-            the plan's `exchange` lines say which, and the times. transpile(trainers=) is then the trainers'
-            addresses, or PADDLE_TRAINER_ENDPOINTS has them.
-        exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
-        exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
-        on_uneven (str): sync mode, also with an `exchange`, nccl2, grad_allreduce and local_sgd. What trainers do whose
-            batches differ in size or number: 'join', 'pad' or 'error', as Executor.batches says, which yields such
-            batches; '': they do not differ. The trainers of sync mode count their examples among themselves:
-            transpile(trainers=) is then their addresses, or PADDLE_TRAINER_ENDPOINTS has them.
+        mode (str): 'pserver', or ranks without pservers: 'nccl2' or 'collective'.
+        sync_mode (bool): mode pserver: pservers wait for all trainers' gradients of a step.
+        slice_var_up (bool): cut large parameters into slices.
+        split_method (type | None): assigns slices to pservers, a subclass of PSDispatcher; None: RoundRobin.
+        min_block_size (int): elements; slices are not made smaller.
+        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': parameters of
+            `big_array_bound` elements or more are cut over all pservers, others stay whole.
+        big_array_bound (int): elements, for slicing 'mxnet'.
+        chunk_bytes (int): the most in a chunk of a slice, but at least one row; pservers merge, update and send
+            chunks.
+        bn_sync (str): running statistics of batch_norm: 'none': each trainer keeps its own; 'average': they are
+            averaged over the trainers.
+        clip (str): 'local': each trainer clips its own gradients; 'global': pservers clip the mean of all trainers'.
+        enable_dc_asgd (bool): async: correct gradients for their staleness (DC-ASGD).
+        dc_asgd_lambda (float): factor of that correction; Fluid's is 1.
+        runtime_split_send_recv (bool): async: a communicator splits, merges and sends gradients.
+        half_async (bool): with it: a trainer waits for its own gradients to arrive.
+        completely_not_async (bool): with it: pservers wait for all trainers nevertheless.
+        geo_sgd_mode (bool): of Fleet's geo strategy; GeoSgdTranspiler makes these programs.
+        geo_sgd_need_push_nums (int): geo-SGD: steps between two exchanges.
+        collective_mode (str | None): mode collective: 'grad_allreduce', 'local_sgd' or 'single_process_multi_thread'.
+        local_sgd_k_steps (int): local_sgd: steps between two averages.
         local_sgd_adaptive (bool): local_sgd: the number of steps between two averages follows the loss and the
-            learning rate: ceil(sqrt(lr_0 / lr * loss / loss_0 * local_sgd_k_steps)), from 1 to 16, where loss is the
-            mean of all trainers' losses at an average, and lr_0 and loss_0 those of the first one, after one step. All
+            learning rate: ceil(sqrt(lr_0 / lr * loss / loss_0 * local_sgd_k_steps)), from 1 to 16. `loss` is the mean
+            of all trainers' losses at an average; lr_0 and loss_0 are those of the first average, after one step. All
             trainers take the same number.
+        nccl_comm_num (int): ranks: communicators that are used in turn.
+        use_hierarchical_allreduce (bool): nccl2: ranks of one machine add up among themselves first.
+        hierarchical_allreduce_inter_nranks (int): the number of these ranks.
+        print_log (bool): accepted for Fluid's scripts.
+        wait_port (bool): accepted for Fluid's scripts.
+        staleness (int | None): async (sync_mode False alone), from 0. A trainer waits for slower ones: the parameters
+            for step v contain all trainers' updates of the steps below v - staleness. With 0 trainers take each step
+            together; gradients are still applied one by one.
+        backup_trainers (int): sync with clip 'local', from 0, below the number of trainers. Each step is updated with
+            the mean of the gradients of all trainers but so many; late gradients are dropped and counted.
+        compression (str): modes in which pservers update. How dense float32 gradients travel, by size in elements and
+            by parameter: 'two_bit 0.5 from 65536, fc_0.w_0: none'. Each is 'none'; 'fp16' or 'bf16', rounded to 16
+            bits; 'two_bit T', MXNet's 2bit with threshold T (0.5), a sixteenth of the bytes; or 'top_k R', the share R
+            (0.01) of the elements that is largest, with their positions. What two_bit and top_k do not send is added
+            to the next step's gradient; each trainer keeps it in `<parameter>@RESIDUAL`, which is saved and loaded
+            with its variables.
+        exchange (dict | str | None): sync. {'dense': 'allreduce', 'sparse': 'pserver'}: trainers add up the gradients
+            of dense parameters among themselves and update these alike, and pservers hold sparse tables. 'auto' (also
+            as the value of 'dense') chooses the way of each dense parameter by the cost model; the plan's `exchange`
+            lines state the choice and the times. transpile(trainers=) is then the trainers' addresses, unless
+            PADDLE_TRAINER_ENDPOINTS has them.
+        exchange_gbit (float): 'auto': what a link carries each way, in Gbit/s.
+        exchange_message_us (float): 'auto': what a message costs beside its bytes, in microseconds.
+        on_uneven (str): sync, also with an `exchange`; nccl2, grad_allreduce and local_sgd. What trainers do whose
+            batches differ in size or number: 'join', 'pad' or 'error'; see Executor.batches, which yields such
+            batches. '': they do not differ. In sync mode trainers count their examples among themselves:
+            transpile(trainers=) is then their addresses, unless PADDLE_TRAINER_ENDPOINTS has them.
 
     Raises:
-        penstock.ProgramError: when the transpiler is made or transpiles: the mode or a parameter does not take a
-            field, or compat is asked for (E-plan-staleness, E-plan-backup-trainers, E-plan-compression,
-            E-plan-exchange, E-plan-on-uneven, E-plan-local-sgd-steps); the text is no compression (E-text-syntax,
+        penstock.ProgramError: (by the transpiler) the mode or a parameter does not take a
+            field, or compat is set (E-plan-staleness, E-plan-backup-trainers, E-plan-compression,
+            E-plan-exchange, E-plan-on-uneven, E-plan-local-sgd-steps); `compression` cannot be read (E-text-syntax,
             E-compression-value).
 
     Example:

@@ -63,6 +63,8 @@ SCRIPT = textwrap.dedent('''
         fluid.io.load_persistables(exe, os.path.join(out, 'saved'), program)
     first = int(os.environ.get('FIRST', 0))
     losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(first, first + steps)]
+    if 'ALONE' in os.environ and index == 0:
+        fluid.io.save_inference_model(os.path.join(out, 'alone'), ['ids'], [output], exe, program)
     if 'SAVE' in os.environ:
         fluid.io.save_persistables(exe, os.path.join(out, 'saved' if role == 'trainer' else 'saved_by_one'), program)
     np.save(os.path.join(out, role + str(index)), losses)
@@ -95,6 +97,21 @@ def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
     assert saved[:-values] == expected[:-values], 'they begin with the same shape'
     np.testing.assert_allclose(np.frombuffer(saved[-values:], 'float32'),
                                np.frombuffer(expected[-values:], 'float32'), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('version', ['V1', 'V2'])
+def test_an_inference_model_that_a_trainer_saves_runs_without_servers(job, fluid, version):
+    job.environment.update({'OPTIMIZER': 'sgd', 'ALONE': '1', 'IN_SLICES': '1', version: '1'})
+    job.start_all(steps=2)
+    losses_of(job, ['trainer0', 'trainer1'])
+    exe = fluid.Executor(fluid.CPUPlace())
+    program, _, fetches = fluid.io.load_inference_model(str(job.folder / 'alone'), exe)
+    ids = np.array([[3, 4, 9, 49]])
+    got, = exe.run(program, feed={'ids': ids.reshape(1, 4, 1)}, fetch_list=fetches)
+    table, weight, bias = [np.array(fluid.global_scope().find_var(name).get_tensor())
+                           for name in ('words', 'fc_0.w_0', 'fc_0.b_0')]
+    expected = 1 / (1 + np.exp(-(table[ids[0, 1:]].sum(axis=0, keepdims=True) @ weight + bias)))    # 3 is padding
+    np.testing.assert_allclose(got.reshape(1, 1), expected, rtol=1e-5)
 
 
 def test_trainers_go_on_from_what_they_load_tables_too(job):

@@ -5,6 +5,7 @@ import warnings
 
 from penstock._call_site import stack_level
 from penstock.fluid import framework, layers
+from penstock.fluid._remote_tables import look_up_at_hand
 from penstock.fluid._var_files import load_persistables, program_or_default, read_file, save_persistables, write_file
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Program, Variable
@@ -36,6 +37,9 @@ def _require_needed(program, feeds):
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
                          params_filename=None, export_for_deployment=True, program_only=False):
     """Writes the part of a program that computes targets from feeds, and its parameters.
+
+    The part of a trainer's program runs without servers: it looks up rows in the saved tables. Tables with
+    is_distributed stay on their servers.
 
     Args:
         dirname (str): the folder.
@@ -81,7 +85,10 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         append_fetch_ops(program, [end.name for end in ends])
     else:
         model += '.main_program'
-    write_file(model, [program.desc.serialize_to_string()])
+    saved = program.clone()
+    if export_for_deployment:
+        look_up_at_hand(saved)
+    write_file(model, [saved.desc.serialize_to_string()])
     if program_only:
         warnings.warn('save_inference_model: program_only leaves out the parameters', stacklevel=stack_level())
     else:

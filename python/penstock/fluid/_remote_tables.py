@@ -27,3 +27,17 @@ def whole_table(executor, var, lookup):
     scope = Scope()
     executor.run(asking, feed={'ids': numpy.arange(var.shape[0], dtype='int64')}, scope=scope)
     return scope.find_var('rows')
+
+
+def look_up_at_hand(program):
+    """Replaces each request for rows of a table by lookups in the table itself, for programs that run without servers.
+    """
+    for block in program.blocks:
+        for index, op in reversed(list(enumerate(block.ops))):
+            if op.type != _LOOKUP:
+                continue
+            kind, padding = op.attr('lookup_table_version'), op.attr('padding_idx')
+            table, pairs = op.input('W'), list(zip(op.input('Ids'), op.output('Outputs')))
+            block._remove_op(index)
+            for ids, rows in reversed(pairs):
+                block._insert_op(index, kind, {'Ids': ids, 'W': table}, {'Out': rows}, {'padding_idx': padding})

@@ -160,10 +160,12 @@ TEST_F(TranspileCommand, FlagsOfTheExchangeWinOverTheConfigurationAndTakeItsAddr
   ASSERT_EQ(Transpile(inputs + " --exchange auto --exchange-gbit 25 --exchange-message-us 5"), 0) << err_;
   EXPECT_NE(ReadFile(dir_ / "roles" + "/plan.txt")->find("\nexchange fc_0.w_0 by "), std::string::npos);
   ExpectBadInput("transpile" + inputs + " --exchange ring",
-                 "--exchange must be one of pserver, allreduce, auto, not \"ring\"   [E-usage]");
+                 "transpile: --exchange must be one of pserver, allreduce, auto, not \"ring\"   [E-usage]");
   ExpectBadInput("transpile" + inputs + " --on-uneven wait",
-                 "--on-uneven must be one of join, pad, error, not \"wait\"   [E-usage]");
-  ExpectBadInput("transpile" + inputs + " --exchange auto --exchange-gbit 0", "E-plan-exchange");
+                 "transpile: --on-uneven must be one of join, pad, error, not \"wait\"   [E-usage]");
+  ExpectBadInput("transpile" + inputs + " --exchange auto --exchange-gbit 0",
+                 "plan: exchange_gbit, what a link carries each way, must be above 0 Gbit/s, not 0   "
+                 "[E-plan-exchange]");
 }
 
 TEST_F(TranspileCommand, ADispatcherOfTheUsersOwnIsNotForTheCommand) {

@@ -14,6 +14,7 @@ html_theme_options = {'description': 'Program transpiler and graph executor for 
                       'page_width': '1100px', 'sidebar_width': '240px'}
 myst_heading_anchors = 3
 napoleon_custom_sections = ['Reference']
+napoleon_use_ivar = True    # attributes that are properties too have one entry
 autodoc_typehints = 'none'
 autodoc_member_order = 'bysource'
 suppress_warnings = ['myst.header', 'ref.python']    # types of arguments are words, not links

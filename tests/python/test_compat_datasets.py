@@ -204,7 +204,7 @@ def test_conll05(dataset, tmp_path):
                                              {'bos': 9, 'w': 8}, {'x': 1}, {'O': 0, 'B-V': 1})()
     assert sample == ([0, 8, 0, 0, 0], [9] * 5, [9] * 5, [0] * 5, [8] * 5, [0] * 5, [1] * 5, [1, 1, 1, 0, 0],
                       [1, 0, 0, 0, 0])
-    with pytest.raises(ValueError, match="conll05: 'x' is no label"):
+    with pytest.raises(ValueError, match="conll05: 'x' is not a label"):
         dataset.conll05.labels_of(['x'])
 
 

@@ -146,7 +146,7 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
     rnn = L.DynamicRNN()
-    with pytest.raises(ValueError, match='step_input stands inside the block'):
+    with pytest.raises(ValueError, match='step_input must be called inside the block'):
         rnn.step_input(x)
     with pytest.raises(ValueError, match='outputs behind its block'):
         rnn()
@@ -159,7 +159,7 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
             pass
     assert fluid.default_main_program().current_block().idx == 0
     either = L.IfElse(fluid.data('b', [None, 1], 'bool'))
-    with pytest.raises(ValueError, match='input stands inside true_block or false_block'):
+    with pytest.raises(ValueError, match='input must be called inside true_block or false_block'):
         either.input(x)
     with pytest.raises(ValueError, match='must call output'):
         with either.true_block():

@@ -66,7 +66,7 @@ FIELDS = {'name': str, 'size': int, 'flag': bool, 'inner': {'slots': [{'name': s
     ('name: 5', 'field name must be a text, not 5'),
     ('size: 5.5', 'field size must be an integer, not 5.5'),
     ('flag: yes', 'field flag must be true or false, not yes'),
-    ('size: 1 size: 2', 'the field size is there twice'),
+    ('size: 1 size: 2', 'field size is given twice'),
     ('name "a"', 'field name needs a colon and a value'),
     ('inner: 5', 'field inner is a message: { is expected, not 5'),
     ('inner { slots {', 'a field is expected, not the end'),

@@ -239,12 +239,12 @@ def test_auc_counts_over_batches(fluid, slide_steps, last_alone):
     (lambda L, x: L.prelu(x, 'row'), "mode must be all, channel or element, not 'row'"),
     (lambda L, x: L.maxout(x, 2, axis=2), 'axis must be 1, -1 or 3, not 2'),
     (lambda L, x: L.lrn(x), 'lrn takes images of 4 axes'),
-    (lambda L, x: L.conv2d_transpose(L.reshape(x, [-1, 4, 1, 1]), 2), 'wants output_size or filter_size'),
+    (lambda L, x: L.conv2d_transpose(L.reshape(x, [-1, 4, 1, 1]), 2), 'needs output_size or filter_size'),
     (lambda L, x: L.nce(x, L.cast(x, 'int64'), 5, sampler='zipf'), 'sampler must be one of'),
     (lambda L, x: L.nce(x, L.cast(x, 'int64'), 5, sampler='custom_dist', custom_dist=[1.0]),
      '1 probabilities for 5 classes'),
     (lambda L, x: L.hsigmoid(x, L.cast(x, 'int64'), 1), 'num_classes must be at least 2, not 1'),
-    (lambda L, x: L.hsigmoid(x, L.cast(x, 'int64'), 5, is_custom=True), 'is_custom wants path_table and path_code'),
+    (lambda L, x: L.hsigmoid(x, L.cast(x, 'int64'), 5, is_custom=True), 'is_custom needs path_table and path_code'),
 ])
 def test_a_wrong_argument_is_named(fluid, call, says):
     with pytest.raises(ValueError, match=says):

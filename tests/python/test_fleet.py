@@ -178,7 +178,7 @@ def test_what_comes_too_early_or_is_of_another_kind_is_refused(fluid, fleet):
     with pytest.raises(TypeError, match='takes one loss'):
         fleet.distributed_optimizer(fluid.optimizer.SGD(0.1)).minimize([network(fluid)])
     exe = fluid.Executor(fluid.CPUPlace())
-    with pytest.raises(ValueError, match='the program is none of a trainer'):
+    with pytest.raises(ValueError, match="the program is not a trainer's"):
         fleet.save_persistables(exe, 'x', fluid.Program())
     with pytest.raises(TypeError, match='takes an Executor, not int'):
         fleet.save_persistables(5, 'x')

@@ -127,7 +127,7 @@ def test_name_scopes_and_unique_names(fluid):
 
 def test_a_second_declaration_that_contradicts_the_first_is_an_error(fluid):
     fluid.data('x', [None, 4])
-    with pytest.raises(ValueError, match='variable x is there already'):
+    with pytest.raises(ValueError, match='variable x already exists'):
         fluid.data('x', [None, 5])
 
 

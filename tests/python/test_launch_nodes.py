@@ -357,7 +357,7 @@ def test_a_machine_that_falls_silent_is_lost(nodes):
     os.kill(supervisor, signal.SIGSTOP)
     _, errors = job.launchers[0].communicate(timeout=ALL_KNOW_S)
     assert job.launchers[0].returncode == 1
-    assert "node 1 (127.0.0.2) is gone: its launcher has not been heard of for 8 s" in errors
+    assert "node 1 (127.0.0.2) is gone: its launcher has not answered for 8 s" in errors
     os.kill(supervisor, signal.SIGCONT)
     code, _, errors = job.wait()[1]
     assert code == 1 and "node 0 (127.0.0.1) is gone" in errors

@@ -134,7 +134,7 @@ WRONG += [
 ]
 WRONG_VALUES = [
     (lambda L, x: L.switch_case(L.zeros([1], 'int32'), []), 'switch_case: branch_fns is empty'),
-    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), [(1, print), (1, len)]), 'index 1 stands twice in branch_fns'),
+    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), [(1, print), (1, len)]), 'index 1 occurs twice in branch_fns'),
     (lambda L, x: L.concat([]), 'concat: input is an empty list'),
     (lambda L, x: L.concat([x, x.astype('int64')]), 'Data Type mismatch: FP32 to INT64'),
     (lambda L, x: L.cast(x, None), 'there is no element type for None; there are bool'),

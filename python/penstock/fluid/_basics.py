@@ -198,7 +198,7 @@ def device_of(place, what):
         NotImplementedError: if it is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
     """
     if not isinstance(place, _Place):
-        raise TypeError('%s: a place is wanted, such as CPUPlace(), not %r' % (what, place))
+        raise TypeError('%s: the place must be one such as CPUPlace(), not %r' % (what, place))
     if not isinstance(place, CPUPlace):
         _devices.use_cpu_for('%s on %r' % (what, place))
     return CPUPlace()

@@ -94,7 +94,7 @@ class BlockDesc(View):
         """
         ops = self._program.ops(self.id)
         if not 0 <= index < len(ops):
-            raise IndexError('op %d of block %d, which has %d' % (index, self.id, len(ops)))
+            raise IndexError('there is no op %d in block %d, which has %d ops' % (index, self.id, len(ops)))
         return OpDesc(self._program, self.id, ops[index])
 
     def append_op(self):

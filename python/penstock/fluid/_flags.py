@@ -29,7 +29,7 @@ def set_flags(flags):
         raise TypeError('set_flags takes a dict {name: value}, not %s' % type(flags).__name__)
     for name, value in flags.items():
         if not name.startswith('FLAGS_'):
-            raise ValueError('set_flags: %s is no flag: their names begin with FLAGS_' % name)
+            raise ValueError('set_flags: %s is not a flag; the names of flags begin with FLAGS_' % name)
         if name == 'FLAGS_check_nan_inf':
             _penstock.set_check_nan_inf(value not in (0, False, '0', 'false', 'False'))
             continue
@@ -59,5 +59,5 @@ def get_flags(flags):
     known = dict(_remembered, FLAGS_check_nan_inf=_penstock.check_nan_inf())
     for name in names:
         if name not in known:
-            raise ValueError('get_flags: nobody has set a flag %s' % name)
+            raise ValueError('get_flags: flag %s has not been set' % name)
     return {name: known[name] for name in names}

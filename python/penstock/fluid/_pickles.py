@@ -25,7 +25,7 @@ def loads(data, where):
     except _Refused as error:
         raise ValueError('%s holds %s; only numpy arrays in dicts are read' % (where, error)) from None
     except Exception as error:    # damaged bytes may ask for anything, memory beyond all bounds too
-        raise ValueError('%s is no pickle of numpy arrays: %s' % (where, error)) from None
+        raise ValueError('%s is not a pickle of numpy arrays: %s' % (where, error)) from None
 
 
 class _Refused(Exception):

@@ -257,4 +257,5 @@ def set_program_state(program, state_dict):
             _set(known[name], array, 'state_dict')
     unused = [name for name in state_dict if name not in known]
     if unused:
-        warnings.warn('state_dict holds what the program has not: %s' % ' '.join(unused), stacklevel=stack_level())
+        warnings.warn('state_dict holds variables that the program does not have: %s' % ' '.join(unused),
+                      stacklevel=stack_level())

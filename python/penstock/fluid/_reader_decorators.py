@@ -198,7 +198,7 @@ def compose(*readers, **kwargs):
             ended = [sample is _END for sample in samples]
             if any(ended):
                 if check_alignment and not all(ended):
-                    raise ComposeNotAligned('some of the composed readers have ended, others have not')
+                    raise ComposeNotAligned('some of the composed readers have ended before the others')
                 return
             yield tuple(itertools.chain(*(one if isinstance(one, tuple) else (one,) for one in samples)))
 

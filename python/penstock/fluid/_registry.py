@@ -186,7 +186,7 @@ class Place:
             TypeError: it is no place.
         """
         if not isinstance(place, _Place):
-            raise TypeError('set_place: a place is wanted, such as CPUPlace(), not %r' % (place,))
+            raise TypeError('set_place: the place must be one such as CPUPlace(), not %r' % (place,))
         self._place = place
 
     def is_cpu_place(self):

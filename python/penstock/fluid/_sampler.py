@@ -36,7 +36,8 @@ class DistributedSampler:
         self._ranks = _count('num_ranks', said('PADDLE_TRAINERS_NUM', 1) if num_ranks is None else num_ranks, 1)
         self._rank = _count('rank', said('PADDLE_TRAINER_ID', 0) if rank is None else rank, 0)
         if self._rank >= self._ranks:
-            raise ValueError('DistributedSampler: rank %d is none of %d ranks' % (self._rank, self._ranks))
+            raise ValueError('DistributedSampler: rank %d must be below the number of ranks, %d' %
+                             (self._rank, self._ranks))
         self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
 
     def set_epoch(self, epoch):

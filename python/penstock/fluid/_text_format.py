@@ -28,7 +28,7 @@ class _Tokens:
                 return
             match = _TOKEN.match(self._text, self._at)
             if match is None:
-                raise self.error('%r is no part of a message' % self._text[self._at:self._at + 10])
+                raise self.error('%r cannot be part of a message' % self._text[self._at:self._at + 10])
             self._at = match.end()
             if match.lastgroup is not None:
                 self.kind, self.token = match.lastgroup, match.group()
@@ -54,7 +54,7 @@ def parse(text, fields, source='the text'):
 
 def _message(tokens, fields, end, depth):
     if depth > _DEPTH_MAX:
-        raise tokens.error('messages lie more than %d deep in each other' % _DEPTH_MAX)
+        raise tokens.error('messages are nested more than %d deep' % _DEPTH_MAX)
     message = {}
     while tokens.token != end or tokens.kind == 'text':
         if tokens.kind != 'word':
@@ -69,7 +69,7 @@ def _message(tokens, fields, end, depth):
         if several:
             message.setdefault(name, []).append(value)
         elif name in message:
-            raise tokens.error('the field %s is there twice' % name)
+            raise tokens.error('field %s is given twice' % name)
         else:
             message[name] = value
         tokens.skip(',;')

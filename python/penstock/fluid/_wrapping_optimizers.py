@@ -47,7 +47,7 @@ class RecomputeOptimizer(Optimizer):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('RecomputeOptimizer: load the state of the optimizer inside by fluid.load')
+        raise NotImplementedError('RecomputeOptimizer: load the state of the inner optimizer by fluid.load')
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
         """Adds the gradients, computed from values that are recomputed between checkpoints.
@@ -67,7 +67,7 @@ class RecomputeOptimizer(Optimizer):
             penstock.ProgramError: if a checkpoint is no variable of the program (E-backward-checkpoint).
         """
         if self._checkpoints is None:
-            raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: there are no checkpoints',
+            raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: no checkpoints are set',
                               'call _set_checkpoints first')
         return self._optimizer._backward(loss, parameter_list, no_grad_set, callbacks, self._checkpoints)
 

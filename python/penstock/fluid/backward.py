@@ -20,11 +20,11 @@ def names_of(variables):
     if variables is None:
         return []
     if not isinstance(variables, (list, tuple, set, frozenset)):
-        raise TypeError('a list or a set of Variables or names is wanted, not %r' % (variables,))
+        raise TypeError('expected a list or a set of Variables or names, not %r' % (variables,))
     names = [getattr(variable, 'name', variable) for variable in variables]
     for name in names:
         if not isinstance(name, str):
-            raise TypeError('a Variable or its name is wanted, not %r' % (name,))
+            raise TypeError('expected a Variable or its name, not %r' % (name,))
     return names
 
 
@@ -144,7 +144,7 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         if not isinstance(target, Variable):
             raise TypeError('gradients: a target must be a Variable, not %r' % (target,))
     if not targets:
-        raise ValueError('gradients: there is no target')
+        raise ValueError('gradients: targets is empty')
     block = targets[0].block.program.current_block()
     made = _penstock.gradients(block.program.desc, block.idx, unique_name.generator, names_of(targets),
                                names_of(inputs), given, names_of(no_grad_set))

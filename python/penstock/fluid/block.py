@@ -134,7 +134,7 @@ class Block:
             TypeError: `name` is not a str.
         """
         if not isinstance(name, str):
-            raise TypeError('a variable is asked for by its name, not by %s' % type(name).__name__)
+            raise TypeError('a variable is looked up by its name, not by %s' % type(name).__name__)
         if not self._desc.has_var(self.idx, name):
             raise ValueError('var %s is not in this block' % name)
         return self._var_handle(name)
@@ -242,7 +242,7 @@ class Block:
                                    ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
                                    ('persistable', persistable, var.persistable)):
             if asked is not None and asked != there:
-                raise ValueError('variable %s is there already, with the %s %s; it cannot have the %s %s too' %
+                raise ValueError('variable %s already exists with the %s %s; it cannot also have the %s %s' %
                                  (var.name, what, there, what, asked))
 
     def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,

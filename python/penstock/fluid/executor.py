@@ -96,7 +96,7 @@ def as_numpy(tensor):
         assert fluid.executor.as_numpy(tensor).tolist() == [1.0, 1.0]
     """
     if tensor.lod():
-        raise RuntimeError('a fetched tensor has sequences, which an array cannot say; fetch with return_numpy=False')
+        raise RuntimeError('a fetched tensor has sequences, which an array cannot hold; fetch with return_numpy=False')
     return tensor._view()
 
 
@@ -114,7 +114,7 @@ def _as_lodtensor(data, place, dtype=None):
         raise RuntimeError('a list of arrays may have sequences; make a LoDTensor of it')
     if numpy.isscalar(data):
         if dtype is None:
-            raise AssertionError('a number alone needs an element type')
+            raise AssertionError('a number needs an element type')
         data = numpy.array([data], dtype_name(core.to_dtype(dtype)))
     tensor = core.LoDTensor()
     tensor.set(data, place)

@@ -355,7 +355,7 @@ class Program:
     def _copy_param_info_from(self, other):
         """Parameters that both have get what `other` knows of its own: learning rate, regularizer and so on."""
         if not isinstance(other, Program):
-            raise TypeError('_copy_param_info_from: a Program is wanted, not %r' % (other,))
+            raise TypeError('_copy_param_info_from takes a Program, not %r' % (other,))
         self._copy_parameter_attrs_from(other)
 
     _copy_dist_param_info_from = _copy_param_info_from

@@ -115,13 +115,13 @@ class DataLoader(DataLoaderBase):
                  shuffle=False, drop_last=False, collate_fn=None, num_workers=0, use_buffer_reader=True,
                  use_shared_memory=True, timeout=0, worker_init_fn=None):
         if not hasattr(dataset, '__getitem__') or not hasattr(dataset, '__len__'):
-            raise TypeError('a dataset must have __getitem__ and __len__; %s has not' % type(dataset).__name__)
+            raise TypeError('a dataset must have __getitem__ and __len__; %s does not' % type(dataset).__name__)
         if batch_sampler is None:
             indices = _shuffled(len(dataset)) if shuffle else lambda: iter(range(len(dataset)))
             self._batches = batch(indices, batch_size, drop_last)
             self._count = len(dataset) // batch_size if drop_last else -(-len(dataset) // batch_size)
         elif batch_size != 1 or shuffle or drop_last:
-            raise ValueError('batch_size, shuffle and drop_last are for a loader without batch_sampler')
+            raise ValueError('batch_size, shuffle and drop_last exclude batch_sampler')
         else:
             self._batches, self._count = lambda: iter(batch_sampler), None
             self._sampler = batch_sampler
@@ -322,7 +322,7 @@ class GeneratorLoader(DataLoaderBase):
         """
         if self._iterable:
             if places is None:
-                raise ValueError('an iterable loader needs places: where its batches go')
+                raise ValueError('an iterable loader needs places')
             self._places = list(places) if isinstance(places, (list, tuple)) else [places]
             if not self._places:
                 raise ValueError('places is empty')

@@ -173,7 +173,7 @@ class _OptimizeAttr(dict):
 
     def __setitem__(self, name, value):
         if name != 'learning_rate':
-            raise KeyError('optimize_attr has learning_rate alone, not %r' % (name,))
+            raise KeyError('optimize_attr may hold learning_rate only, not %r' % (name,))
         super().__setitem__(name, float(value))
         self._param._set_learning_rate(float(value))
 

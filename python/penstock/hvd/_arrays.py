@@ -172,7 +172,7 @@ def _reduce(function, array, average, name, op):
     op = _op_of(function, average, op)
     kind = _type_of(function, array, reduced=True)
     if op is Average and array.dtype.kind != 'f':
-        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s is not one; use op=hvd.Sum' %
+        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s may not be one of them; use op=hvd.Sum' %
                             (function, array.dtype.name))
     label = _Label(function, name)
     if op is Adasum:
@@ -282,7 +282,8 @@ def _gather(function, tensor, name):
     array = _copied(tensor)
     kind = _type_of(function, array)
     if array.ndim == 0:
-        raise program_error('E-hvd-array', 'hvd.%s joins first extents, and this array has none' % function)
+        raise program_error('E-hvd-array', 'hvd.%s concatenates along the first axis, but this array has no axes' %
+                            function)
     label = _Label(function, name)
     shapes = _shapes(function, array, label)
     counts = [int(numpy.prod(shape, dtype='int64')) for shape in shapes]

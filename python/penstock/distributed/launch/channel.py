@@ -92,7 +92,7 @@ class Channel:
             raise ChannelError(self._closed)
         silence = time.monotonic() - self._heard
         if not messages and silence > SILENCE_S:
-            raise ChannelError(f"its launcher has not been heard of for {silence:.0f} s")
+            raise ChannelError(f"its launcher has not answered for {silence:.0f} s")
         return messages
 
     def _read(self):
@@ -120,9 +120,9 @@ class Channel:
                 self._received += 1
             message = json.loads(text)
         except (UnicodeDecodeError, ValueError, RecursionError) as error:
-            raise ChannelError("what answers there is no launcher of penstock") from error
+            raise ChannelError("the process that answers there is not a launcher of penstock") from error
         if not isinstance(message, dict):
-            raise ChannelError("what answers there is no launcher of penstock")
+            raise ChannelError("the process that answers there is not a launcher of penstock")
         return message
 
     def close(self):

@@ -343,14 +343,14 @@ class _Member(_Joining):
         greeting = self._next(channel, "a greeting")
         theirs = greeting.get("nonce")
         if greeting.get("penstock_launch") != 1 or not isinstance(theirs, str):
-            raise ChannelError("what answers there is no launcher of this version of penstock")
+            raise ChannelError("the process that answers there is not a launcher of this version of penstock")
         ours = new_nonce()
         nonces = f"{theirs} {ours}"
         rank = self.plan.rank
         channel.send({"node": rank, "nonce": ours, "proof": proof(self.plan.token, "member", nonces, rank)})
         answer = self._next(channel, "a proof of the job's token")
         if not is_proof(answer.get("proof"), proof(self.plan.token, "hub", nonces, rank)):
-            raise ChannelError("what answers there does not know the job's token")
+            raise ChannelError("the process that answers there does not know the job's token")
         return nonces
 
 

@@ -26,7 +26,7 @@ def _require_log_dir(folder):
         os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         os.unlink(probe)
     except OSError as error:
-        raise JobError(f"--log_dir {folder}: no file can be made there: {error.strerror or error}") from error
+        raise JobError(f"--log_dir {folder}: cannot create a file there: {error.strerror or error}") from error
 
 
 def _run_once(plan, options, stop, registry, attempt):

@@ -1,4 +1,4 @@
-"""The command line: our own names, and the spellings of Fluid's `launch`, `launch_ps` and manual."""
+"""The command line: our own names, and those of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
 import re
@@ -80,42 +80,44 @@ def _add_machines(where):
     where.add_argument("--cluster_node_ips", metavar="LIST", help="addresses of the job's machines (default: this one)")
     where.add_argument("--node_ip", metavar="IP", help="this machine's address, one of --cluster_node_ips")
     where.add_argument("--nnodes", type=_positive, metavar="N",
-                       help="number of machines, where only the first one's address is given (--master)")
-    where.add_argument("--node_rank", type=_count, metavar="R", help="number of this machine, from 0")
+                       help="number of machines; needs --master instead of --cluster_node_ips")
+    where.add_argument("--node_rank", type=_count, metavar="R",
+                       help="with --nnodes: the number of this machine, from 0")
     where.add_argument("--master", metavar="HOST[:PORT]",
-                       help="address of machine 0, and where its launcher listens (default: --control_port)")
+                       help="with --nnodes: address of machine 0, and the port of its launcher (default: "
+                       "--control_port)")
     where.add_argument("--scheduler", choices=("slurm", "mpi", "torch"),
-                       help="take machines from the variables of what started the launchers, one for each machine: "
-                       "srun (SLURM_JOB_NODELIST, SLURM_NODEID), mpirun (OMPI_COMM_WORLD_* or PMI_*, with --master), "
-                       "or WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT")
+                       help="read the machines from the environment of the scheduler that started one launcher on "
+                       "each: slurm: srun (SLURM_JOB_NODELIST, SLURM_NODEID); mpi: mpirun (OMPI_COMM_WORLD_* or "
+                       "PMI_*, with --master); torch: WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT")
     where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
-                       help="of several machines: where the launcher of the first listens for the others (default: "
-                       "%(default)s)")
+                       help="several machines: port on which the first machine's launcher listens for the others "
+                       "(default: %(default)s)")
     where.add_argument("--join_s", type=float, default=600.0, metavar="SECONDS",
-                       help="of several machines: how long to wait for the other launchers (default: %(default)s)")
+                       help="several machines: how long to wait for the other launchers (default: %(default)s)")
     where.add_argument("--use_paddlecloud", action="store_true",
-                       help="take machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT")
+                       help="read machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT")
 
 
 def _add_output(output):
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
-                        help="serverlog.N and workerlog.N are written there, and each role's receipt; after a failure "
-                        "or a hang also its last events (default: %(default)s)")
+                        help="folder of the logs serverlog.N and workerlog.N and of each process's receipt; after a "
+                        "failure or a hang also of its last events (default: %(default)s)")
     output.add_argument("--console", choices=("first", "all"), default="first",
-                        help="what is repeated on the terminal: trainer 0's output, or that of all roles of this "
-                        "machine, each line behind the name of its role (default: %(default)s)")
+                        help="whose output the terminal shows: first: trainer 0's; all: that of all processes of "
+                        "this machine, each line with its process's name (default: %(default)s)")
     output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
-                        help="print the job (default: true)")
-    output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
+                        help="print the job's processes and addresses (default: true)")
+    output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's scripts; has no effect")
     output.add_argument("--quiet", action="store_true",
-                        help="neither the roles' output nor the job's receipt on the terminal")
+                        help="print neither the processes' output nor the job's receipt")
     output.add_argument("--dry_run", action="store_true",
-                        help="print each role's command and environment, and start nothing")
+                        help="print each process's command and environment, and start nothing")
     output.add_argument("--completion", choices=("bash", "zsh"), action=_Completion,
-                        help=f"print a script that completes the options of {NAME}, and end")
+                        help=f"print a script that completes the options of {NAME}, and exit")
     output.add_argument("--progress", type=float, metavar="SECONDS",
-                        help="each trainer prints a line every so many seconds: step, loss (if it is fetched), "
-                        "examples per second, time in communication; `penstock plot` draws them (PENSTOCK_PROGRESS)")
+                        help="interval at which each trainer prints step, loss (if it is fetched), examples per "
+                        "second and time in communication; `penstock plot` draws these lines (PENSTOCK_PROGRESS)")
 
 
 def make_parser():
@@ -123,14 +125,13 @@ def make_parser():
         prog="python -m penstock.distributed.launch",
         description="Starts the pservers and trainers of a job on this machine and watches them. A job of several "
         "machines has one launcher on each.",
-        epilog="--gpus and --log_dir may also stand right after the script, as Fluid's manual has them; what follows "
-        "`--` goes to the script in any case. Exit codes: 0 all roles ended well, 1 a role failed, 2 bad input, 130 "
-        "interrupted.",
+        epilog="--gpus and --log_dir may also follow the script, as in Fluid's manual. All arguments after `--` go "
+        "to the script. Exit codes: 0 all processes succeeded, 1 a process failed, 2 bad input, 130 interrupted.",
     )
     counts = parser.add_argument_group("roles")
     counts.add_argument("--worker_num", "--trainers", type=_positive, metavar="N",
-                        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; else "
-                        "2 with pservers, 1 without)")
+                        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; "
+                        "else 2 with pservers, 1 without)")
     counts.add_argument("--server_num", "--pservers", type=_count, metavar="N",
                         help="pservers on this machine (default: as many as --endpoints lists, else 0)")
     counts.add_argument("--gpus", type=_positive, metavar="K", help="one trainer for each of K GPUs")
@@ -138,41 +139,43 @@ def make_parser():
     where = parser.add_argument_group("addresses")
     where.add_argument("--endpoints", default="", metavar="LIST", help="addresses of the pservers: host:port,...")
     where.add_argument("--start_port", type=_port, metavar="PORT",
-                       help="pservers listen on PORT, PORT+1, ... of their machine (default: free ports; of several "
-                       "machines 6170)")
+                       help="pservers listen on PORT, PORT+1, ... of their machine (default: free ports; with "
+                       "several machines 6170)")
     where.add_argument("--started_port", type=_port, metavar="PORT",
-                       help="trainers are told PORT, PORT+1, ... as their addresses (default: free ports; of several "
-                       "machines 6070)")
+                       help="trainers have the ports PORT, PORT+1, ... (default: free ports; with several machines "
+                       "6070)")
     _add_machines(where)
     watch = parser.add_argument_group("watching")
     watch.add_argument("--max_restart", type=_count, default=0, metavar="N",
-                       help="after a failure start the whole job again, at most so many times; roles find the number "
-                       "of the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)")
+                       help="restart the whole job after a failure, at most N times; processes find the number of "
+                       "the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)")
     watch.add_argument("--hang_timeout", type=float, default=0.0, metavar="SECONDS",
-                       help="end the job when no role of this machine has made progress in training for so long, and "
-                       "say whom it waited for (default: 0, never)")
+                       help="end the job when no process of this machine has made progress in training for this "
+                       "long, and state what it waited for (default: 0, never)")
     watch.add_argument("--metrics", type=_port_or_any, metavar="PORT",
-                       help="each role serves Prometheus's /metrics on 127.0.0.1, pservers, then trainers of this "
-                       "machine at PORT, PORT+1, ...; 0: at free ports. `penstock top DIR` shows them "
+                       help="each process serves Prometheus's /metrics on 127.0.0.1: pservers, then trainers of this "
+                       "machine, on PORT, PORT+1, ...; 0: on free ports. `penstock top DIR` shows them "
                        "(PENSTOCK_METRICS)")
     secret = parser.add_argument_group("the job")
     secret.add_argument("--job_id", default="", metavar="NAME",
-                        help="its name (default: PENSTOCK_JOB_ID, else drawn; of several machines, by the first)")
+                        help="its name (default: PENSTOCK_JOB_ID, else random; with several machines the first "
+                        "chooses)")
     secret.add_argument("--token_file", metavar="FILE",
-                        help="its secret, the first line of a file (default: PENSTOCK_JOB_TOKEN, else drawn). Several "
-                        "machines must be given the same")
+                        help="file whose first line is the job's secret (default: PENSTOCK_JOB_TOKEN, else random); "
+                        "several machines need the same secret")
     parser.add_argument("--wire", choices=("native", "fluid"),
-                        help="what the roles speak: ours, or the protocol of Fluid 1.8.5, so that its trainers or "
-                        "pservers can take part; fluid has no token, no TLS and no exactly-once (PENSTOCK_WIRE; "
-                        "default: native)")
+                        help="protocol of the processes: native, or that of Fluid 1.8.5, so that its trainers or "
+                        "pservers can take part; fluid has no token, no TLS and no exactly-once delivery "
+                        "(PENSTOCK_WIRE; default: native)")
     output = parser.add_argument_group("output")
     _add_output(output)
     add_safety_options(parser)
     parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",
-                        help="after a failure, time for the other roles to end by themselves (default: %(default)s)")
+                        help="after a failure, how long the other processes may take to end by themselves (default: "
+                        "%(default)s)")
     parser.add_argument("--env", type=_setting, action="append", default=[], metavar="[ROLE:]NAME=VALUE",
-                        help="a variable of the roles' environment: of all, of the pservers or trainers (pserver:, "
-                        "trainer:), or of one of them (trainer.0:); may be given several times")
+                        help="set an environment variable for all processes, for pservers or trainers (pserver:, "
+                        "trainer:), or for one process (trainer.0:); may be given several times")
     parser.add_argument("-m", "--module", action="store_true",
                         help="the script is a module, run as python -m runs it")
     parser.add_argument("training_script", help="the Python file, or module, that every process runs")

@@ -43,7 +43,7 @@ def _address_towards(host, port):
             probe.connect(address)  # of datagrams: nothing is sent
             return probe.getsockname()[0]
     except OSError as error:
-        raise JobError(f"this machine has no way to {host}: {error.strerror or error}; --node_ip names its "
+        raise JobError(f"this machine has no route to {host}: {error.strerror or error}; --node_ip names its "
                        "address") from error
 
 
@@ -131,7 +131,7 @@ def find_topology(options, environment):
         ("--use_paddlecloud", options.use_paddlecloud), ("--cluster_node_ips", options.cluster_node_ips is not None),
         ("--nnodes", counted), ("--scheduler", options.scheduler is not None)) if given]
     if len(ways) > 1:
-        raise JobError(f"{ways[0]} and {ways[1]} both say which machines there are; give one of them")
+        raise JobError(f"{ways[0]} and {ways[1]} both name the job's machines; give only one of them")
     if options.scheduler is not None:
         return _SCHEDULERS[options.scheduler](options, environment)
     if counted:

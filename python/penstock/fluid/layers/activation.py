@@ -328,7 +328,7 @@ def prelu(x, mode, param_attr=None, name=None):
         raise ValueError('prelu: mode must be all, channel or element, not %r' % (mode,))
     helper = LayerHelper('prelu', param_attr=param_attr, name=name).takes(x=x)
     if mode == 'channel' and len(x.shape) < 2:
-        raise ValueError('a slope for each channel wants x with channels; its shape is %s' % (x.shape,))
+        raise ValueError('mode channel needs an x with channels; its shape is %s' % (x.shape,))
     shape = {'all': [1], 'channel': [1, *x.shape[1:2], 1, 1], 'element': [1, *x.shape[1:]]}[mode]
     slopes = helper.create_parameter(helper.param_attr, shape, 'float32', default_initializer=Constant(0.25))
     out = helper.create_variable_for_type_inference(x.dtype)

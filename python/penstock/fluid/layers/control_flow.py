@@ -228,7 +228,7 @@ class Switch:
             ValueError: the case stands outside `with Switch()`.
         """
         if not self._inside:
-            raise ValueError('a case of a Switch stands inside `with Switch() as switch:`')
+            raise ValueError('a case of a Switch must be inside `with Switch() as switch:`')
         if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
             raise TypeError('the condition of a case must be a Variable of bool')
         none_before = self._none_so_far
@@ -249,7 +249,7 @@ class Switch:
             ValueError: there is no case before it.
         """
         if self._none_so_far is None:
-            raise ValueError('the default of a Switch stands behind its cases, and there is none')
+            raise ValueError('the default of a Switch must follow at least one case')
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 
@@ -427,7 +427,7 @@ def _branches(given):
         if not isinstance(index, int):
             raise TypeError('switch_case: an index of branch_fns must be an int, not %r' % (index,))
         if index in branches:
-            raise ValueError('switch_case: index %d stands twice in branch_fns' % index)
+            raise ValueError('switch_case: index %d occurs twice in branch_fns' % index)
         _require_function('switch_case', function)
         branches[index] = function
     if not branches:

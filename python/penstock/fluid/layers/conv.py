@@ -159,7 +159,7 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
     _require_format(data_format)
     paddings, algorithm = _paddings(pool_padding, data_format)
     if algorithm == 'VALID' and ceil_mode:
-        raise ValueError("ceil_mode keeps what 'VALID' leaves out: they cannot go together")
+        raise ValueError("ceil_mode contradicts padding 'VALID'; give one of them")
     helper = LayerHelper('pool2d', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
@@ -248,9 +248,9 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 def _filter_size(input, output_size, paddings, stride, dilation, data_format):
     """The filter that makes images of output_size."""
     if not output_size:
-        raise ValueError('conv2d_transpose wants output_size or filter_size')
+        raise ValueError('conv2d_transpose needs output_size or filter_size')
     if isinstance(output_size, Variable):
-        raise TypeError('output_size must be numbers if filter_size is to follow from it')
+        raise TypeError('output_size must be numbers if filter_size is not given')
     extents = input.shape[2:4] if data_format == 'NCHW' else input.shape[1:3]
     around = [2 * paddings[0], 2 * paddings[1]] if len(paddings) == 2 else [sum(paddings[:2]), sum(paddings[2:])]
     return [(output_size[i] - (extents[i] - 1) * stride[i] + around[i] - 1) // dilation[i] + 1 for i in (0, 1)]

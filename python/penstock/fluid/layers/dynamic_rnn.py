@@ -113,7 +113,7 @@ class DynamicRNN:
     @contextlib.contextmanager
     def _steps(self):
         if self.status != DynamicRNN.BEFORE_RNN:
-            raise ValueError('a DynamicRNN has one block(), and this one has it already')
+            raise ValueError('a DynamicRNN has only one block()')
         self.step_idx = tensor.fill_constant([1], 'int64', 0, force_cpu=True)
         self.step_idx.stop_gradient = False
         self.status = DynamicRNN.IN_RNN
@@ -146,7 +146,7 @@ class DynamicRNN:
 
     def __call__(self, *args, **kwargs):
         if self.status != DynamicRNN.AFTER_RNN:
-            raise ValueError('a DynamicRNN gives its outputs behind its block')
+            raise ValueError('a DynamicRNN returns its outputs after its block has ended')
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
@@ -172,7 +172,7 @@ class DynamicRNN:
             self._require_input('memory')
             return self._memory_from(self._reordered_init(init) if need_reorder else init)
         if not self.input_array:
-            raise ValueError('memory: there must be a step_input first: a memory has one row for each of its sequences')
+            raise ValueError('memory: call step_input first: a memory has one row for each of its sequences')
         if shape is None:
             raise ValueError('a memory needs init or shape')
         around = self._around()
@@ -231,7 +231,7 @@ class DynamicRNN:
         _require_variable('update_memory', new_mem)
         array = self.mem_dict.get(ex_mem.name)
         if array is None:
-            raise ValueError('update_memory: %s is no memory of this DynamicRNN' % ex_mem.name)
+            raise ValueError('update_memory: %s is not a memory of this DynamicRNN' % ex_mem.name)
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
@@ -260,11 +260,11 @@ class DynamicRNN:
 
     def _require_inside(self, method):
         if self.status != DynamicRNN.IN_RNN:
-            raise ValueError('%s stands inside the block of a DynamicRNN' % method)
+            raise ValueError('%s must be called inside the block of a DynamicRNN' % method)
 
     def _require_input(self, method):
         if self.lod_rank_table is None:
-            raise RuntimeError('%s: there must be a step_input first: it says how many steps there are' % method)
+            raise RuntimeError('%s: call step_input first: it determines the number of steps' % method)
 
 
 def _require_variable(method, var):

@@ -55,7 +55,7 @@ class IfElse:
             ValueError: called outside true_block and false_block.
         """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('input stands inside true_block or false_block')
+            raise ValueError('input must be called inside true_block or false_block')
         if x.name not in self.input_table:
             around = self._around()
             held, others = (around.create_var(
@@ -110,7 +110,7 @@ class IfElse:
             TypeError: a result is not a Variable.
         """
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('output stands inside true_block or false_block')
+            raise ValueError('output must be called inside true_block or false_block')
         around = self._around()
         for each in outs:
             if not isinstance(each, Variable):
@@ -123,10 +123,10 @@ class IfElse:
 
     def __call__(self):
         if self.status != IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('an IfElse gives its outputs behind its blocks')
+            raise ValueError('an IfElse returns its outputs after its blocks have ended')
         others, held = self.output_table
         if not others and not held:
-            raise ValueError('an IfElse needs a true_block or a false_block before it gives outputs')
+            raise ValueError('an IfElse needs a true_block or a false_block before it returns outputs')
         if len(others) != len(held) and others and held:
             raise ValueError('true_block has %d outputs and false_block %d; they must have as many' %
                              (len(held), len(others)))

@@ -46,7 +46,7 @@ def subscript(var, item):
             cuts.append((axis,) + _bounds(var, one))
     last = max([cut[0] for cut in cuts] + turned, default=-1)
     if len(var.shape) <= last:
-        raise IndexError('%s has %d axes, but axis %d is asked for' % (var.name, len(var.shape), last))
+        raise IndexError('%s has %d axes, but the subscript needs axis %d' % (var.name, len(var.shape), last))
     out = _cut(var, cuts, numbered) if cuts else var
     if turned:
         turned_round = var.block.create_var(name=unique_name.generate(var.name + '_slice_reverse'), dtype=var.dtype)

@@ -49,7 +49,7 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
     if sampler not in _SAMPLERS:
         raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
     if sampler == 'custom_dist' and custom_dist is None:
-        raise ValueError('the sampler custom_dist wants custom_dist, the probability of each class')
+        raise ValueError('sampler custom_dist needs custom_dist, the probability of each class')
     helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name).takes(input=input, label=label)
     require_rank('nce', 'input', input, 2)
     weight = helper.create_parameter(helper.param_attr, [num_total_classes, input.shape[1]], input.dtype)
@@ -140,9 +140,9 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         Morin and Bengio, Hierarchical Probabilistic Neural Network Language Model, AISTATS 2005.
     """
     if is_custom and (path_table is None or path_code is None):
-        raise ValueError('is_custom wants path_table and path_code')
+        raise ValueError('is_custom needs path_table and path_code')
     if not is_custom and (path_table is not None or path_code is not None):
-        raise ValueError('path_table and path_code are for is_custom=True')
+        raise ValueError('path_table and path_code need is_custom=True')
     if num_classes is None or num_classes < 2:
         raise ValueError('num_classes must be at least 2, not %r' % (num_classes,))
     helper = LayerHelper('hierarchical_sigmoid', param_attr=param_attr, bias_attr=bias_attr, name=name)

@@ -554,7 +554,7 @@ def get_tensor_from_selected_rows(x, name=None):
     """
     require_variables('get_tensor_from_selected_rows', x=x)
     if x.type != VarType.SELECTED_ROWS:
-        raise TypeError('get_tensor_from_selected_rows: %s is no SELECTED_ROWS, but %s' % (x.name, x.type.name))
+        raise TypeError('get_tensor_from_selected_rows: %s must be SELECTED_ROWS, not %s' % (x.name, x.type.name))
     helper = LayerHelper('get_tensor_from_selected_rows', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('get_tensor_from_selected_rows', {'X': x}, {'Out': out})

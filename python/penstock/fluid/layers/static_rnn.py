@@ -171,12 +171,12 @@ class StaticRNN:
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
             raise TypeError('update_memory takes two Variables')
         if mem.name not in self.memories:
-            raise ValueError('%s is no memory of %s: memory() gives one' % (mem.name, self.helper.name))
+            raise ValueError('%s is not a memory of %s; memory() makes one' % (mem.name, self.helper.name))
         self.memories[mem.name].mem = var
 
     def __call__(self, *args, **kwargs):
         if self.status != StaticRNN.AFTER_RNN_BLOCK:
-            raise ValueError('a StaticRNN gives its outputs behind its step')
+            raise ValueError('a StaticRNN returns its outputs after its step has ended')
         if not self.outputs:
             raise ValueError('a StaticRNN must call step_output or output inside its step')
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
@@ -187,7 +187,7 @@ class StaticRNN:
 
     def _require_inside(self, method):
         if self.status != StaticRNN.IN_RNN_BLOCK:
-            raise ValueError('%s stands inside the step of a StaticRNN' % method)
+            raise ValueError('%s must be called inside the step of a StaticRNN' % method)
 
     def _complete(self):
         if not self.inputs:

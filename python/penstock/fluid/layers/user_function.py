@@ -40,7 +40,7 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     backward = None if backward_func is None else _functions.Function(backward_func)
     for each in outputs:
         if len(each.shape) == 0:
-            raise ValueError('the shape of %s, an output of py_func, must be given by hand' % each.name)
+            raise ValueError('the shape of %s, an output of py_func, must be set before the call' % each.name)
     skipped = []
     if backward is not None and skip_vars_in_backward_input is not None:
         known = {each.name for each in inputs + outputs}

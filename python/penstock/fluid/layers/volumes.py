@@ -165,7 +165,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
     output_size = [] if output_size is None else _list_of(output_size, 3, 'output_size')
     if filter_size is None:
         if not output_size:
-            raise ValueError('conv3d_transpose wants output_size or filter_size')
+            raise ValueError('conv3d_transpose needs output_size or filter_size')
         extents = input.shape[2:5] if data_format == 'NCDHW' else input.shape[1:4]
         filter_size = [(output_size[i] - (extents[i] - 1) * stride[i] + sum(paddings[2 * i:2 * i + 2]) - 1) //
                        dilation[i] + 1 for i in range(3)]
@@ -223,7 +223,7 @@ def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
     _require_volume_format(data_format)
     paddings, algorithm = _paddings(pool_padding, data_format)
     if algorithm == 'VALID' and ceil_mode:
-        raise ValueError("ceil_mode keeps what 'VALID' leaves out: they cannot go together")
+        raise ValueError("ceil_mode contradicts padding 'VALID'; give one of them")
     helper = LayerHelper('pool3d', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
@@ -249,7 +249,7 @@ def _adaptive_pool(layer, axes, input, pool_size, pool_type, require_index, name
     if pool_type not in ('max', 'avg'):
         raise ValueError('pool_type must be max or avg, not %r' % (pool_type,))
     if pool_type == 'avg' and require_index:
-        raise ValueError("require_index wants pool_type 'max': a mean is nowhere")
+        raise ValueError("require_index needs pool_type 'max'; a mean has no position")
     op_type = 'max_pool%dd_with_index' % axes if pool_type == 'max' else 'pool%dd' % axes
     helper = LayerHelper(op_type, name=name)
     out = helper.create_variable_for_type_inference(input.dtype)

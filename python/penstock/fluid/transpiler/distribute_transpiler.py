@@ -288,8 +288,8 @@ class DistributeTranspiler:
         if self.config.is_set(field) and value is not None and value != argument:
             shown = [one.__name__ if isinstance(one, type) else repr(one) for one in (argument, value)]
             raise program_error('E-plan-%s' % field.replace('_', '-'),
-                                'plan: transpile() was given %s=%s and its config says %s=%s; give one, or the same '
-                                'twice' % (field, shown[0], field, shown[1]))
+                                'plan: transpile() was given %s=%s and its config says %s=%s; give one of them, or the '
+                                'same value twice' % (field, shown[0], field, shown[1]))
         return argument
 
 

@@ -5,8 +5,8 @@ __all__ = ['get_include', 'get_lib']
 
 def get_include():
     """Raises NotImplementedError: an operator compiled against Fluid's headers cannot be loaded."""
-    raise NotImplementedError('paddle.sysconfig: there are no headers of Fluid; operators of your own are added in C++ '
-                              'to operators/, or in Python by fluid.layers.py_func')
+    raise NotImplementedError("paddle.sysconfig: Fluid's headers are not part of Penstock; add your own operators in "
+                              'C++ to operators/, or in Python by fluid.layers.py_func')
 
 
 def get_lib():

@@ -63,7 +63,7 @@ class DataGenerator:
             sys.stdout.write(self._gen_str(sample))
 
     def _gen_str(self, line):
-        raise NotImplementedError('%s does not say how a sample is written; use MultiSlotDataGenerator' %
+        raise NotImplementedError('%s does not define how a sample is written; use MultiSlotDataGenerator' %
                                   type(self).__name__)
 
     def generate_sample(self, line):

@@ -50,7 +50,7 @@ def labels_of(column):
             labels.append('B-' + tag)
             inside = ')' not in cell
         else:
-            raise ValueError('conll05: %r is no label' % cell)
+            raise ValueError('conll05: %r is not a label' % cell)
     return labels
 
 

@@ -21,7 +21,7 @@ def _array_of(path, dims):
         data = file.read()
     header = numpy.frombuffer(data, '>u4', 1 + dims) if len(data) >= 4 + 4 * dims else [0]
     if header[0] != 0x800 + dims or len(data) != 4 + 4 * dims + numpy.prod(header[1:], dtype='int64'):
-        raise ValueError('%s is no idx file of bytes in %d dimensions' % (path, dims))
+        raise ValueError('%s is not an idx file of bytes with %d dimensions' % (path, dims))
     return numpy.frombuffer(data, 'u1', offset=4 + 4 * dims).reshape(header[1:])
 
 

@@ -51,7 +51,7 @@ class RoleMakerBase:
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s does not say what generate_role() does' % type(self).__name__)
+        raise NotImplementedError('%s does not define generate_role()' % type(self).__name__)
 
     def _generated(self):
         if not self._role_is_generated:
@@ -193,7 +193,7 @@ class RoleMakerBase:
         Raises:
             NotImplementedError: this role maker knows no such barrier; GeneralRoleMaker(path=...) does.
         """
-        raise NotImplementedError('%s knows no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
+        raise NotImplementedError('%s has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
                                   type(self).__name__)
 
     def _exchange(self, parts):
@@ -229,7 +229,7 @@ def _listed(name):
 def _number(name, what, below=None):
     text = _environment(name, what)
     if not text.isdigit() or below is not None and int(text) >= below:
-        raise ValueError('fleet: %s=%s is no number%s; it says %s' %
+        raise ValueError('fleet: %s=%s is not a number%s; it says %s' %
                          (name, text, '' if below is None else ' below %d' % below, what))
     return int(text)
 
@@ -531,7 +531,7 @@ class MPISymetricRoleMaker(RoleMakerBase):
             return
         rank, size = self._comm.Get_rank(), self._comm.Get_size()
         if size % 2 != 0:
-            raise ValueError('MPISymetricRoleMaker: %d processes cannot be servers and trainers in equal number' % size)
+            raise ValueError('MPISymetricRoleMaker: the number of processes must be even, not %d' % size)
         hosts = self._comm.allgather(self.get_local_ip())
         self._server_endpoints = self._with_ports(hosts[::2])
         self._worker_endpoints = hosts[1::2]

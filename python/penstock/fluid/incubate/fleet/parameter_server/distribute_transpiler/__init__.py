@@ -199,7 +199,7 @@ class DistributedTranspiler(Fleet):
             main_program = self.main_program
         _require_program('save_persistables', main_program)
         if not getattr(main_program, '_is_distributed', False):
-            raise ValueError('fleet.save_persistables: the program is none of a trainer; fluid.io.save_persistables '
+            raise ValueError("fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables "
                              'saves it')
         io.save_persistables(executor, dirname, main_program)
 

@@ -22,7 +22,7 @@ def load_slices(dirname, overview, endpoint):
     for one in overview.get_distributed_vars_by_ep(endpoint):
         path = _var_files.file_of(dirname, one.origin.name)
         if not os.path.exists(path):
-            raise ValueError('%s has no file of parameter %s, of which server %s has rows' %
+            raise ValueError('%s has no file of parameter %s, whose rows pserver %s holds' %
                              (dirname, one.origin.name, endpoint))
         if path not in wholes:
             tensor = _var_files.read_single(path).get_tensor()

@@ -141,7 +141,7 @@ class DistributedStrategy:
 
     def _require_kind(self):
         if self._MODE is None:
-            raise NotImplementedError('DistributedStrategy is no strategy by itself; use StrategyFactory')
+            raise NotImplementedError('DistributedStrategy is only the base class of strategies; use StrategyFactory')
 
     def set_debug_opt(self, opt_info):
         """Takes what Fluid's trainers record of a run; it makes no difference here.

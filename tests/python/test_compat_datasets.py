@@ -99,7 +99,7 @@ def test_mnist(dataset, tmp_path):
     with pytest.raises(ValueError, match='holds 3 images, but .* holds 2 labels'):
         next(dataset.mnist.test()())
     labels.write_bytes(gzip.compress(b'other'))
-    with pytest.raises(ValueError, match='is no idx file of bytes in 1 dimensions'):
+    with pytest.raises(ValueError, match='is not an idx file of bytes with 1 dimensions'):
         next(dataset.mnist.test()())
 
 

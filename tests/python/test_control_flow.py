@@ -148,9 +148,9 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
     rnn = L.DynamicRNN()
     with pytest.raises(ValueError, match='step_input must be called inside the block'):
         rnn.step_input(x)
-    with pytest.raises(ValueError, match='outputs behind its block'):
+    with pytest.raises(ValueError, match='outputs after its block'):
         rnn()
-    with pytest.raises(ValueError, match='there must be a step_input first'):
+    with pytest.raises(ValueError, match='call step_input first'):
         with rnn.block():
             rnn.memory(shape=[2])
     static = L.StaticRNN()

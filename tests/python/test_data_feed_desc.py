@@ -71,7 +71,7 @@ FIELDS = {'name': str, 'size': int, 'flag': bool, 'inner': {'slots': [{'name': s
     ('inner: 5', 'field inner is a message: { is expected, not 5'),
     ('inner { slots {', 'a field is expected, not the end'),
     ('inner { } }', 'a field is expected, not }'),
-    ('name: "a', """'"a' is no part of a message"""),
+    ('name: "a', """'"a' cannot be part of a message"""),
     ('name:', 'field name must be a text, not the end'),
 ])
 def test_text_that_is_no_message(text, message):

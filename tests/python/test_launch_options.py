@@ -59,7 +59,7 @@ def test_torch_names_the_first_machine():
 @pytest.mark.parametrize('arguments, environment, message', [
     (['--nnodes', '2', '--node_rank', '2', '--master', '127.0.0.1'], {}, "this machine's number is 2"),
     (['--nnodes', '2', '--node_rank', '1'], {}, 'give --master'),
-    (['--nnodes', '2', '--cluster_node_ips', '127.0.0.1'], {}, 'give one of them'),
+    (['--nnodes', '2', '--cluster_node_ips', '127.0.0.1'], {}, 'give only one of them'),
     (['--scheduler', 'slurm'], {}, 'SLURM_JOB_NODELIST'),
     (['--scheduler', 'slurm'], {'SLURM_JOB_NODELIST': 'a,b', 'SLURM_NODEID': '2'}, 'the list has 2 hosts'),
     (['--scheduler', 'mpi'], {}, 'mpirun'),

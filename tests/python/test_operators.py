@@ -175,7 +175,7 @@ def test_a_part_has_a_gradient(fluid):
     (Ellipsis, TypeError, 'must be an int, a slice or a Variable'),
     (1.5, TypeError, 'must be an int, a slice or a Variable'),
     ('a', TypeError, 'must be an int, a slice or a Variable'),
-    ((0, 0, 0), IndexError, 'x has 2 axes, but axis 2 is asked for'),
+    ((0, 0, 0), IndexError, 'x has 2 axes, but the subscript needs axis 2'),
 ])
 def test_a_wrong_subscript_is_named(fluid, subscript, error, says):
     with pytest.raises(error, match=says):

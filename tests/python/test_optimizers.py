@@ -44,9 +44,9 @@ def test_a_wrong_argument_is_named(fluid, make, says):
 
 
 @pytest.mark.parametrize('arguments, says', [
-    (dict(parameter_list='w'), "a list or a set of Variables or names is wanted, not 'w'"),
-    (dict(parameter_list=[1]), 'a Variable or its name is wanted, not 1'),
-    (dict(no_grad_set='w'), "a list or a set of Variables or names is wanted, not 'w'"),
+    (dict(parameter_list='w'), "expected a list or a set of Variables or names, not 'w'"),
+    (dict(parameter_list=[1]), 'expected a Variable or its name, not 1'),
+    (dict(no_grad_set='w'), "expected a list or a set of Variables or names, not 'w'"),
 ])
 def test_what_is_no_list_of_variables_is_named(fluid, arguments, says):
     loss, _ = net(fluid)
@@ -93,5 +93,5 @@ def test_the_rate_of_one_parameter_may_be_set_in_place(fluid):
     ops, _ = fluid.optimizer.SGD(fluid.layers.noam_decay(8, 10)).minimize(loss)
     scale, = [op for op in ops if op.type == 'scale']
     assert scale.attr('scale') == 0.25
-    with pytest.raises(KeyError, match='optimize_attr has learning_rate alone'):
+    with pytest.raises(KeyError, match='optimize_attr may hold learning_rate only'):
         param.optimize_attr['momentum'] = 0.9

@@ -40,7 +40,7 @@ def test_a_place_on_a_gpu_is_an_error_that_names_the_way_out(fluid, stays):
     for what, ask in asks.items():
         with pytest.raises(NotImplementedError, match='^%s: .* PENSTOCK_CUDA_FALLBACK=1 .*E-no-cuda' % what):
             ask()
-    with pytest.raises(TypeError, match="Executor: a place is wanted, such as CPUPlace\\(\\), not 'cpu'"):
+    with pytest.raises(TypeError, match="Executor: the place must be one such as CPUPlace\\(\\), not 'cpu'"):
         fluid.Executor('cpu')
 
 

@@ -33,7 +33,7 @@ def test_readers_refuse_what_makes_no_sense():
     for size in (0, -1, 1.5, 0.0, float('nan'), float('inf'), '4', None):
         with pytest.raises(ValueError, match='batch_size must be an int above 0'):
             io.batch(numbers(5), size)
-    with pytest.raises(io.ComposeNotAligned, match='have ended, others have not'):
+    with pytest.raises(io.ComposeNotAligned, match='have ended before the others'):
         list(io.compose(numbers(2), numbers(3))())
     assert list(io.compose(numbers(2), numbers(3), check_alignment=False)()) == [(0, 0), (1, 1)]
     with pytest.raises(TypeError, match='check_alignment only, not align'):

@@ -54,7 +54,7 @@ def test_a_rank_of_a_job_without_servers(environment):
     rank = PaddleCloudRoleMaker(is_collective=True)
     assert (rank.is_first_worker(), rank.worker_num(), rank.get_pserver_endpoints()) == (True, 2, [])
     environment(PADDLE_TRAINER_ENDPOINTS=TRAINERS, PADDLE_TRAINER_ID='2')
-    with pytest.raises(ValueError, match='PADDLE_TRAINER_ID=2 is no number below 2'):
+    with pytest.raises(ValueError, match='PADDLE_TRAINER_ID=2 is not a number below 2'):
         PaddleCloudRoleMaker(is_collective=True).generate_role()
     environment(PADDLE_TRAINING_ROLE='PSERVER')
     with pytest.raises(ValueError, match='trainers only, but PADDLE_TRAINING_ROLE=PSERVER'):
@@ -65,8 +65,8 @@ def test_a_rank_of_a_job_without_servers(environment):
 @pytest.mark.parametrize('base, change, message', [
     (TRAINER, {'TRAINING_ROLE': 'CHIEF'}, 'TRAINING_ROLE=CHIEF; it must be TRAINER or PSERVER'),
     (TRAINER, {'TRAINING_ROLE': ''}, 'TRAINING_ROLE is not set'),
-    (TRAINER, {'PADDLE_TRAINER_ID': '2'}, 'PADDLE_TRAINER_ID=2 is no number below 2'),
-    (TRAINER, {'PADDLE_TRAINER_ID': 'first'}, 'PADDLE_TRAINER_ID=first is no number'),
+    (TRAINER, {'PADDLE_TRAINER_ID': '2'}, 'PADDLE_TRAINER_ID=2 is not a number below 2'),
+    (TRAINER, {'PADDLE_TRAINER_ID': 'first'}, 'PADDLE_TRAINER_ID=first is not a number'),
     (TRAINER, {'PADDLE_PSERVERS_IP_PORT_LIST': ''}, 'PADDLE_PSERVERS_IP_PORT_LIST is not set'),
     (SERVER, {'PADDLE_PORT': '7000'}, 'POD_IP:PADDLE_PORT = 10.0.0.2:7000, which is not in PADDLE_PSERVERS_IP_PORT'),
     (SERVER, {'POD_IP': ''}, 'POD_IP is not set'),
@@ -81,7 +81,7 @@ def test_a_servers_number_may_be_given(environment):
     environment(**dict(SERVER, PADDLE_PSERVER_ID='0', POD_IP=''))
     assert GeneralRoleMaker().server_index() == 0
     environment(**dict(SERVER, PADDLE_PSERVER_ID='5'))
-    with pytest.raises(ValueError, match='PADDLE_PSERVER_ID=5 is no number below 2'):
+    with pytest.raises(ValueError, match='PADDLE_PSERVER_ID=5 is not a number below 2'):
         GeneralRoleMaker().generate_role()
 
 
@@ -155,7 +155,7 @@ def test_a_role_maker_of_your_own(environment):
 
     mine = Mine()
     assert (mine.is_server(), mine.server_index(), mine.worker_num(), mine.server_num()) == (True, 1, 3, 2)
-    with pytest.raises(NotImplementedError, match='RoleMakerBase does not say what generate_role'):
+    with pytest.raises(NotImplementedError, match='RoleMakerBase does not define generate_role'):
         role_maker.RoleMakerBase().is_worker()
 
 
@@ -234,7 +234,7 @@ def test_under_mpi_ranks_are_servers_and_trainers_in_turn(monkeypatch):
     assert (trainer.is_worker(), trainer.worker_index()) == (True, 1)
     assert len(set(trainer.get_pserver_endpoints())) == 2, 'servers of one machine have ports apart'
     monkeypatch.setattr(FakeComm, 'size', 3)
-    with pytest.raises(ValueError, match='3 processes cannot be servers and trainers in equal number'):
+    with pytest.raises(ValueError, match='the number of processes must be even, not 3'):
         role_maker.MPISymetricRoleMaker().generate_role()
 
 

@@ -295,7 +295,7 @@ def test_a_saved_program_goes_on_where_it_was(fluid, tmp_path):
     state = fluid.io.load_program_state(str(tmp_path / 'deep' / 'm'))
     assert sorted(state) == sorted(values)
     state['fc_0.b_0'] += 1
-    with pytest.warns(UserWarning, match='what the program has not: other'):
+    with pytest.warns(UserWarning, match='that the program does not have: other'):
         fluid.io.set_program_state(main, dict(state, other=np.zeros(1)))
     np.testing.assert_array_equal(value(fluid, 'fc_0.b_0'), values['fc_0.b_0'] + 1)
     with pytest.raises(ValueError, match=r'fc_0.b_0 is declared float32\[1\], but state_dict holds float32\[2\]'):

@@ -59,10 +59,10 @@ def test_a_switch_is_used_as_it_can_be(fluid):
     layers = fluid.layers
     one, two = (layers.fill_constant([1], 'float32', value) for value in (1.0, 2.0))
     switch = layers.Switch()
-    with pytest.raises(ValueError, match='stands inside `with'):
+    with pytest.raises(ValueError, match='must be inside `with'):
         switch.case(one < two)
     with switch:
-        with pytest.raises(ValueError, match='stands behind its cases'):
+        with pytest.raises(ValueError, match='must follow at least one case'):
             switch.default()
         with pytest.raises(TypeError, match='a Variable of bool'):
             switch.case(one)

@@ -144,7 +144,7 @@ def test_epochs_of_a_sampler_differ_and_repeat(fluid, monkeypatch):
     assert list(sampler) != first and len(first) == 50
     sampler.set_epoch(0)
     assert list(sampler) == first
-    with pytest.raises(ValueError, match='rank 2 is none of 2 ranks'):
+    with pytest.raises(ValueError, match='rank 2 must be below the number of ranks, 2'):
         fluid.io.DistributedSampler(4, 2, 2)
     with pytest.raises(ValueError, match='num_ranks must be an integer of at least 1, not 0'):
         fluid.io.DistributedSampler(4, 0)

@@ -142,7 +142,8 @@ WRONG_VALUES = [
     (lambda L, x: L.nce(L.reshape(x, [-1]), L.cast(x, 'int64'), 5), 'nce: input must have at least 2 axes'),
     (lambda L, x: L.assign(np.zeros(2**20 + 1, 'float32')), 'has 1048577 elements; a program keeps at most 1048576'),
     (lambda L, x: L.conv2d(L.reshape(x, [-1, 4, 1, 1]), 2, 1, groups=0), 'must be divisible by groups'),
-    (lambda L, x: L.pool2d(L.reshape(x, [-1, 4, 1, 1]), 1, pool_padding='VALID', ceil_mode=True), "contradicts padding 'VALID'"),
+    (lambda L, x: L.pool2d(L.reshape(x, [-1, 4, 1, 1]), 1, pool_padding='VALID', ceil_mode=True),
+     "contradicts padding 'VALID'"),
     (lambda L, x: L.pool2d(L.reshape(x, [-1, 4, 1, 1]), 1, pool_padding=[[1, 1], [0, 0], [0, 0], [0, 0]]),
      'only the axes of the image are padded'),
 ]

@@ -19,9 +19,8 @@ Of each image, its true boxes and RpnRois divided by the image's scale: a region
 overlaps a true box by at least fg_thresh, and is background if its largest overlap is in
 [bg_thresh_lo, bg_thresh_hi). True boxes that are crowds stand for none. batch_size_per_im of them are kept,
 at most fg_fraction for objects: any of them with use_random, else the first. is_cascade_rcnn keeps all, and
-looks at RpnRois alone, those without an extent left out. Rois are those for objects, then the others, in the
-size of the network's
-input; LabelsInt32 the classes of the boxes that they overlap most, 0 for the background. BboxTargets has, at
+looks at RpnRois alone, which begin with the image's true boxes, undivided; regions without an extent are left
+out. Rois are those for objects, then the others, in the size of the network's input; LabelsInt32 the classes of the boxes that they overlap most, 0 for the background. BboxTargets has, at
 the four places of the class (of class 1 with is_cls_agnostic), how far the true box is away, divided by
 bbox_reg_weights; there the weights are 1, elsewhere 0.
 
@@ -114,14 +113,18 @@ class ProposalLabelsKernel : public Kernel {
     const std::int32_t* const labels =
         std::as_const(k[classes_]).template Data<std::int32_t>() + boxes.begin(image);
     const T* const regions = std::as_const(k[rois_.operand()]).template Data<T>();
+    const Dim truths = boxes.length(image);
     candidates_.clear();
-    if (!cascade_) candidates_.assign(truth, truth + boxes.length(image) * 4);
-    for (Dim i = rois.begin(image); i < rois.end(image); ++i) {
-      const T* const r = regions + i * 4;
-      if (cascade_ && !(r[2] / scale - r[0] / scale + 1 > 0 && r[3] / scale - r[1] / scale + 1 > 0)) continue;
-      for (Dim n = 0; n < 4; ++n) candidates_.push_back(r[n] / scale);
+    crowds_.clear();
+    if (!cascade_) {
+      for (Dim i = 0; i < truths; ++i) AddCandidate(truth + i * 4, T{1}, crowd[i] != 0);
     }
-    Sort(truth, crowd, boxes.length(image));
+    for (Dim i = rois.begin(image); i < rois.end(image); ++i) {
+      const Dim at = i - rois.begin(image);
+      const bool is_truth = cascade_ && at < truths;
+      AddCandidate(regions + i * 4, is_truth ? T{1} : scale, is_truth && crowd[at] != 0);
+    }
+    Sort(truth, truths);
     for (const auto& [at, box] : objects_) {
       if (labels[box] < 0 || labels[box] >= count_)
         return InvalidArgument("E-op-label", "generate_proposal_labels: GtClasses holds ", labels[box],
@@ -142,8 +145,13 @@ class ProposalLabelsKernel : public Kernel {
     }
     return OkStatus();
   }
+  void AddCandidate(const T* box, T scale, bool is_crowd) {
+    if (cascade_ && !(box[2] / scale - box[0] / scale + 1 > 0 && box[3] / scale - box[1] / scale + 1 > 0)) return;
+    for (Dim n = 0; n < 4; ++n) candidates_.push_back(box[n] / scale);
+    crowds_.push_back(is_crowd);
+  }
   // The candidates for objects, each with its true box, and those for the background, as many as are kept.
-  void Sort(const T* truth, const std::int32_t* crowd, Dim boxes) {
+  void Sort(const T* truth, Dim boxes) {
     objects_.clear();
     background_.clear();
     for (std::size_t i = 0; i < candidates_.size() / 4; ++i) {
@@ -156,7 +164,7 @@ class ProposalLabelsKernel : public Kernel {
         best = static_cast<std::size_t>(j);
       }
       if (boxes == 0) most = T{0};
-      if (!cascade_ && static_cast<Dim>(i) < boxes && crowd[i] != 0) most = T{-1};
+      if (crowds_[i]) most = T{-1};
       if (boxes > 0 && most >= object_) {
         objects_.emplace_back(i, best);
       } else if (most >= low_ && most < high_) {
@@ -200,6 +208,7 @@ class ProposalLabelsKernel : public Kernel {
   bool cascade_ = false, agnostic_ = false;
   SampleDraws draws_;
   std::vector<T> candidates_;
+  std::vector<bool> crowds_;  // of each candidate, whether it is the true box of a crowd
   std::vector<std::pair<std::size_t, std::size_t>> objects_;
   std::vector<std::size_t> background_;
   std::vector<Sample> samples_;
@@ -229,7 +238,7 @@ void RegisterProposalLabels(OpRegistry& ops) {
       .RequiredAttr("class_nums", AttrKind::kInt, "the number of classes, the background included",
                     Between(1, 1 << 16))
       .Attr("use_random", true, "whether samples are drawn")
-      .Attr("is_cascade_rcnn", false, "whether all regions are samples")
+      .Attr("is_cascade_rcnn", false, "whether all regions are samples, and begin with the true boxes")
       .Attr("is_cls_agnostic", false, "whether all classes aim alike")
       .Nan("a region with a NaN overlaps nothing.")
       .InferShape(InferProposalLabels)

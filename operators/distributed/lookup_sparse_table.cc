@@ -12,8 +12,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
-been made. With auto_grown_table a row that W does not have yet is made, as W's rows start (of zeros, if
-nothing says how); without auto_grown_table it is an error. With is_test it counts as zeros and is not kept
+been made. With auto_grown_table a row that W does not have yet is made: of the next value that W has beyond
+those of its rows, else as W's rows start (of zeros, if nothing says how); without auto_grown_table it is an error. With is_test it counts as zeros and is not kept
 in either case.)";
 
 Status InferLookup(InferContext& c) {
@@ -36,10 +36,14 @@ class LookupSparseTableKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     SelectedRows& table = k.Var(w_).template As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
-    if (!table.value.initialized())
+    const Shape& held = table.value.shape();
+    const bool has_room = table.value.initialized() && table.value.dtype() == DTypeOfT<T>::kValue &&
+                          held.rank() > 0 && held[0] >= static_cast<Dim>(table.rows.size());
+    if (!has_room) {
+      PENSTOCK_RETURN_IF_ERROR(RequireRowValues("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
       return FailedPrecondition("E-op-no-value", "lookup_sparse_table: W (", w_.name,
                                 ") has no values, so nothing says how wide its rows are");
+    }
     const auto ids = k[ids_].template Span<std::int64_t>();
     index_.Update(table.rows);
     if (grows_ && !is_test_) Grow(ids, table);
@@ -63,7 +67,8 @@ class LookupSparseTableKernel : public Kernel {
  private:
   bool IsPadding(std::int64_t id) const { return padding_ != -1 && id == padding_; }
 
-  // Adds the rows that the table lacks, in the order of the ids, and finds them.
+  // Adds the rows that the table lacks, in the order of the ids, and finds them. Values that the table has
+  // beyond those of its rows are room for the next ones, with what they hold, as in Fluid.
   void Grow(std::span<const std::int64_t> ids, SelectedRows& table) {
     missing_.clear();
     for (const std::int64_t id : ids) {
@@ -72,13 +77,17 @@ class LookupSparseTableKernel : public Kernel {
     if (missing_.empty()) return;
     std::sort(missing_.begin(), missing_.end());
     missing_.erase(std::unique(missing_.begin(), missing_.end()), missing_.end());
-    const Dim before = table.value.count();
+    const Dim held = table.value.shape()[0], width = table.value.shape().RowWidth();
+    Dim row = static_cast<Dim>(table.rows.size());
     table.rows.insert(table.rows.end(), missing_.begin(), missing_.end());
-    Tensor grown(DTypeOfT<T>::kValue, table.value.shape().WithRows(static_cast<Dim>(table.rows.size())));
-    std::copy_n(table.value.template Data<T>(), before, grown.template Data<T>());
-    const Dim width = grown.shape().RowWidth();
-    T* to = grown.template Data<T>() + before;
+    const Dim needed = static_cast<Dim>(table.rows.size());
+    index_.Update(table.rows);
+    if (needed <= held) return;
+    Tensor grown(DTypeOfT<T>::kValue, table.value.shape().WithRows(needed));
+    std::copy_n(table.value.template Data<T>(), table.value.count(), grown.template Data<T>());
+    T* to = grown.template Data<T>() + held * width;
     for (const std::int64_t id : missing_) {
+      if (row++ < held) continue;
       if (table.start != nullptr) {
         table.start->Make(id, width, reinterpret_cast<std::byte*>(to));
       } else {
@@ -87,7 +96,6 @@ class LookupSparseTableKernel : public Kernel {
       to += width;
     }
     table.value = std::move(grown);
-    index_.Update(table.rows);
   }
 
   Operand w_, ids_, out_;

@@ -3,7 +3,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -21,14 +23,16 @@ The extents of Out are those of SizeTensor (one tensor an extent), else of OutSi
 attribute scale, else out_d, out_h and out_w. Element i of an axis lies at r * i of X with
 r = (in - 1) / (out - 1) if align_corners, else r = in / out; without align_corners it lies at
 r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. An axis of one element reads
-the first one of X. The gradient goes back by the same weights.)";
+the first one of X. The gradient goes back by the same weights. Bytes are added up as floats and cut down; they
+have no gradient.)";
 
 constexpr Dim kMaxExtent = Dim{1} << 20;
 
-// The elements along one axis that make one of Out.
+// The elements along one axis that make one of Out. The weights have type T.
+template <typename T>
 struct Taps {
   std::array<Dim, 4> at;
-  std::array<float, 4> weight;
+  std::array<T, 4> weight;
 };
 
 struct Sampler {
@@ -37,39 +41,45 @@ struct Sampler {
   bool half_pixels = false;  // of the linear methods
 
   std::size_t taps() const { return method == "nearest" ? 1 : method == "bicubic" ? 4 : 2; }
-  Taps At(Dim i, Dim in, Dim out) const;
+  template <typename T>
+  Taps<T> At(Dim i, Dim in, Dim out) const;
 };
 
-void AddCubic(float place, Dim in, Taps& taps) {
-  constexpr float kA = -0.75f;
-  const float first = std::floor(place), t = place - first;
-  const auto near = [](float d) { return ((kA + 2) * d - (kA + 3)) * d * d + 1; };
-  const auto far = [](float d) { return ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA; };
+template <typename T>
+void AddCubic(T place, Dim in, Taps<T>& taps) {
+  constexpr T kA = -0.75;
+  const T first = std::floor(place), t = place - first;
+  const auto near = [](T d) { return ((kA + 2) * d - (kA + 3)) * d * d + 1; };
+  const auto far = [](T d) { return ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA; };
   taps.weight = {far(t + 1), near(t), near(1 - t), far(2 - t)};
   for (Dim j = 0; j < 4; ++j)
     taps.at[static_cast<std::size_t>(j)] = std::clamp<Dim>(static_cast<Dim>(first) - 1 + j, 0, in - 1);
 }
 
-Taps Sampler::At(Dim i, Dim in, Dim out) const {
+// The ratio and the distances of the linear methods are of float for any T, and halves are added in double: where a
+// place lies between two elements is rounded as Fluid's is.
+template <typename T>
+Taps<T> Sampler::At(Dim i, Dim in, Dim out) const {
   float ratio = 0;
   if (out > 1) {
     ratio = align_corners ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
                           : static_cast<float>(in) / static_cast<float>(out);
   }
   const float place = ratio * static_cast<float>(i);
-  const float halved = ratio * (static_cast<float>(i) + 0.5f) - 0.5f;
-  Taps taps{};
+  const double halved = static_cast<double>(ratio) * (static_cast<double>(i) + 0.5) - 0.5;
+  Taps<T> taps{};
   if (method == "nearest") {
-    taps.at[0] = std::min(static_cast<Dim>(align_corners ? place + 0.5f : place), in - 1);
+    taps.at[0] = std::min(static_cast<Dim>(static_cast<double>(place) + (align_corners ? 0.5 : 0)), in - 1);
     taps.weight[0] = 1;
   } else if (method == "bicubic") {
-    AddCubic(align_corners ? place : halved, in, taps);
+    AddCubic(static_cast<T>(align_corners ? static_cast<double>(place) : halved), in, taps);
   } else {
-    const float from = half_pixels ? std::max(halved, 0.0f) : place;
-    taps.at[0] = std::min(static_cast<Dim>(from), in - 1);
+    const float from = half_pixels ? std::max(static_cast<float>(halved), 0.0f) : place;
+    const double first = half_pixels ? std::max(halved, 0.0) : static_cast<double>(place);
+    taps.at[0] = std::min(static_cast<Dim>(first), in - 1);
     taps.at[1] = std::min(taps.at[0] + 1, in - 1);
-    taps.weight[1] = from - static_cast<float>(taps.at[0]);
-    taps.weight[0] = 1 - taps.weight[1];
+    const float second = from - static_cast<float>(taps.at[0]);
+    taps.weight = {static_cast<T>(1 - second), static_cast<T>(second)};
   }
   return taps;
 }
@@ -132,7 +142,12 @@ Status InferInterp(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// Two images batches of different sizes and the weights between them.
+// What elements are added up in: bytes as floats.
+template <typename T>
+using SumOf = std::conditional_t<std::is_integral_v<T>, float, T>;
+
+// Two images batches of different sizes and the weights between them, in T.
+template <typename T>
 class Resampling {
  public:
   template <typename Context>
@@ -158,7 +173,7 @@ class Resampling {
       taps_[axis].clear();
       const bool is_axis = axis + static_cast<std::size_t>(layout_.axes) >= 3;
       for (Dim i = 0; i < out[axis]; ++i)
-        taps_[axis].push_back(is_axis ? sampler_.At(i, in_[axis], out[axis]) : Taps{{}, {1}});
+        taps_[axis].push_back(is_axis ? sampler_.At<T>(i, in_[axis], out[axis]) : Taps<T>{{}, {1}});
     }
   }
   // Calls visit(element of Out, element of X, weight) for each pair; the channels of a pixel lie together or
@@ -171,13 +186,13 @@ class Resampling {
     const std::size_t taps = sampler_.taps(), depth_taps = layout_.axes == 3 ? taps : 1;
     for (Dim plane = 0; plane < planes; ++plane) {
       Dim pixel = plane * pixels_out;
-      for (const Taps& z : taps_[0]) {
-        for (const Taps& y : taps_[1]) {
-          for (const Taps& x : taps_[2]) {
+      for (const Taps<T>& z : taps_[0]) {
+        for (const Taps<T>& y : taps_[1]) {
+          for (const Taps<T>& x : taps_[2]) {
             for (std::size_t a = 0; a < depth_taps; ++a) {
               for (std::size_t b = 0; b < taps; ++b) {
                 const Dim row = plane * pixels_in + (z.at[a] * in_[1] + y.at[b]) * in_[2];
-                const float weight = z.weight[a] * y.weight[b];
+                const T weight = z.weight[a] * y.weight[b];
                 for (std::size_t c = 0; c < taps; ++c)
                   for (Dim w = 0; w < wide; ++w)
                     visit(pixel * wide + w, (row + x.at[c]) * wide + w, weight * x.weight[c]);
@@ -195,7 +210,7 @@ class Resampling {
   Sampler sampler_;
   Dim images_ = 0, channels_ = 0;
   std::array<Dim, 3> in_ = {1, 1, 1}, out_ = {-1, -1, -1};
-  std::array<std::vector<Taps>, 3> taps_;
+  std::array<std::vector<Taps<T>>, 3> taps_;
 };
 
 template <typename Device, typename T>
@@ -234,13 +249,29 @@ class InterpKernel : public Kernel {
     MakeShaped(k[out_], x_.dtype, shape_);
     resampling_.SetOut(sizes_);
     const T* const x = std::as_const(k[x_]).template Data<T>();
-    T* const out = k[out_].template Data<T>();
-    std::ranges::fill(k[out_].template Span<T>(), T{0});
-    resampling_.ForEach([&](Dim to, Dim from, float weight) { out[to] += static_cast<T>(weight) * x[from]; });
+    AddUp(k[out_].template Span<T>(), [&](std::span<SumOf<T>> sums) {
+      resampling_.ForEach([&](Dim to, Dim from, SumOf<T> weight) {
+        sums[static_cast<std::size_t>(to)] += weight * static_cast<SumOf<T>>(x[from]);
+      });
+    });
     return OkStatus();
   }
 
  private:
+  // add(sums): sums start at zero; bytes are cut down from theirs.
+  template <typename Add>
+  void AddUp(std::span<T> out, Add add) {
+    if constexpr (std::is_same_v<T, SumOf<T>>) {
+      std::ranges::fill(out, T{0});
+      add(out);
+    } else {
+      sums_.assign(out.size(), 0);
+      add(std::span(sums_));
+      std::ranges::transform(sums_, out.begin(), [](float sum) {
+        return static_cast<T>(std::clamp(sum, 0.0f, static_cast<float>(std::numeric_limits<T>::max())));
+      });
+    }
+  }
   std::size_t Place(int axis) const { return static_cast<std::size_t>(axis + 3 - resampling_.layout().axes); }
   Status RequireSizes(const KernelSetup& k, int axes) const {
     if (out_size_.shape.Count() == axes) return OkStatus();
@@ -272,7 +303,8 @@ class InterpKernel : public Kernel {
   std::string type_;
   Shape shape_;  // of Out
   std::array<Dim, 3> sizes_ = {1, 1, 1};
-  Resampling resampling_;
+  Resampling<SumOf<T>> resampling_;
+  std::vector<SumOf<T>> sums_;  // of bytes alone
 };
 
 // Out@GRAD's extents say the sizes.
@@ -307,19 +339,23 @@ class InterpGradKernel : public Kernel {
     T* const dx = k[dx_].template Data<T>();
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
     resampling_.ForEach(
-        [&](Dim to, Dim from, float weight) { dx[from] += static_cast<T>(weight) * dout[to]; });
+        [&](Dim to, Dim from, T weight) { dx[from] += weight * dout[to]; });
     return OkStatus();
   }
 
  private:
   Operand dout_, dx_;
-  Resampling resampling_;
+  Resampling<T> resampling_;
 };
+
+TypeRule FloatsOrBytes() {
+  return {TypeRule::Kind::kOneOf, {DType::kFp32, DType::kFp64, DTypeOfT<std::uint8_t>::kValue}, ""};
+}
 
 void AddInterp(OpRegistry& ops, const char* type, const char* summary) {
   ops.Add(type)
       .Doc(summary, kDoc)
-      .Input("X", "images, rank 4, or 5 for trilinear", Floats())
+      .Input("X", "images, rank 4, or 5 for trilinear", FloatsOrBytes())
       .Input("OutSize", "the spatial extents of Out", Integers(), Optional())
       .Input("SizeTensor", "the same as one tensor an extent", Integers(), Optional() | Repeated())
       .Input("Scale", "what the spatial extents of X are multiplied by", Only(DType::kFp32), Optional())
@@ -337,7 +373,7 @@ void AddInterp(OpRegistry& ops, const char* type, const char* summary) {
             "0: elements are in the middle of their pixels, of linear methods without corners")
       .InferShape(InferInterp)
       .KernelTypeFrom("X")
-      .Kernel<Cpu, InterpKernel, float, double>()
+      .Kernel<Cpu, InterpKernel, float, double, std::uint8_t>()
       .Grad({.reads = {"X", "OutSize", "SizeTensor", "Scale"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, InterpGradKernel, float, double>()
       .GradDef()

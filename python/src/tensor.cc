@@ -87,9 +87,34 @@ void SetValues(TensorHandle& handle, const py::object& array) {
   if (!handle.in_scope() || IsValid(lod, RowsOf(tensor))) tensor.set_lod(std::move(lod));
 }
 
+// Holds a whole number as Fluid's variables of int do: an int32 tensor without axes, which no op writes.
+bool IsInt(const VariableHandle& handle) {
+  const auto* tensor = handle.variable().If<Tensor>();
+  return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kInt32 &&
+         tensor->shape().rank() == 0;
+}
+
+void SetInt(VariableHandle& handle, std::int32_t value) {
+  handle.RequireIdle();
+  Tensor tensor(DType::kInt32, Shape{});
+  *tensor.Data<std::int32_t>() = value;
+  handle.variable().As<Tensor>() = std::move(tensor);
+}
+
+std::int32_t IntOf(const VariableHandle& handle) {
+  if (IsInt(handle)) return *std::as_const(handle.variable()).If<Tensor>()->Data<std::int32_t>();
+  throw StatusError(FailedPrecondition("E-int-kind", "the variable holds no int; set_int puts one there"));
+}
+
 void BindLoDTensor(py::module_& m) {
   py::class_<TensorHandle>(m, "LoDTensor")
       .def(py::init<>())
+      .def(py::init([](const Lengths& lengths) {
+             TensorHandle handle;
+             SetLoD(handle, OffsetsOf(lengths));
+             return handle;
+           }),
+           py::arg("recursive_sequence_lengths"))
       .def(
           "set", [](TensorHandle& t, const py::object& array, const py::object&) { SetValues(t, array); },
           py::arg("array"), py::arg("place") = py::none())
@@ -187,7 +212,15 @@ py::tuple FromFileBytes(const py::bytes& bytes, std::size_t offset, bool is_rows
 void BindVariable(py::module_& m) {
   py::class_<VariableHandle>(m, "RuntimeVariable")
       .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
-      .def("get_selected_rows", [](const VariableHandle& v) { return RowsHandle(v); })
+      .def("get_selected_rows", [](const VariableHandle& v) {
+             // As in Fluid a variable without a value holds rows from here on, so an op that may write either writes rows.
+             RowsHandle rows(v);
+             if (v.variable().Is<std::monostate>()) rows.rows();
+             return rows;
+           })
+      .def("set_int", &SetInt)
+      .def("is_int", &IsInt)
+      .def("get_int", &IntOf)
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)

@@ -190,6 +190,21 @@ except TypeError as error:
     assert 'only' in done.stdout and done.stdout.endswith('\n')
 
 
+def test_a_fetched_array_without_elements_is_a_vector_as_fluids():
+    text = '''
+import numpy, paddle.fluid as fluid
+x = fluid.data('x', [None, 3], lod_level=1)
+exe = fluid.Executor(fluid.CPUPlace())
+none = fluid.create_lod_tensor(numpy.zeros((0, 3), 'float32'), [[0, 0]], fluid.CPUPlace())
+tensor, = exe.run(feed={'x': none}, fetch_list=[x], return_numpy=False)
+assert tensor.shape() == [0] and tensor.lod() == [[0, 0, 0]]
+some, = exe.run(feed={'x': fluid.create_lod_tensor(numpy.ones((2, 3), 'float32'), [[2]], fluid.CPUPlace())},
+                fetch_list=[x], return_numpy=False)
+print(some.shape())
+'''
+    assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == '[2, 3]\n'
+
+
 def test_names_that_numpy_and_python_have_lost_are_there():
     text = '''
 import collections, inspect, time

@@ -316,6 +316,19 @@ def test_targets_of_retinanet_and_of_a_second_stage(fluid):
     agree(targets, np.zeros((4, 12)))
 
 
+def test_regions_of_a_cascade_begin_with_the_true_boxes_in_their_own_size(fluid):
+    rois = np.concatenate([TRUTH, ANCHORS * 2])
+    (got, lengths), (labels, _) = run(
+        fluid, lambda L, r, n, c, g, i: L.generate_proposal_labels(r, n, c, g, i, 4, 0.5, 0.5, 0.5, 0.0, class_nums=3,
+                                                                   is_cascade_rcnn=True),
+        dict(WITH_TRUTH, r=[7], n=[2]), r=rois, n=np.array([[2], [1]], 'int32'), c=CROWD, g=TRUTH,
+        i=np.array([[50, 50, 2]], 'float32'))[:2]
+    objects, others = [0, 2, 3, 6], [4, 5]    # the second true box is a crowd
+    expected = np.concatenate([TRUTH * 2, ANCHORS * 2])[objects + others]
+    agree(got, expected)
+    assert labels.ravel().tolist() == [2, 2, 2, 2, 0, 0] and lengths == [[6]]
+
+
 def test_what_retinanet_finds_on_its_levels(fluid):
     anchors = np.array([[0, 0, 9, 9], [20, 20, 29, 29], [1, 0, 10, 9]], 'float32')
     scores = np.array([[[0.1, 0.9], [0.4, 0.6], [0.2, 0.8]]], 'float32')

@@ -63,6 +63,34 @@ def test_interpolation_weighs_neighbours_along_each_axis(fluid, method, corners,
     agree(got, np.einsum('ih,jw,nchw->ncij', high, wide, IMAGE))
 
 
+def interpolated(fluid, x, out, **attrs):
+    """What the op makes of a tensor, whose element type layers would not take."""
+    scope, place = fluid.core.Scope(), fluid.CPUPlace()
+    scope.var('x').get_tensor().set(x, place)
+    method = attrs['interp_method']
+    op = fluid.op.Operator(method + '_interp', X='x', Out='out', out_h=out[0], out_w=out[1], **attrs)
+    op.run(scope, place)
+    return np.array(scope.find_var('out').get_tensor())
+
+
+@pytest.mark.parametrize('method', ['bilinear', 'nearest'])
+def test_bytes_are_interpolated_as_floats_and_cut_down(fluid, method):
+    x = RANDOM.randint(0, 256, (2, 3, 5, 6)).astype('uint8')
+    x[0, 0] = 255
+    high, wide = matrix(method.upper(), 5, 9, True, 1), matrix(method.upper(), 6, 4, True, 1)
+    got = interpolated(fluid, x, (9, 4), interp_method=method)
+    expected = np.einsum('ih,jw,nchw->ncij', high, wide, x.astype('float64'))
+    assert got.dtype == np.uint8 and (got[0, 0] >= 254).all()
+    assert (got.astype('float64') - expected < 1e-3).all() and (expected - got < 1 + 1e-3).all()
+
+
+def test_weights_of_doubles_are_doubles(fluid):
+    x = RANDOM.uniform(-1, 1, (2, 3, 9, 9))
+    high = matrix('BICUBIC', 9, 17, True, 1)    # the places are whole halves, so that only weights can be rounded
+    got = interpolated(fluid, x, (17, 17), interp_method='bicubic')
+    np.testing.assert_allclose(got, np.einsum('ih,jw,nchw->ncij', high, high, x), rtol=0, atol=1e-14)
+
+
 def test_volumes_are_interpolated_along_three_axes(fluid):
     parts = [matrix('TRILINEAR', size, out, False, 0) for size, out in ((4, 6), (5, 3), (3, 7))]
     got = run(fluid, lambda L, x: L.resize_trilinear(x, [6, 3, 7], align_corners=False, align_mode=0), x=VOLUME)

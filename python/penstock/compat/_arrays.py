@@ -1,6 +1,8 @@
-"""Arrays that scripts of Fluid's time fetch: one of a single element is a number to float(), int() and '%f'.
+"""Arrays that scripts of Fluid's time fetch: one of a single element is a number to float(), int() and '%f', and one
+without elements is a vector.
 
-NumPy 2.4 makes that an error for arrays with axes, such as a loss of shape [1].
+NumPy 2.4 makes the former an error for arrays with axes, such as a loss of shape [1]. The latter is what Fluid fetches
+of, say, the boxes that a detector has not found.
 """
 
 import warnings
@@ -38,6 +40,8 @@ def _numpy_converts():
 
 
 def install():
-    """From here on Executor.run returns arrays that convert; with an older NumPy all arrays do."""
+    """From here on Executor.run returns arrays that convert; with an older NumPy all arrays do. Those without elements
+    are vectors."""
+    executor.empties_are_vectors = True
     if not _numpy_converts():
         executor.array_kind = FetchedArray

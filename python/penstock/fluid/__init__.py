@@ -15,8 +15,8 @@ from penstock.fluid import (annotations, average, backward, clip, communicator, 
                             data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, dygraph, evaluator,
                             executor, framework, incubate, initializer, input, install_check, io, layer_helper,
                             layers, lod_tensor, log_helper, metrics, net_drawer, nets, op, optimizer,
-                            parallel_executor, param_attr, profiler, reader, regularizer, transpiler, unique_name,
-                            wrapped_decorator)
+                            parallel_executor, param_attr, profiler, reader, regularizer, trainer_desc, transpiler,
+                            unique_name, wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -57,7 +57,7 @@ __all__ = [
     'net_drawer', 'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler',
     'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
-    'transpiler', 'unique_name', 'wrapped_decorator',
+    'trainer_desc', 'transpiler', 'unique_name', 'wrapped_decorator',
 ]
 
 Tensor = LoDTensor    # both names are Fluid's

@@ -40,6 +40,7 @@ from penstock.fluid import param_attr as param_attr
 from penstock.fluid import profiler as profiler
 from penstock.fluid import reader as reader
 from penstock.fluid import regularizer as regularizer
+from penstock.fluid import trainer_desc as trainer_desc
 from penstock.fluid import transpiler as transpiler
 from penstock.fluid import unique_name as unique_name
 from penstock.fluid import variable as variable

@@ -151,6 +151,13 @@ class _Place:
     def __hash__(self):
         return hash((type(self), tuple(sorted(self.__dict__.items()))))
 
+    def _type(self):
+        """A number that places of one kind have alone."""
+        return ('CPUPlace', 'CUDAPlace', 'CUDAPinnedPlace').index(type(self).__name__)
+
+    def _equals(self, other):
+        return self == getattr(other, '_place', other)
+
     def __repr__(self):
         return type(self).__name__ + ('(%d)' % self.device if hasattr(self, 'device') else '')
 

@@ -4,8 +4,8 @@ from collections.abc import MutableMapping
 
 from penstock import _penstock
 from penstock.fluid import _flags, _tensor_parts  # noqa: F401  the latter gives LoDTensor its methods
-from penstock.fluid._basics import _Place
-from penstock.fluid._descs import grad_op_descs
+from penstock.fluid._basics import CPUPlace, _Place
+from penstock.fluid._descs import grad_op_descs, OpDesc
 from penstock.fluid._op_protos import all_types, proto_of
 from penstock.fluid._var_desc import VAR_TYPES
 
@@ -60,6 +60,30 @@ def has_grad_op_maker(type):
         assert fluid.core.has_grad_op_maker('relu')
     """
     return _penstock.op_has_gradient(type)
+
+
+def get_op_attrs_default_value(type):
+    """Returns what the attributes of an op are where nobody sets them.
+
+    Args:
+        type (str | bytes): its type.
+
+    Returns:
+        dict: values by name, of the attributes that have a default.
+
+    Raises:
+        ValueError: there is no such op.
+
+    Example:
+        assert fluid.core.get_op_attrs_default_value('fill_constant')['value'] == 0.0
+    """
+    type = type.decode() if isinstance(type, bytes) else type
+    if type not in all_types():
+        raise ValueError('there is no op %s' % type)
+    op = OpDesc()
+    op.set_type(type)
+    op.check_attrs()
+    return {name: op.attr(name) for name in op.attr_names()}
 
 
 def has_infer_inplace(type):
@@ -213,5 +237,28 @@ class Place:
         """
         return type(self._place).__name__ == 'CUDAPinnedPlace'
 
+    def gpu_device_id(self):
+        """Returns the number of the GPU.
+
+        Returns:
+            int: its number; -1 if it is no GPU.
+        """
+        return getattr(self._place, 'device', -1)
+
+    def _type(self):
+        return self._place._type()
+
+    def _equals(self, other):
+        return self._place == getattr(other, '_place', other)
+
     def __repr__(self):
         return 'Place(%r)' % (self._place,)
+
+
+def _place_of(tensor):
+    place = Place()
+    place.set_place(CPUPlace())
+    return place
+
+
+_penstock.LoDTensor._place = _place_of

@@ -1,10 +1,12 @@
-"""What Fluid's op tests call of a LoDTensor beside set(): room for a shape, copies."""
+"""What Fluid's tests call of a LoDTensor beside set(): room for a shape, copies, parts; and of a Scope."""
 
 import math
+import weakref
 
 import numpy
 
-from penstock._penstock import LoDTensor
+from penstock._penstock import LoDTensor, Scope
+from penstock.fluid._basics import dtype_name
 
 
 def _set_dims(tensor, dims):
@@ -22,6 +24,19 @@ def _alloc(dtype):
     return allocate
 
 
+def _mutable_data(tensor, place, dtype):
+    """Makes room for elements of one type in its shape. Returns the address of the first."""
+    _alloc(dtype_name(dtype))(tensor)
+    return tensor._view().ctypes.data
+
+
+def _part(tensor, index):
+    """A tensor of its own with the elements that NumPy would take."""
+    part = LoDTensor()
+    part.set(numpy.ascontiguousarray(numpy.asarray(tensor)[index]))
+    return part
+
+
 def _copy(tensor, place=None):
     """A tensor of its own with the same elements and sequences."""
     copy = LoDTensor()
@@ -37,3 +52,19 @@ LoDTensor._alloc_float = _alloc('float32')
 LoDTensor._alloc_double = _alloc('float64')
 LoDTensor._alloc_int = _alloc('int32')
 LoDTensor._copy = _copy
+LoDTensor._mutable_data = _mutable_data
+LoDTensor.__getitem__ = _part
+
+_removed_scopes = weakref.WeakSet()
+
+
+def _remove_from_pool(scope):
+    """Empties a scope for good, as far as Fluid's scripts see; it cannot be done twice."""
+    if scope in _removed_scopes:
+        raise RuntimeError('Deleting a nonexistent scope is not allowed: this one has been removed')
+    for name in scope.local_var_names():
+        scope.erase(name)
+    _removed_scopes.add(scope)
+
+
+Scope._remove_from_pool = _remove_from_pool

@@ -46,6 +46,48 @@ def require_loss(caller, loss):
         raise TypeError('%s: the loss must be a Variable, not %r' % (caller, loss))
 
 
+def _variables_with(op_names, names):
+    return any(name in names for name in op_names)
+
+
+def _find_op_path_(block, outputs, inputs, no_grad_set):
+    """Operators of a block through which gradients flow from `outputs` to `inputs`, or to anything if there are none.
+
+    Names of variables beside `inputs` that stop gradients on the way are added to `no_grad_set`.
+    """
+    ops = [op for op in block.ops if _penstock.op_has_gradient(op.type)]
+    from_inputs = {variable.name for variable in inputs}
+    if inputs:
+        reached = []
+        for op in ops:
+            if _variables_with(op.input_arg_names, from_inputs):
+                from_inputs.update(name for name in op.output_arg_names if name not in no_grad_set)
+                reached.append(op)
+        ops = reached
+    to_outputs = {variable.name for variable in outputs}
+    path = []
+    for op in reversed(ops):
+        if _variables_with(op.output_arg_names, to_outputs):
+            to_outputs.update(name for name in op.input_arg_names if name not in no_grad_set)
+            path.insert(0, op)
+    if inputs:
+        no_grad_set.update(name for op in path for name in op.input_arg_names
+                           if name not in from_inputs and block.var(name).stop_gradient)
+    return path
+
+
+def _find_no_grad_vars(block, op_path, targets, no_grad_set):
+    """Names of what the ops of a path write beside what `targets` depend on, except ops that run blocks."""
+    needed = {variable.name for variable in targets}
+    beside = set()
+    for op in reversed(op_path):
+        if not op.has_attr('sub_block'):
+            beside.update(name for name in op.output_arg_names if name not in needed and
+                          name not in op.input_arg_names and not block.var(name).stop_gradient)
+        needed.update(name for name in op.input_arg_names if name not in no_grad_set)
+    return beside
+
+
 def require_callbacks(caller, callbacks):
     if callbacks is not None and not isinstance(callbacks, (list, tuple)):
         raise TypeError('%s: callbacks must be a list of functions, not %r' % (caller, callbacks))
@@ -173,4 +215,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
         x.stop_gradient = False
         dx, = fluid.gradients(fluid.layers.square(x), x)
     """
+    for name, given in (('targets', targets), ('inputs', inputs), ('target_gradients', target_gradients)):
+        if given is not None and not isinstance(given, (Variable, list, tuple)):
+            raise TypeError('gradients: %s must be a Variable or a list of Variables, not %r' % (name, given))
     return _as_list(calc_gradient(targets, inputs, target_gradients, no_grad_set))

@@ -119,6 +119,7 @@ class ExecutionStrategy(_Options):
         'use_cuda': False,
         'use_experimental_executor': True,
         'use_thread_barrier': False,
+        '_dry_run': False,    # runs do nothing
     }
 
 
@@ -141,15 +142,17 @@ class CompiledProgram:
     """
 
     def __init__(self, program_or_graph, build_strategy=None):
-        if not isinstance(program_or_graph, framework.Program):
+        if not isinstance(program_or_graph, (framework.Program, core.Graph)):
             raise TypeError('CompiledProgram takes a Program, not %s' % type(program_or_graph).__name__)
-        self._program = program_or_graph
+        # Fluid's scripts look at a compiled Graph, which has no program; it cannot run.
+        self._program = program_or_graph if isinstance(program_or_graph, framework.Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
         self._ranked = None     # what was made for several trainers, and of what
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
         self._compiled_for = None    # by _compile
+        self._does_nothing = False
         self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
@@ -188,6 +191,7 @@ class CompiledProgram:
         self._check_places(places)
         self._build_strategy = build_strategy or self._build_strategy
         self._share_vars_from = share_vars_from
+        self._does_nothing = exec_strategy is not None and exec_strategy._dry_run
         self._is_data_parallel = True
         return self
 
@@ -248,6 +252,8 @@ class CompiledProgram:
 
     def _to_run(self, scope, run):
         """The program, once its options are looked at. `run` runs a program in the scope."""
+        if self._program is None:
+            raise TypeError('CompiledProgram of a Graph: a Graph does not run here; give it the Program')
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %

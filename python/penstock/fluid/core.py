@@ -7,15 +7,16 @@ from penstock.fluid._basics import (CPUPlace, CUDAPinnedPlace, CUDAPlace, device
                                     get_cuda_device_count, is_compiled_with_cuda, op_proto_and_checker_maker, _Place,
                                     require_numbers, to_dtype, to_extents, VAR_TYPES, VarDesc, VarType)
 from penstock.fluid._descs import AttrType, BlockDesc, OpDesc
+from penstock.fluid._ir_graph import Graph, Node
 from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _get_all_register_op_kernels,
-                                      empty_var_name, get_all_op_protos, get_grad_op_desc, globals, grad_var_suffix,
-                                      has_grad_op_maker, has_infer_inplace, op_support_gpu)
+                                      empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,
+                                      globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
 
 __all__ = [
-    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
-    'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
-    'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'globals', 'grad_var_suffix', 'has_grad_op_maker',
-    'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName', 'kGradVarSuffix', 'op_proto_and_checker_maker',
+    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'Graph',
+    'LoDTensor', 'LoDTensorArray', 'Node', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
+    'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'globals',
+    'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName', 'kGradVarSuffix', 'op_proto_and_checker_maker',
     'op_support_gpu',
 ]
 

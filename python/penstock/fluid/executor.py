@@ -23,6 +23,7 @@ __all__ = ['Executor', 'global_scope', 'scope_guard']
 _scope = Scope()
 _progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
 array_kind = numpy.ndarray    # of fetched values; another one may be set
+empties_are_vectors = False   # whether fetched tensors without elements have shape [0], as Fluid's
 _log.name_process()
 
 
@@ -67,14 +68,15 @@ def _as_arrays(value):
     return as_numpy(value).view(array_kind)
 
 
-def _as_lodtensor(data, place, dtype=None):
-    """A LoDTensor of an array, or of one number of a type that is given."""
-    if not isinstance(data, numpy.ndarray):
-        assert dtype is not None, 'a number becomes a tensor of a type, which must be given'
-        data = numpy.array([data], dtype_name(dtype))
-    tensor = core.LoDTensor()
-    tensor.set(data, place)
-    return tensor
+def _emptied(value):
+    """The value; as a vector where it is a tensor without elements."""
+    if not isinstance(value, core.LoDTensor) or 0 not in value.shape() or len(value.shape()) == 1:
+        return value
+    vector = core.LoDTensor()
+    vector.set(numpy.zeros(0, value._view().dtype))
+    if value.shape()[0] == 0:    # the sequences cover no rows
+        vector.set_lod(value.lod())
+    return vector
 
 
 def as_numpy(tensor):
@@ -210,6 +212,8 @@ class Executor:
         apart = False
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
+            if program._does_nothing:
+                return []
             in_scope = _scope if scope is None else scope
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
@@ -239,6 +243,8 @@ class Executor:
             raise
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
+        if empties_are_vectors:
+            values = [_emptied(value) for value in values]
         if return_numpy:
             values = [_as_arrays(value) for value in values]
         return [[value] for value in values] if apart else values

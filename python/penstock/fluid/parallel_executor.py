@@ -50,6 +50,7 @@ class ParallelExecutor:
             loss_name=loss_name, build_strategy=build_strategy, exec_strategy=exec_strategy, share_vars_from=shared)
         self._scope = executor.global_scope() if scope is None else scope
         self._executor = executor.Executor(core.CPUPlace())
+        self._dropped = True
 
     @property
     def device_count(self):
@@ -79,6 +80,7 @@ class ParallelExecutor:
         Returns:
             list: the value of each entry of `fetch_list`.
         """
+        self._dropped = False
         return self._executor.run(self._compiled, feed=feed_dict if feed is None else feed, fetch_list=fetch_list,
                                   scope=self._scope, return_numpy=return_numpy)
 
@@ -91,3 +93,8 @@ class ParallelExecutor:
         """
         if not self._compiled._has_run:
             raise RuntimeError('ParallelExecutor: drop_local_exe_scopes comes after the first run')
+        self._dropped = True
+
+    def _need_create_local_exe_scopes(self):
+        """Whether Fluid would make scopes for each device in the next run."""
+        return self._dropped

@@ -382,6 +382,9 @@ class GeneratorLoader(DataLoaderBase):
         """
         if self._iterable:
             raise RuntimeError('reset() is for a loader with iterable=False; iterate over this one')
+        self._reset()
+
+    def _reset(self):
         self._pump.stop()
 
 

@@ -70,13 +70,15 @@ def less_than(x, y, force_cpu=None, cond=None):
         Variable: the shape of `x`, bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is no bool.
 
     Example:
         x = fluid.data('x', [None, 4])
         y = fluid.data('y', [None, 4])
         z = fluid.layers.less_than(x, y)
     """
+    if force_cpu is not None and not isinstance(force_cpu, bool):
+        raise TypeError('less_than: force_cpu must be a bool, not %r' % (force_cpu,))
     return _compare('less_than', x, y, cond, {'force_cpu': force_cpu})
 
 
@@ -291,7 +293,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
         raise ValueError('Incompatible return values of true_fn and false_fn in cond: true_fn returns %s and false_fn '
                          '%s; they must return the same' % (_form(if_true), _form(if_false)))
     mask = tensor.cast(pred, 'int32')
-    return _map(lambda when_true, when_false: _select([when_false, when_true], mask), if_true, if_false)
+    return _map(lambda when_true, when_false: select_input([when_false, when_true], mask), if_true, if_false)
 
 
 def _run_if(pred, function, helper):
@@ -313,8 +315,53 @@ def _to_block_around(helper, var):
     return outside
 
 
-def _select(inputs, mask):
-    """inputs[mask]"""
+def _require_mask(layer, mask):
+    if not isinstance(mask, Variable) or mask.dtype != VarType.INT32:
+        raise TypeError('%s: mask must be a Variable of int32, not %r' % (layer, mask))
+
+
+def _require_list(layer, name, given):
+    if not isinstance(given, (list, tuple)):
+        raise TypeError('%s: %s must be a list of Variables, not %r' % (layer, name, given))
+
+
+def select_output(input, outputs, mask):
+    """Copies a variable to one of several others, and leaves the rest of them alone.
+
+    Args:
+        input (Variable): any shape and type.
+        outputs (list[Variable]): where it may go.
+        mask (Variable): shape [1], int32: the place in the list.
+
+    Returns:
+        list[Variable]: `outputs`.
+
+    Raises:
+        TypeError: an argument has another type.
+    """
+    if not isinstance(input, Variable):
+        raise TypeError('select_output: input must be a Variable, not %r' % (input,))
+    _require_mask('select_output', mask)
+    _require_list('select_output', 'outputs', outputs)
+    LayerHelper('select_output').append_op('select_output', {'X': input, 'Mask': mask}, {'Out': outputs})
+    return outputs
+
+
+def select_input(inputs, mask):
+    """Takes one of several variables.
+
+    Args:
+        inputs (list[Variable]): variables of one type and shape.
+        mask (Variable): shape [1], int32: the place in the list.
+
+    Returns:
+        Variable: a copy of that one.
+
+    Raises:
+        TypeError: an argument has another type.
+    """
+    _require_list('select_input', 'inputs', inputs)
+    _require_mask('select_input', mask)
     helper = LayerHelper('select_input')
     first = inputs[0]
     out = helper.create_variable(dtype=first.dtype, shape=list(first.shape), type=first.type)

@@ -1,6 +1,7 @@
 """What a detector ends with: boxes without those that overlap better ones, regions that may hold objects."""
 
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid._argument_types import element_types
+from penstock.fluid.layer_helper import LayerHelper, require_variables
 from penstock.fluid.layers.detection_boxes import box_coder
 from penstock.fluid.layers.nn import softmax, transpose
 
@@ -63,6 +64,13 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         }, name)
 
 
+def _require_kinds(layer, kind, **values):
+    for name, value in values.items():
+        if not isinstance(value, kind):
+            raise TypeError('%s: %s must be of type %s, not %r' % (layer, name, kind.__name__, value))
+
+
+@element_types(bboxes='float32 float64', scores='float32 float64')
 def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                        nms_eta=1., background_label=-1, name=None):
     """Computes what multiclass_nms does, of boxes whose neighbours have been averaged where they overlap.
@@ -83,7 +91,7 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
         Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
 
     Raises:
-        TypeError: `bboxes` or `scores` is not a Variable.
+        TypeError: an argument has another type.
         ValueError: `scores` has another shape.
 
     Example:
@@ -95,6 +103,12 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
     Reference:
         Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017.
     """
+    require_variables('locality_aware_nms', bboxes=bboxes, scores=scores)
+    _require_kinds('locality_aware_nms', float, score_threshold=score_threshold, nms_threshold=nms_threshold,
+                   nms_eta=nms_eta)
+    _require_kinds('locality_aware_nms', int, nms_top_k=nms_top_k, keep_top_k=keep_top_k,
+                   background_label=background_label)
+    _require_kinds('locality_aware_nms', bool, normalized=normalized)
     if len(scores.shape) != 3 or scores.shape[1] != 1:
         raise ValueError('locality_aware_nms takes one class: scores must be [N, 1, M], not %s' % (scores.shape,))
     return _suppress(

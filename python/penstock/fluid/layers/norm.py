@@ -142,6 +142,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     return helper.append_activation(out)
 
 
+@element_types(input='float32 float64')
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
     """Computes each group of channels of each image normalised to mean 0 and variance 1.
 
@@ -159,7 +160,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: if data_layout is another value.
         penstock.ProgramError: if there are more groups than channels.
 
@@ -193,6 +194,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
     return helper.append_activation(out)
 
 
+@element_types(input='float32 float64')
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
     """Computes each channel of each image normalised to mean 0 and variance 1, then scaled and shifted.
 
@@ -207,7 +209,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
+        TypeError: `input` is not a Variable, or has another element type.
         ValueError: if bias_attr is False, or `input` has less than 2 axes.
 
     Example:

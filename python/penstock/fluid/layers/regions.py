@@ -186,7 +186,7 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
         C / pooled_height / pooled_width if position_sensitive; the type of `input`.
 
     Raises:
-        TypeError: if input, rois or trans is no Variable.
+        TypeError: if input, rois or trans is no Variable, or group_size or part_size no list.
         ValueError: if group_size or part_size has another number of values.
 
     Example:
@@ -200,6 +200,9 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
         Dai et al.: "Deformable convolutional networks", ICCV 2017.
     """
     helper = LayerHelper('deformable_psroi_pooling', name=name).takes(input=input, rois=rois, trans=trans)
+    for name, given in (('group_size', group_size), ('part_size', part_size)):
+        if given is not None and not isinstance(given, (list, tuple)):
+            raise TypeError('deformable_roi_pooling: %s must be a list of two numbers, not %r' % (name, given))
     channels = input.shape[1]
     if position_sensitive:
         channels = channels // pooled_height // pooled_width

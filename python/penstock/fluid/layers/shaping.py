@@ -1,6 +1,7 @@
 """Parts of tensors, repeated, framed and put together."""
 
 from penstock.fluid._argument_types import element_types
+from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.tensor import int_list, is_array, join_array
@@ -139,12 +140,15 @@ def expand(x, expand_times, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
+        ValueError: `x` is bool and has stop_gradient set, which Fluid refuses too.
 
     Example:
         x = fluid.data('x', [2, 3])
         assert fluid.layers.expand(x, expand_times=[1, 4]).shape == (2, 12)
     """
     helper = LayerHelper('expand', name=name).takes(x=x)
+    if x.dtype == VarType.BOOL and x.stop_gradient:
+        raise ValueError('expand: x (%s) is bool and has stop_gradient set; Fluid takes bools only without it' % x.name)
     inputs, attrs = {'X': x}, {}
     if isinstance(expand_times, Variable):
         expand_times.stop_gradient = True

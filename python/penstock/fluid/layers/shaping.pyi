@@ -2,12 +2,35 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from enum import IntEnum as IntEnum
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layers.tensor import int_list as int_list
 from penstock.fluid.layers.tensor import is_array as is_array
 from penstock.fluid.layers.tensor import join_array as join_array
 from penstock.fluid.variable import Variable as Variable
 
+class VarType(IntEnum):
+    BOOL = 0
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    INT8 = 21
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR = 7
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    RAW = 17
+    READER = 15
+    SELECTED_ROWS = 8
+    SIZE_T = 19
+    STEP_SCOPES = 11
+    TUPLE = 18
+    UINT8 = 20
 def element_types(**types: Any) -> Any: ...
 def expand(x: Variable, expand_times: list[int | Variable] | Variable, name: str | None = ...) -> Variable: ...
 def gather(input: Variable, index: Variable, overwrite: bool = ...) -> Variable: ...

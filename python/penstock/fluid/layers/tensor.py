@@ -4,7 +4,7 @@ import operator
 
 import numpy
 
-from penstock.fluid._argument_types import element_types
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import VALUES_MAX, Constant, Initializer
@@ -128,7 +128,7 @@ def _shape_inputs(helper, shape):
     return {'ShapeTensorList': variables} if variables else {}, attr
 
 
-@element_types(shape='int32 int64')
+@element_types(shape='int32 int64', dtype='bool float16 float32 float64 int32 int64')
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     """Creates a tensor whose elements are all one value.
 
@@ -143,13 +143,16 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         Variable: the tensor, with stop_gradient set.
 
     Raises:
-        TypeError: `out` has another type.
+        TypeError: `out` has another type, or `dtype` is not bool, float16, float32, float64, int32 or int64.
+        ValueError: `shape` is empty.
 
     Example:
         one = fluid.layers.fill_constant([2, 3], 'float32', 1.0)
     """
     helper = LayerHelper('fill_constant')
     dtype = to_dtype(dtype)
+    if isinstance(shape, (list, tuple)) and not shape:
+        raise ArgumentError('fill_constant: shape must have an extent')
     if out is not None and helper.takes(out=out) and out.dtype != dtype:
         raise TypeError('fill_constant: out (%s) is %s, not %s' % (out.name, dtype_name(out.dtype), dtype_name(dtype)))
     attrs = {'force_cpu': force_cpu}
@@ -302,7 +305,8 @@ def _random(helper, inputs, dtype, attrs):
     return out
 
 
-@element_types(x='bool uint8 int32 int64 float16 float32 float64')
+@element_types(x='bool uint8 int32 int64 float16 float32 float64',
+               dtype='bool uint8 int8 int32 int64 float16 float32 float64')
 def cast(x, dtype):
     """Converts the elements to another type.
 

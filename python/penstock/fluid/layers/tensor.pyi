@@ -11,6 +11,8 @@ from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.variable import Parameter as Parameter
 from penstock.fluid.variable import Variable as Variable
 
+class ArgumentError(ValueError, TypeError, AssertionError):
+    def __getattr__(self, name: str) -> Any: ...
 VALUES_MAX: int
 class VarType(IntEnum):
     BOOL = 0

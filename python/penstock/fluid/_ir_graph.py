@@ -1,0 +1,202 @@
+"""fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as passes of Fluid look at it.
+Nothing here runs one: a Program runs."""
+
+import enum
+
+from penstock._penstock import ProgramDesc
+from penstock.fluid._descs import OpDesc, VarDesc
+
+CONTROL_VAR = '__control_var'    # what names of variables without a value begin with
+
+
+class Node:
+    """An op, or one value of a variable; `inputs` and `outputs` are the nodes before and behind it."""
+
+    class Type(enum.IntEnum):
+        Operation = 0
+        Variable = 1
+
+    def __init__(self, number, kind, name, desc=None):
+        self._id, self._kind, self._name, self._desc = number, kind, name, desc
+        self.inputs, self.outputs = [], []
+
+    def id(self):
+        """Its number, which no other node of the graph has."""
+        return self._id
+
+    def name(self):
+        """The type of the op, or the name of the variable."""
+        return self._name
+
+    def node_type(self):
+        """Node.Type.Operation or Node.Type.Variable."""
+        return self._kind
+
+    def op(self):
+        """The OpDesc, or None."""
+        return self._desc if self.is_op() else None
+
+    def var(self):
+        """The VarDesc, or None."""
+        return self._desc if self.is_var() else None
+
+    def is_op(self):
+        """Whether it is an op."""
+        return self._kind == Node.Type.Operation
+
+    def is_var(self):
+        """Whether it is a variable."""
+        return self._kind == Node.Type.Variable
+
+    def is_ctrl_var(self):
+        """Whether it is a variable that only orders ops."""
+        return self.is_var() and CONTROL_VAR in self._name
+
+    def clear_inputs(self):
+        """Forgets the nodes before it."""
+        self.inputs = []
+
+    def clear_outputs(self):
+        """Forgets the nodes behind it."""
+        self.outputs = []
+
+    def append_input(self, node):
+        """Puts a node before it."""
+        self.inputs.append(node)
+
+    def append_output(self, node):
+        """Puts a node behind it."""
+        self.outputs.append(node)
+
+    def remove_input(self, node):
+        """Forgets a node before it, which is given by itself or its number."""
+        self.inputs = [one for one in self.inputs if node not in (one, one.id())]
+
+    def remove_output(self, node):
+        """Forgets a node behind it, which is given by itself or its number."""
+        self.outputs = [one for one in self.outputs if node not in (one, one.id())]
+
+    def __repr__(self):
+        return '<Node %d %s>' % (self._id, self._name)
+
+
+class Graph:
+    """The nodes of a program's first block. An op that writes a variable makes a new node of it.
+
+    Args:
+        program (ProgramDesc): the program.
+
+    Raises:
+        TypeError: `program` is no ProgramDesc.
+
+    Example:
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        graph = fluid.core.Graph(fluid.default_main_program().desc)
+        assert sorted(node.name() for node in graph.nodes()) == ['relu', 'relu_0.tmp_0', 'x']
+    """
+
+    def __init__(self, program):
+        if not isinstance(program, ProgramDesc):
+            raise TypeError('Graph takes a ProgramDesc, not %r' % (program,))
+        self._program, self._attrs, self._nodes, self._made = program, {}, {}, 0
+        block, last = program.block(0), {}
+
+        def value(name):
+            desc = block.find_var(name)
+            return self.create_empty_node(name, Node.Type.Variable) if desc is None else self.create_var_node(desc)
+
+        for op in (block.op(i) for i in range(block.op_size())):
+            node = self.create_op_node(op)
+            for name in op.input_arg_names():
+                if name not in last:
+                    last[name] = value(name)
+                self._link(last[name], node)
+            for name in op.output_arg_names():
+                last[name] = value(name)
+                self._link(node, last[name])
+
+    @staticmethod
+    def _link(before, behind):
+        before.append_output(behind)
+        behind.append_input(before)
+
+    def _add(self, kind, name, desc=None):
+        node = Node(self._made, kind, name, desc)
+        self._nodes[node.id()] = node
+        self._made += 1
+        return node
+
+    def clone(self):
+        """A graph of the same program, as it is now; without attributes."""
+        return Graph(self._program)
+
+    # Attributes of any kind.
+    def has(self, name):
+        """Whether it has an attribute."""
+        return name in self._attrs
+
+    def set(self, name, value):
+        """Gives it an attribute."""
+        self._attrs[name] = value
+
+    set_not_owned = set
+
+    def erase(self, name):
+        """Removes an attribute."""
+        self._attrs.pop(name, None)
+
+    def get(self, name):
+        """The value of an attribute.
+
+        Raises:
+            ValueError: there is no such attribute.
+        """
+        if name not in self._attrs:
+            raise ValueError('the graph has no attribute %s' % name)
+        return self._attrs[name]
+
+    get_bool = get_int = get_float = get_double = get_string = get_marked_nodes = get
+
+    # Nodes.
+    def nodes(self):
+        """All nodes, as a set."""
+        return set(self._nodes.values())
+
+    def create_var_node(self, desc):
+        """A new node for a VarDesc."""
+        if not isinstance(desc, VarDesc):
+            raise TypeError('create_var_node takes a VarDesc, not %r' % (desc,))
+        return self._add(Node.Type.Variable, desc.name(), desc)
+
+    def create_op_node(self, desc):
+        """A new node for an OpDesc."""
+        if not isinstance(desc, OpDesc):
+            raise TypeError('create_op_node takes an OpDesc, not %r' % (desc,))
+        return self._add(Node.Type.Operation, desc.type(), desc)
+
+    def create_control_dep_var(self):
+        """A new node for a variable that only orders ops."""
+        return self._add(Node.Type.Variable, '%s@%d' % (CONTROL_VAR, len(self._nodes)))
+
+    def create_empty_node(self, name, kind):
+        """A new node without a desc."""
+        return self._add(Node.Type(kind), name)
+
+    def release_nodes(self):
+        """Takes all nodes out: a set."""
+        nodes, self._nodes = self.nodes(), {}
+        return nodes
+
+    def remove_node(self, node):
+        """Takes one node out."""
+        del self._nodes[node.id()]
+
+    def retrieve_node(self, number):
+        """The node of that number.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        if number not in self._nodes:
+            raise ValueError('the graph has no node %d' % number)
+        return self._nodes[number]

@@ -1,0 +1,13 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+class DistMultiTrainer(TrainerDesc):
+    def __getattr__(self, name: str) -> Any: ...
+class MultiTrainer(TrainerDesc):
+    def __getattr__(self, name: str) -> Any: ...
+class PipelineTrainer(TrainerDesc):
+    def __getattr__(self, name: str) -> Any: ...
+class TrainerDesc:
+    def __init__(self) -> None: ...
+__all__: list[str]

@@ -203,3 +203,48 @@ def test_suppression_refuses_arguments_of_wrong_types(fluid):
                   (boxes, scores, 0.5, 4, 2, 0), (boxes, scores, 0.5, 4, 2, 0.5, 1)):
         with pytest.raises(TypeError):
             fluid.layers.locality_aware_nms(*wrong)
+
+
+def test_protos_make_descs(fluid):
+    pb = fluid.proto.framework_pb2
+    proto = pb.OpProto(type='test')
+    slot = proto.inputs.add()
+    slot.name, slot.comment, slot.duplicable = 'X', '', True
+    assert not proto.IsInitialized()
+    proto.comment = ''
+    out = proto.outputs.add()
+    out.name, out.comment = 'Out', ''
+    for name, kind in (('number', pb.INT), ('names', pb.STRINGS)):
+        attr = proto.attrs.add()
+        attr.name, attr.type, attr.comment = name, kind, ''
+    assert proto.IsInitialized() and not proto.inputs[0].HasField('dispensable')
+    made = fluid.op.OpDescCreationMethod(proto)(X=['a', 'b'], Out='c', number=3, names=['d'])
+    expected = pb.OpDesc(type='test')
+    for slots, name, arguments in ((expected.inputs, 'X', ['a', 'b']), (expected.outputs, 'Out', ['c'])):
+        slot = slots.add()
+        slot.parameter = name
+        slot.arguments.extend(arguments)
+    first, second = expected.attrs.add(), expected.attrs.add()
+    first.name, first.type, first.i = 'number', pb.INT, 3
+    second.name, second.type = 'names', pb.STRINGS
+    assert made != expected
+    second.strings.extend(['d'])
+    assert made == expected
+    with pytest.raises(ValueError, match='takes one variable'):
+        fluid.op.OpDescCreationMethod(proto)(Out=['c', 'd'])
+    with pytest.raises(AttributeError, match='no field'):
+        proto.kind = 'test'
+    assert str(fluid.op.Operator('sum', X=['a', 'b'], Out='z')) == 'Op(sum), inputs:{X[a, b]}, outputs:{Out[z]}.'
+    assert all(each.IsInitialized() for each in fluid.op.get_all_op_protos())
+
+
+def test_values_and_versions_are_looked_at(fluid):
+    check = fluid.reader.GeneratorLoader._check_input_array
+    assert check([np.zeros(2), np.ones(2)]).shape == (2, 2)
+    with pytest.raises(TypeError, match='one length'):
+        check([np.zeros(2), np.ones(3)])
+    for version in ('1.8.5.0.0', '1.a'):
+        with pytest.raises(ValueError, match='version'):
+            fluid.require_version(version)
+    with pytest.raises(TypeError, match='dtype'):
+        fluid.layers.randint(5, shape=[2], dtype='float32')

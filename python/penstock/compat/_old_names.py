@@ -3,7 +3,10 @@
 import builtins
 import collections
 import collections.abc
+import functools
 import inspect
+import random
+import sys
 import time
 
 import numpy
@@ -30,7 +33,32 @@ def install():
     _give(time, clock=time.perf_counter)
     _give(inspect, getargspec=lambda function: inspect.getfullargspec(function)[:4])
     _give_pillow()
+    if sys.version_info >= (3, 11):
+        random.Random.sample = _sampling_sets(random.Random.sample)
+        random.sample = random.sample.__self__.sample    # of the generator that the module's functions draw from
+    if 'newshape' not in inspect.signature(numpy.reshape).parameters:
+        numpy.reshape = _reshape_by_old_name(numpy.reshape)
     _give(collections, **{name: getattr(collections.abc, name) for name in collections.abc.__all__})
+
+
+def _sampling_sets(sample):
+    """random.Random.sample that takes sets, in their order, as Python before 3.11."""
+
+    @functools.wraps(sample)
+    def sample_any(self, population, k, **more):
+        return sample(self, list(population) if isinstance(population, collections.abc.Set) else population, k, **more)
+
+    return sample_any
+
+
+def _reshape_by_old_name(reshape):
+    """numpy.reshape that takes the shape as newshape, too, as NumPy before 2.4."""
+
+    @functools.wraps(reshape)
+    def reshape_any(a, *shape, newshape=None, **more):
+        return reshape(a, *(shape if newshape is None else (newshape,) + shape), **more)
+
+    return reshape_any
 
 
 def _give_pillow():

@@ -38,6 +38,7 @@ from penstock.fluid import optimizer as optimizer
 from penstock.fluid import parallel_executor as parallel_executor
 from penstock.fluid import param_attr as param_attr
 from penstock.fluid import profiler as profiler
+from penstock.fluid import proto as proto
 from penstock.fluid import reader as reader
 from penstock.fluid import regularizer as regularizer
 from penstock.fluid import trainer_desc as trainer_desc

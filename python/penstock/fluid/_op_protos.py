@@ -54,6 +54,11 @@ class OpProto:
         self.outputs = [SlotProto(*facts) for facts in outputs]
         self.attrs = [AttrProto(*facts) for facts in attrs] + _framework_attrs()
 
+    @staticmethod
+    def IsInitialized():
+        """Whether it is complete: True."""
+        return True
+
     def __repr__(self):
         return '<OpProto %s>' % self.type
 

@@ -13,11 +13,11 @@ from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _g
                                       globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
 
 __all__ = [
-    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'Graph',
-    'LoDTensor', 'LoDTensorArray', 'Node', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
+    'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
+    'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
     'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'globals',
-    'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName', 'kGradVarSuffix', 'op_proto_and_checker_maker',
-    'op_support_gpu',
+    'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName',
+    'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu',
 ]
 
 EnforceNotMet = ProgramError    # as Fluid calls it

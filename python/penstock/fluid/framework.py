@@ -104,8 +104,9 @@ def require_version(min_version, max_version=None):
     for bound in bounds:
         if not isinstance(bound, str):
             raise TypeError('a version is a string such as \'1.8.0\', not %r' % (bound,))
-        if not all(part.isdigit() for part in bound.split('.')):
-            raise ValueError('a version is numbers and dots, not %r' % bound)
+        parts = bound.split('.')
+        if len(parts) > 4 or not all(part.isdigit() for part in parts):
+            raise ValueError('a version is one to four numbers between dots, not %r' % bound)
 
     def number(version):
         return ([int(part) for part in version.split('.')] + [0, 0, 0])[:4]

@@ -6,8 +6,9 @@ from penstock.fluid._op_protos import all_types, proto_of
 from penstock.fluid.core import VarType
 from penstock.fluid.executor import Executor
 from penstock.fluid.framework import Program
+from penstock.fluid.proto import framework_pb2
 
-__all__ = ['Operator', 'OperatorFactory', 'get_all_op_protos']
+__all__ = ['OpDescCreationMethod', 'Operator', 'OperatorFactory', 'get_all_op_protos']
 
 
 def get_all_op_protos():
@@ -102,7 +103,74 @@ class _OneOp:
         return program
 
     def __str__(self):
-        return 'Op(%s), inputs:%s, outputs:%s' % (self._kind, self.inputs(), self.outputs())
+        return 'Op(%s), inputs:%s, outputs:%s.' % (self._kind, _text_of(self.inputs()), _text_of(self.outputs()))
+
+
+def _text_of(slots):
+    """{X[a, b], Y[c]}"""
+    return '{%s}' % ', '.join('%s[%s]' % (slot, ', '.join(names)) for slot, names in slots.items() if names)
+
+
+class OpDescCreationMethod:
+    """Makes OpDescs of ops of one declaration.
+
+    Args:
+        op_proto (OpProto): the declaration, a fluid.proto.framework_pb2.OpProto.
+
+    Raises:
+        TypeError: `op_proto` is no OpProto.
+
+    Example:
+        proto = fluid.proto.framework_pb2.OpProto(type='cos', comment='the cosine')
+        for slots, name in ((proto.inputs, 'X'), (proto.outputs, 'Out')):
+            slot = slots.add()
+            slot.name, slot.comment = name, 'any shape'
+        desc = fluid.op.OpDescCreationMethod(proto)(X='x', Out='y')
+        assert desc.outputs[0].arguments == ['y']
+    """
+
+    _FIELDS = {'INT': 'i', 'FLOAT': 'f', 'LONG': 'l', 'STRING': 's', 'BOOLEAN': 'b', 'INTS': 'ints', 'FLOATS': 'floats',
+               'STRINGS': 'strings', 'BOOLEANS': 'bools', 'LONGS': 'longs'}
+
+    def __init__(self, op_proto):
+        if not isinstance(op_proto, framework_pb2.OpProto):
+            raise TypeError('OpDescCreationMethod takes an OpProto, not %r' % (op_proto,))
+        self._proto = op_proto
+
+    def __call__(self, **kwargs):
+        """Makes an OpDesc.
+
+        Args:
+            kwargs (str | list[str]): variables by slot, and attributes by name.
+
+        Returns:
+            OpDesc: a fluid.proto.framework_pb2.OpDesc.
+
+        Raises:
+            ValueError: a slot has too many variables.
+            NotImplementedError: an attribute names a block.
+        """
+        proto, desc = self._proto, framework_pb2.OpDesc()
+        desc.type = proto.type
+        for slots, declared in ((desc.inputs, proto.inputs), (desc.outputs, proto.outputs)):
+            for slot in declared:
+                made = slots.add()
+                made.parameter = slot.name
+                made.arguments.extend(_names_in(proto.type, slot, kwargs.get(slot.name, ())))
+        for attr in proto.attrs:
+            value = kwargs.get(attr.name)
+            if attr.generated or value is None:
+                continue
+            made = desc.attrs.add()
+            made.name, made.type = attr.name, attr.type
+            field = self._FIELDS.get(attr.type.name)
+            if field is None:
+                raise NotImplementedError('attribute %s: its kind %s has no value here' % (attr.name, attr.type.name))
+            if isinstance(getattr(made, field), list):
+                getattr(made, field).extend(value.tolist() if isinstance(value, numpy.ndarray) else value)
+            else:
+                setattr(made, field, value)
+        return desc
 
 
 def _names_in(kind, slot, given):

@@ -7,6 +7,9 @@ from penstock.fluid.executor import Executor as Executor
 from penstock.fluid.framework import Program as Program
 
 DynamicRecurrentOp: Any
+class OpDescCreationMethod:
+    def __call__(self, **kwargs: Any) -> Any: ...
+    def __init__(self, op_proto: Any) -> None: ...
 Operator: Any
 class OperatorFactory:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...

@@ -267,6 +267,17 @@ class GeneratorLoader(DataLoaderBase):
         """The queue of batches."""
         return self._pump.queue
 
+    @staticmethod
+    def _check_input_array(item):
+        """The array of a list of numbers or arrays; TypeError where these differ in size."""
+        try:
+            array = numpy.asarray(item)
+        except ValueError as error:
+            raise TypeError('a batch must be an array or lists of one length: %s' % error) from None
+        if array.dtype == object:
+            raise TypeError('a batch must be an array or lists of one length')
+        return array
+
     @property
     def iterable(self):
         """Whether the caller iterates."""

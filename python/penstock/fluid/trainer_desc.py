@@ -4,7 +4,7 @@ arguments; here they are kept to be read again."""
 import os
 import types
 
-__all__ = ['TrainerDesc', 'MultiTrainer', 'DistMultiTrainer', 'PipelineTrainer']
+__all__ = ['TrainerDesc']
 
 
 class TrainerDesc:

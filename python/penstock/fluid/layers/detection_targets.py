@@ -1,6 +1,7 @@
 """What a detector is trained with: which boxes stand for which objects, their targets, its losses."""
 
 from penstock.fluid.framework import Variable
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
 from penstock.fluid.layers.arithmetic import reduce_sum
 from penstock.fluid.layers.detection_boxes import box_coder, iou_similarity
@@ -334,6 +335,9 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
             made['TargetBBox'], made['BBoxInsideWeight'])
 
 
+@element_types(bbox_pred='float32 float64', cls_logits='float32 float64', anchor_box='float32 float64',
+               anchor_var='float32 float64', gt_boxes='float32 float64', gt_labels='int32', is_crowd='int32',
+               im_info='float32 float64')
 def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, gt_labels, is_crowd, im_info,
                             num_classes=1, positive_overlap=0.5, negative_overlap=0.4):
     """Computes the anchors that RetinaNet is trained with, what it says of them, and their targets.
@@ -357,7 +361,7 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
         kept and the F of them for objects.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is no Variable, or has another element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])

@@ -116,6 +116,7 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
     return out
 
 
+@element_types(dtype='int32 int64', out='int32 int64')
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
     """Draws integers evenly from [low, high).
 
@@ -134,7 +135,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is no list, tuple or Variable.
+        TypeError: if `shape` is no list, tuple or Variable, or `dtype` or that of `out` is no int32 or int64.
         ValueError: if `low` is not below `high`, or `shape` is empty.
 
     Example:

@@ -2,7 +2,7 @@
 
 import sys
 
-from penstock.fluid._argument_types import element_types
+from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -105,6 +105,8 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     Example:
         y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
     """
+    if not isinstance(x, Variable):
+        raise ArgumentError('logsumexp: x must be a Variable, not %r' % (x,))
     total = reduce_sum(exp(x), dim, keepdim)
     if out is None:
         return log(total, name)

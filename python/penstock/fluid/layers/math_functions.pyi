@@ -12,6 +12,8 @@ from penstock.fluid.layers.ops import log as log
 from penstock.fluid.layers.tensor import assign as assign
 from penstock.fluid.variable import Variable as Variable
 
+class ArgumentError(ValueError, TypeError, AssertionError):
+    def __getattr__(self, name: str) -> Any: ...
 class VarType(IntEnum):
     BOOL = 0
     FEED_MINIBATCH = 9

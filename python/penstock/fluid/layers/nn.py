@@ -313,7 +313,7 @@ def transpose(x, perm, name=None):
         Variable: the type of `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has another element type; or `perm` is no list.
         ValueError: `perm` is not a permutation of the axes.
 
     Example:
@@ -321,6 +321,8 @@ def transpose(x, perm, name=None):
         assert fluid.layers.transpose(x, [1, 0, 2]).shape == (3, 2, 4)
     """
     require_variables('transpose', x=x)
+    if not isinstance(perm, (list, tuple)):
+        raise TypeError('transpose: perm must be a list of ints, not %r' % (perm,))
     if sorted(perm) != list(range(len(x.shape))):
         raise ValueError('perm must be a permutation of the %d axes of x, not %s' % (len(x.shape), list(perm)))
     helper = LayerHelper('transpose', name=name)

@@ -207,11 +207,16 @@ def sequence_concat(input, name=None):
     Returns:
         Variable: with as many sequences.
 
+    Raises:
+        TypeError: `input` is no list, or holds another element type.
+
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
         y = fluid.data('y', [None, 8], lod_level=1)
         z = fluid.layers.sequence_concat([x, y])
     """
+    if not isinstance(input, (list, tuple)):
+        raise TypeError('sequence_concat: input must be a list of Variables, not %r' % (input,))
     return _one_op('sequence_concat', {'X': input}, name=name)
 
 

@@ -1,0 +1,1 @@
+"""Fluid's protobuf messages of ops, as scripts build and compare them."""

@@ -1,0 +1,44 @@
+# Written by tools/dev/gen_stubs.py.
+# mypy: disable-error-code="override"
+from typing import Any, Callable, Iterable, Iterator
+
+from enum import Enum as Enum
+
+class AttrType(str, Enum):
+    BLOCK = 'BLOCK'
+    BLOCKS = 'BLOCKS'
+    BOOL = 'BOOLEAN'
+    BOOLS = 'BOOLEANS'
+    FLOAT = 'FLOAT'
+    FLOATS = 'FLOATS'
+    INT = 'INT'
+    INTS = 'INTS'
+    LONG = 'LONG'
+    LONGS = 'LONGS'
+    STRING = 'STRING'
+    STRINGS = 'STRINGS'
+BLOCK: AttrType
+BLOCKS: AttrType
+BOOL: AttrType
+BOOLS: AttrType
+FLOAT: AttrType
+FLOATS: AttrType
+INT: AttrType
+INTS: AttrType
+LONG: AttrType
+LONGS: AttrType
+class OpDesc:
+    Attr: type[Any]
+    def HasField(self, name: Any) -> Any: ...
+    def IsInitialized(self) -> Any: ...
+    Var: type[Any]
+    def __init__(self, **fields: Any) -> None: ...
+class OpProto:
+    Attr: type[Any]
+    def HasField(self, name: Any) -> Any: ...
+    def IsInitialized(self) -> Any: ...
+    Var: type[Any]
+    def __init__(self, **fields: Any) -> None: ...
+STRING: AttrType
+STRINGS: AttrType
+__all__: list[str]

@@ -20,9 +20,10 @@ overlaps a true box by at least fg_thresh, and is background if its largest over
 [bg_thresh_lo, bg_thresh_hi). True boxes that are crowds stand for none. batch_size_per_im of them are kept,
 at most fg_fraction for objects: any of them with use_random, else the first. is_cascade_rcnn keeps all, and
 looks at RpnRois alone, which begin with the image's true boxes, undivided; regions without an extent are left
-out. Rois are those for objects, then the others, in the size of the network's input; LabelsInt32 the classes of the boxes that they overlap most, 0 for the background. BboxTargets has, at
-the four places of the class (of class 1 with is_cls_agnostic), how far the true box is away, divided by
-bbox_reg_weights; there the weights are 1, elsewhere 0.
+out. Rois are those for objects, then the others, in the size of the network's input; LabelsInt32 the classes
+of the boxes that they overlap most, 0 for the background. BboxTargets has, at the four places of the class
+(of class 1 with is_cls_agnostic), how far the true box is away, divided by bbox_reg_weights; there the
+weights are 1, elsewhere 0.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Cai, Vasconcelos: "Cascade R-CNN", CVPR 2018.)";
 
@@ -146,7 +147,8 @@ class ProposalLabelsKernel : public Kernel {
     return OkStatus();
   }
   void AddCandidate(const T* box, T scale, bool is_crowd) {
-    if (cascade_ && !(box[2] / scale - box[0] / scale + 1 > 0 && box[3] / scale - box[1] / scale + 1 > 0)) return;
+    if (cascade_ && !(box[2] / scale - box[0] / scale + 1 > 0 && box[3] / scale - box[1] / scale + 1 > 0))
+      return;
     for (Dim n = 0; n < 4; ++n) candidates_.push_back(box[n] / scale);
     crowds_.push_back(is_crowd);
   }

@@ -13,8 +13,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
 been made. With auto_grown_table a row that W does not have yet is made: of the next value that W has beyond
-those of its rows, else as W's rows start (of zeros, if nothing says how); without auto_grown_table it is an error. With is_test it counts as zeros and is not kept
-in either case.)";
+those of its rows, else as W's rows start (of zeros, if nothing says how); without auto_grown_table it is an
+error. With is_test it counts as zeros and is not kept in either case.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");

@@ -23,8 +23,8 @@ The extents of Out are those of SizeTensor (one tensor an extent), else of OutSi
 attribute scale, else out_d, out_h and out_w. Element i of an axis lies at r * i of X with
 r = (in - 1) / (out - 1) if align_corners, else r = in / out; without align_corners it lies at
 r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. An axis of one element reads
-the first one of X. The gradient goes back by the same weights. Bytes are added up as floats and cut down; they
-have no gradient.)";
+the first one of X. The gradient goes back by the same weights. Bytes are added up as floats and cut down;
+they have no gradient.)";
 
 constexpr Dim kMaxExtent = Dim{1} << 20;
 
@@ -56,8 +56,8 @@ void AddCubic(T place, Dim in, Taps<T>& taps) {
     taps.at[static_cast<std::size_t>(j)] = std::clamp<Dim>(static_cast<Dim>(first) - 1 + j, 0, in - 1);
 }
 
-// The ratio and the distances of the linear methods are of float for any T, and halves are added in double: where a
-// place lies between two elements is rounded as Fluid's is.
+// The ratio and the distances of the linear methods are of float for any T, and halves are added in double:
+// where a place lies between two elements is rounded as Fluid's is.
 template <typename T>
 Taps<T> Sampler::At(Dim i, Dim in, Dim out) const {
   float ratio = 0;
@@ -338,8 +338,7 @@ class InterpGradKernel : public Kernel {
     const T* const dout = std::as_const(k[dout_]).template Data<T>();
     T* const dx = k[dx_].template Data<T>();
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
-    resampling_.ForEach(
-        [&](Dim to, Dim from, T weight) { dx[from] += weight * dout[to]; });
+    resampling_.ForEach([&](Dim to, Dim from, T weight) { dx[from] += weight * dout[to]; });
     return OkStatus();
   }
 

@@ -212,8 +212,10 @@ py::tuple FromFileBytes(const py::bytes& bytes, std::size_t offset, bool is_rows
 void BindVariable(py::module_& m) {
   py::class_<VariableHandle>(m, "RuntimeVariable")
       .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
-      .def("get_selected_rows", [](const VariableHandle& v) {
-             // As in Fluid a variable without a value holds rows from here on, so an op that may write either writes rows.
+      .def("get_selected_rows",
+           [](const VariableHandle& v) {
+             // As in Fluid a variable without a value holds rows from here on: an op that may write either
+             // writes rows.
              RowsHandle rows(v);
              if (v.variable().Is<std::monostate>()) rows.rows();
              return rows;

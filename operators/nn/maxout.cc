@@ -11,15 +11,15 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Channel c of Out, at each place, is the largest of X's channels c * groups ... c * groups + groups - 1.
-Channels are extent `axis` of X: 1, or -1 or 3 for the last. The gradient goes to the first channel that is
+Channels are extent `axis` of X: 1, 3 or, for the last, -1. The gradient goes to the first channel that is
 the largest. Goodfellow et al.: "Maxout networks", ICML 2013.)";
 
 template <typename Context>
 Result<int> ChannelsOf(const Context& c, const Shape& x) {
-  if (x.rank() != 4) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
   PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, c.template Attr<int>("axis")));
   const int groups = c.template Attr<int>("groups");
-  if (axis != 1 && axis != 3) return c.Error("axis (", axis, ") must be 1, 3 or -1");
+  const int given = c.template Attr<int>("axis");
+  if (given != 1 && given != 3 && given != -1) return c.Error("axis (", given, ") must be 1, 3 or -1");
   if (x[axis] == kUnknownDim || x[axis] % groups == 0) return axis;
   return c.Error("channels of X (", x[axis], ") must be divisible by groups (", groups, ")");
 }

@@ -12,16 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] is the sum of W[Ids[i]] over the ids of sequence s, but those that are padding_idx (-1: there is
-none). An id outside of the table is an error. With is_sparse, W's gradient is selected rows, in the order
-of the ids and as often as they stand there.)";
+Out[s] is the sum of W[Ids[i]] over the ids of sequence s, but those that are padding_idx (-1: no id is). Ids
+may have several columns, of which each has its own sum; Out[s] holds these one behind the other. An id outside
+of the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids and as often
+as they stand there.)";
 
 Status InferPool(InferContext& c) {
   const Shape &w = c.ShapeOf("W"), &ids = c.ShapeOf("Ids");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("W", 2));
-  if (ids.rank() != 2 || !Compatible(ids[1], 1))
-    return c.Error("Ids (", ids, ") must be [n, 1], in sequences");
-  return c.SetShape("Out", {kUnknownDim, w[1]});
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Ids", 0));
+  const Dim columns = ids.RowWidth();
+  return c.SetShape(
+      "Out", {kUnknownDim, columns == kUnknownDim || w[1] == kUnknownDim ? kUnknownDim : columns * w[1]});
 }
 
 Status InferPoolGrad(InferContext& c) {
@@ -40,6 +42,8 @@ class PooledIds {
     const Shape& w = k.Input("W").shape;
     if (w.rank() != 2) return k.Error("rank of W (", w, ") must be 2");
     if (ids_.operand().dtype != DType::kInt64) return k.Error("Ids must be i64");
+    if (ids_.operand().shape.rank() == 0) return k.Error("Ids must have rows");
+    columns_ = ids_.operand().shape.RowWidth();
     padding_ = k.Attr<std::int64_t>("padding_idx");
     height_ = w[0];
     width_ = w[1];
@@ -49,8 +53,8 @@ class PooledIds {
   Result<Offsets> Sequences(KernelRun& k) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, ids_.Innermost(k));
     const Tensor& ids = k[ids_.operand()];
-    if (ids.count() != sequences.total())
-      return LodError(ids_.what(), " must hold one id for each of its rows");
+    if (ids.count() != sequences.total() * columns_)
+      return LodError(ids_.what(), " must hold ", columns_, " ids for each of its rows");
     for (const std::int64_t id : ids.Span<std::int64_t>()) {
       if (Counts(id) && (id < 0 || id >= height_))
         return InvalidArgument("E-op-index", type_, ": id ", id, " is outside the table of ", height_,
@@ -58,16 +62,27 @@ class PooledIds {
     }
     return sequences;
   }
-  bool Counts(std::int64_t id) const { return padding_ == -1 || id != padding_; }
-  const std::int64_t* ids(KernelRun& k) const { return k[ids_.operand()].Data<std::int64_t>(); }
+  // Calls visit(id, first element of its sum in Out) for each id that counts, in order.
+  template <typename Visit>
+  void ForEach(KernelRun& k, const Offsets& sequences, Visit visit) const {
+    const std::int64_t* const ids = k[ids_.operand()].Data<std::int64_t>();
+    for (Dim s = 0; s < sequences.count(); ++s) {
+      for (Dim i = sequences.begin(s) * columns_; i < sequences.end(s) * columns_; ++i) {
+        if (Counts(ids[i])) visit(ids[i], (s * columns_ + i % columns_) * width_);
+      }
+    }
+  }
   Dim height() const { return height_; }
-  Dim width() const { return width_; }
+  Dim width() const { return width_; }  // of a row of the table
+  Dim out_width() const { return columns_ * width_; }
 
  private:
+  bool Counts(std::int64_t id) const { return padding_ == -1 || id != padding_; }
+
   std::string type_;
   SequenceInput ids_;
   std::int64_t padding_ = -1;
-  Dim height_ = 0, width_ = 0;
+  Dim columns_ = 1, height_ = 0, width_ = 0;
 };
 
 template <typename Device, typename T>
@@ -76,22 +91,18 @@ class EmbeddingPoolKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     w_ = k.Input("W");
     PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k));
-    return out_.Prepare(k, "Out", DTypeOfT<T>::kValue, {0, ids_.width()});
+    return out_.Prepare(k, "Out", DTypeOfT<T>::kValue, {0, ids_.out_width()});
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, ids_.Sequences(k));
     Tensor& made = out_.Make(k, sequences.count());
     std::ranges::fill(made.Span<T>(), T{0});
-    const std::int64_t* const ids = ids_.ids(k);
     const T* const w = k[w_].template Data<T>();
-    T* out = made.Data<T>();
-    for (Dim s = 0; s < sequences.count(); ++s, out += ids_.width()) {
-      for (Dim i = sequences.begin(s); i < sequences.end(s); ++i) {
-        if (!ids_.Counts(ids[i])) continue;
-        const T* const row = w + ids[i] * ids_.width();
-        for (Dim j = 0; j < ids_.width(); ++j) out[j] += row[j];
-      }
-    }
+    T* const out = made.Data<T>();
+    const Dim width = ids_.width();
+    ids_.ForEach(k, sequences, [=](std::int64_t id, Dim at) {
+      for (Dim j = 0; j < width; ++j) out[at + j] += w[id * width + j];
+    });
     return OkStatus();
   }
 
@@ -112,7 +123,7 @@ class EmbeddingPoolGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dw_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, ids_.Sequences(k));
-    if (k[dout_].count() != sequences.count() * ids_.width())
+    if (k[dout_].count() != sequences.count() * ids_.out_width())
       return LodError("fused_embedding_seq_pool_grad: Out@GRAD must have a row for each of ",
                       sequences.count(), " sequences");
     if (dw_.kind == VarKind::kSelectedRows) {
@@ -120,33 +131,26 @@ class EmbeddingPoolGradKernel : public Kernel {
     } else {
       std::ranges::fill(k[dw_].template Span<T>(), T{0});
       T* const dw = k[dw_].template Data<T>();
-      ForEachId(k, sequences, [&](std::int64_t id, const T* dout) {
-        for (Dim j = 0; j < ids_.width(); ++j) dw[id * ids_.width() + j] += dout[j];
+      const T* const dout = k[dout_].template Data<T>();
+      const Dim width = ids_.width();
+      ids_.ForEach(k, sequences, [=](std::int64_t id, Dim at) {
+        for (Dim j = 0; j < width; ++j) dw[id * width + j] += dout[at + j];
       });
     }
     return OkStatus();
   }
 
  private:
-  template <typename Visit>
-  void ForEachId(KernelRun& k, const Offsets& sequences, Visit visit) const {
-    const std::int64_t* const ids = ids_.ids(k);
-    const T* dout = k[dout_].template Data<T>();
-    for (Dim s = 0; s < sequences.count(); ++s, dout += ids_.width()) {
-      for (Dim i = sequences.begin(s); i < sequences.end(s); ++i) {
-        if (ids_.Counts(ids[i])) visit(ids[i], dout);
-      }
-    }
-  }
   void List(KernelRun& k, const Offsets& sequences, SelectedRows& dw) {
     dw.height = ids_.height();
     dw.rows.clear();
-    ForEachId(k, sequences, [&](std::int64_t id, const T*) { dw.rows.push_back(id); });
+    ids_.ForEach(k, sequences, [&](std::int64_t id, Dim) { dw.rows.push_back(id); });
     listed_.Set(0, static_cast<Dim>(dw.rows.size()));
     listed_.Set(1, ids_.width());
     dw.ResetValue(DTypeOfT<T>::kValue, listed_);
+    const T* const dout = k[dout_].template Data<T>();
     T* to = dw.value.Data<T>();
-    ForEachId(k, sequences, [&](std::int64_t, const T* dout) { to = std::copy_n(dout, ids_.width(), to); });
+    ids_.ForEach(k, sequences, [&](std::int64_t, Dim at) { to = std::copy_n(dout + at, ids_.width(), to); });
   }
   Operand dout_, dw_;
   PooledIds ids_;
@@ -159,8 +163,8 @@ void RegisterFusedEmbeddingSeqPool(OpRegistry& ops) {
   OpDef& def = ops.Add("fused_embedding_seq_pool");
   def.Doc("Rows of a table, added up for each sequence of ids.", kDoc)
       .Input("W", "the table: rows, width", Floats())
-      .Input("Ids", "[n, 1]: row numbers, in sequences", Only(DType::kInt64))
-      .Output("Out", "[sequences, width]", SameTypeAs("W"), Apart())
+      .Input("Ids", "[n, columns]: row numbers, in sequences", Only(DType::kInt64))
+      .Output("Out", "[sequences, columns * width]", SameTypeAs("W"), Apart())
       .Attr("combiner", "sum", "what is made of the rows of a sequence", OneOf({"sum"}))
       .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none")
       .Attr("grad_inplace", false, kNoEffect)

@@ -32,7 +32,7 @@ Status InferBeamSearch(InferContext& c) {
     return c.Error("shape of ids (", c.ShapeOf("ids"), ") must be that of scores (", scores, ")");
   for (const char* slot : {"pre_ids", "pre_scores"}) {
     const Shape& before = c.ShapeOf(slot);
-    if (before.rank() == 0 || !Compatible(before[0], scores[0]) || !Compatible(before.RowWidth(), 1))
+    if (!Compatible(before.Count(), scores[0]))
       return c.Error(slot, " (", before, ") must have one element for each of the ", scores[0],
                      " rows of scores");
   }

@@ -111,6 +111,11 @@ void AddTexts(std::vector<GradientCase>& cases) {
          {{"W", Values({5, 2})}, {"Ids", WithLod(TensorOf<std::int64_t>({4, 1}, {1, 3, 1, 4}), {{0, 3, 4}})}},
          {.of = {"Out"}, .wanted = {"W"}}});
   }
+  cases.push_back({"fused_embedding_seq_pool of two columns",
+                   WithSlots("fused_embedding_seq_pool", {"W", "Ids"}, {"Out"}),
+                   {{"W", Values({5, 2})},
+                    {"Ids", WithLod(TensorOf<std::int64_t>({3, 1, 2}, {1, 3, 1, 4, 0, 3}), {{0, 2, 3}})}},
+                   {.of = {"Out"}, .wanted = {"W"}}});
   for (const bool in_sequences : {false, true}) {
     GradientCase c = Unary("add_position_encoding", in_sequences ? Shape{5, 4} : Shape{2, 3, 4});
     if (in_sequences) c.inputs["X"].set_lod({{0, 2, 5}});

@@ -117,6 +117,8 @@ TEST(FusedEmbeddingSeqPool, AddsUpRowsButThoseOfPadding) {
   Tensors inputs = {{"W", Rising({5, 2})},
                     {"Ids", InTexts(TensorOf<std::int64_t>({3, 1}, {1, 3, 4}), {{0, 1, 3}})}};
   ExpectValues(RunOne(op, inputs, "Out"), {3, 4, 9, 10});
+  inputs["Ids"] = InTexts(TensorOf<std::int64_t>({2, 2}, {1, 3, 4, 0}), {{0, 2}});
+  ExpectValues(RunOne(op, inputs, "Out"), {3 + 9, 4 + 10, 1, 2});
   inputs["Ids"] = InTexts(TensorOf<std::int64_t>({1, 1}, {5}), {{0, 1}});
   ExpectError(op, inputs, "fused_embedding_seq_pool: id 5 is outside the table of 5 rows");
 }

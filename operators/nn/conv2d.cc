@@ -59,8 +59,9 @@ class Conv2dKernel<Cpu, float> : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ConvArgumentsOf(k, k.Output("Output")));
     if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
-      AddConvolution(k, steps_, ConvDescs(a), k.Input("Input"), k.Input("Filter"), k.Input("Bias"),
-                     k.Output("Output"));
+      const ConvDescs descs(a);
+      AddConvolution(k, steps_, descs, k.Input("Input"), k.Input("Filter"), k.Input("Bias"),
+                     steps_.Tensor(k.Output("Output"), descs.output_plain));
     });
   }
   Status Run(KernelRun& k) override { return steps_.Run(k); }
@@ -99,14 +100,25 @@ class Conv2dKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-// Slots and attributes of convolutions of images or volumes, except those of conv2d alone.
-OpDef& DeclareConvolution(OpDef& op, int axes) {
+// Attributes of convolutions of images or volumes.
+OpDef& AddAttrs(OpDef& op, int axes) {
   const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
-  op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));
-  if (axes == 2) op.Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional());
-  return op.Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
-      .Output("Output", "one channel for each filter", SameTypeAs("Input"), Apart())
-      .Attr("is_test", false, kNoEffect)
+  if (axes == 2) {
+    op.Attr("fuse_relu_before_depthwise_conv", false, kNoEffect, OnlyValue(false))
+        .Attr("use_quantizer", false, kNoEffect)
+        .Attr("fuse_brelu", false, kNoEffect, OnlyValue(false))
+        .Attr("fuse_brelu_threshold", 6.0f, kNoEffect)
+        .Attr("Scale_in", 1.0f, kNoEffect)
+        .Attr("Scale_out", 1.0f, kNoEffect)
+        .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
+        .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
+        .Attr("data_format", "NCHW", "the order of extents; AnyLayout is NCHW",
+              OneOf({"AnyLayout", "NCHW", "NHWC"}));
+  } else {
+    op.Attr("data_format", "NCDHW", "the order of extents; AnyLayout is NCDHW",
+            OneOf({"AnyLayout", "NCDHW", "NDHWC"}));
+  }
+  return op.Attr("is_test", false, kNoEffect)
       .Attr("strides", ones, "distance of neighbouring windows along each axis")
       .Attr("paddings", std::vector<std::int32_t>(ones.size(), 0),
             "zeros around Input: one number for each axis, or two (before and behind)")
@@ -122,32 +134,19 @@ OpDef& DeclareConvolution(OpDef& op, int axes) {
       .Attr("fuse_residual_connection", false, kNoEffect, OnlyValue(false))
       .Attr("force_fp32_output", false, kNoEffect)
       .Attr("workspace_size_MB", 512, kNoEffect)
-      .Attr("exhaustive_search", false, kNoEffect)
+      .Attr("exhaustive_search", false, kNoEffect);
+}
+
+OpDef& AddConvolution(OpRegistry& ops, const char* type, const char* summary, int axes) {
+  OpDef& op = ops.Add(type).Doc(summary, kDoc);
+  op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));
+  if (axes == 2) op.Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional());
+  op.Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
+      .Output("Output", "one channel for each filter", SameTypeAs("Input"), Apart())
       .InferShape(InferConv2d)
       .Kernel<Cpu, Conv2dKernel, float, double>();
-}
-
-void AddConv2d(OpRegistry& ops, const char* type, const char* summary) {
-  OpDef& conv2d = DeclareConvolution(ops.Add(type).Doc(summary, kDoc), 2)
-                      .Attr("fuse_relu_before_depthwise_conv", false, kNoEffect, OnlyValue(false))
-                      .Attr("use_quantizer", false, kNoEffect)
-                      .Attr("fuse_brelu", false, kNoEffect, OnlyValue(false))
-                      .Attr("fuse_brelu_threshold", 6.0f, kNoEffect)
-                      .Attr("Scale_in", 1.0f, kNoEffect)
-                      .Attr("Scale_out", 1.0f, kNoEffect)
-                      .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
-                      .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
-                      .Attr("data_format", "NCHW", "the order of extents; AnyLayout is NCHW",
-                            OneOf({"AnyLayout", "NCHW", "NHWC"}));
-  AddConv2dGrad(conv2d);
-}
-
-void AddConv3d(OpRegistry& ops) {
-  OpDef& conv3d =
-      DeclareConvolution(ops.Add("conv3d").Doc("Three-dimensional convolution in groups.", kDoc), 3)
-          .Attr("data_format", "NCDHW", "the order of extents; AnyLayout is NCDHW",
-                OneOf({"AnyLayout", "NCDHW", "NDHWC"}));
-  AddConv2dGrad(conv3d);
+  AddConv2dGrad(AddAttrs(op, axes));
+  return op;
 }
 
 }  // namespace
@@ -173,9 +172,12 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& outpu
 }
 
 void RegisterConv2d(OpRegistry& ops) {
-  AddConv2d(ops, "conv2d", "Two-dimensional convolution in groups.");
-  AddConv2d(ops, "depthwise_conv2d", "Two-dimensional convolution of each channel with filters of its own.");
-  AddConv3d(ops);
+  OpDef& conv2d = AddConvolution(ops, "conv2d", "Two-dimensional convolution in groups.", 2);
+  AddAttrs(AddConvSecondOrder(ops, conv2d), 2);
+  AddConvolution(ops, "depthwise_conv2d",
+                 "Two-dimensional convolution of each channel with filters of its own.", 2);
+  OpDef& conv3d = AddConvolution(ops, "conv3d", "Three-dimensional convolution in groups.", 3);
+  AddAttrs(AddConvSecondOrder(ops, conv3d), 3);
 }
 
 }  // namespace penstock

@@ -12,6 +12,8 @@
 
 namespace penstock {
 
+class OpRegistry;
+
 // Everything that the op's shapes and attributes say, for inference and kernels alike.
 struct ConvGeometry {
   bool channels_last = false;
@@ -80,10 +82,11 @@ struct ConvDescs {
   dnnl::memory::dims strides, dilations, pad_begin, pad_end;
 };
 
-// Each adds one primitive and its reorders to a kernel's steps, inside OnednnTry. An absent bias is none, an
-// absent gradient is not wanted; at least one of `dfilter` and `dbias` is.
+// Each adds one primitive and its reorders to a kernel's steps, inside OnednnTry. `output` is memory of the
+// form d.output_plain. Without a bias nothing is added; an absent gradient is not wanted; at least one of
+// `dfilter` and `dbias` is.
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
-                    const Operand& filter, const Operand& bias, const Operand& output);
+                    const Operand& filter, const Operand& bias, OnednnSequence::MemoryId output);
 void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& filter,
                       const Operand& doutput, const Operand& dinput);
 void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
@@ -139,5 +142,7 @@ inline double* ClearedDoubles(KernelRun& k, const Operand& operand) {
 
 // Declares the gradient of a convolution and its kernels (conv2d_grad.cc).
 void AddConv2dGrad(OpDef& convolution);
+// Adds the op that is the gradient of that gradient (conv2d_second_order.cc); it lacks the attributes.
+OpDef& AddConvSecondOrder(OpRegistry& ops, OpDef& convolution);
 
 }  // namespace penstock

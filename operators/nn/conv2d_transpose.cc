@@ -170,7 +170,8 @@ class Conv2dTransposeGradKernel<Cpu, float> : public Kernel {
       if (k.Output("Filter@GRAD"))
         AddFilterGradient(k, steps_, descs, doutput, k.Input("Input"), k.Output("Filter@GRAD"), {});
       if (k.Output("Input@GRAD"))
-        AddConvolution(k, steps_, descs, doutput, k.Input("Filter"), {}, k.Output("Input@GRAD"));
+        AddConvolution(k, steps_, descs, doutput, k.Input("Filter"), {},
+                       steps_.Tensor(k.Output("Input@GRAD"), descs.output_plain));
     });
   }
   Status Run(KernelRun& k) override { return steps_.Run(k); }

@@ -37,17 +37,16 @@ ConvDescs::ConvDescs(const ConvArguments& a)
 }
 
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
-                    const Operand& filter, const Operand& bias, const Operand& output) {
+                    const Operand& filter, const Operand& bias, OnednnSequence::MemoryId output) {
   const auto pd = d.Forward(static_cast<bool>(bias));
   const auto source = steps.Reordered(k, steps.Tensor(input, d.input_plain), pd.src_desc());
   const auto weights = steps.Reordered(k, steps.Tensor(filter, d.filter_plain), pd.weights_desc());
-  const auto plain = steps.Tensor(output, d.output_plain);
-  const auto staged = steps.Staged(k, plain, pd.dst_desc());
+  const auto staged = steps.Staged(k, output, pd.dst_desc());
   std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
       {DNNL_ARG_SRC, source}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, staged}};
   if (bias) arguments.emplace_back(DNNL_ARG_BIAS, steps.Tensor(bias, d.bias));
   steps.Add(k, dnnl::convolution_forward(pd), pd.scratchpad_desc(), arguments);
-  steps.FlushTo(k, staged, plain);
+  steps.FlushTo(k, staged, output);
 }
 
 void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& filter,

@@ -13,9 +13,9 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out[s] is the sum of W[Ids[i]] over the ids of sequence s, but those that are padding_idx (-1: no id is). Ids
-may have several columns, of which each has its own sum; Out[s] holds these one behind the other. An id outside
-of the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids and as often
-as they stand there.)";
+may have several columns, of which each has its own sum; Out[s] holds these one behind the other. An id
+outside of the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids and
+as often as they stand there.)";
 
 Status InferPool(InferContext& c) {
   const Shape &w = c.ShapeOf("W"), &ids = c.ShapeOf("Ids");

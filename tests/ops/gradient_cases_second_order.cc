@@ -77,6 +77,38 @@ void AddLinearOps(std::vector<GradientCase>& cases) {
                    {.of = {"X@GRAD"}, .wanted = {"Out@GRAD"}}});
 }
 
+GradientCase GradOfConvolution(bool volume, const char* format, const char* padding) {
+  const bool last = std::string_view(format).ends_with("C");
+  const std::string type = volume ? "conv3d_grad" : "conv2d_grad";
+  std::vector<Dim> input = volume ? std::vector<Dim>{3, 3, 2} : std::vector<Dim>{4, 3};
+  std::vector<Dim> output = volume ? std::vector<Dim>{2, 2, 1} : std::vector<Dim>{2, 2};
+  if (padding == std::string_view("SAME")) output = input;
+  const auto images = [last](Dim channels, std::vector<Dim> extents) {
+    extents.insert(last ? extents.end() : extents.begin(), channels);
+    extents.insert(extents.begin(), 2);
+    return Shape(std::move(extents));
+  };
+  GradientCase c{StrCat(type, " ", format, " ", padding),
+                 WithSlots(type, {"Input", "Filter", "Output@GRAD"}, {"Input@GRAD", "Filter@GRAD"})
+                     .Set("data_format", format)
+                     .Set("padding_algorithm", padding)
+                     .Set("groups", 2),
+                 {{"Input", Values(images(4, input))},
+                  {"Filter", Values(volume ? Shape{2, 2, 2, 2, 2} : Shape{2, 2, 3, 2}, -1, 1, 5)},
+                  {"Output@GRAD", Values(images(2, output), -1, 1, 7)}},
+                 {.of = {"Input@GRAD", "Filter@GRAD"}, .wanted = {"Input", "Filter", "Output@GRAD"}}};
+  return c;
+}
+
+void AddConvolutions(std::vector<GradientCase>& cases) {
+  for (const bool volume : {false, true}) {
+    for (const char* format : {"AnyLayout", volume ? "NCDHW" : "NCHW", volume ? "NDHWC" : "NHWC"}) {
+      for (const char* padding : {"EXPLICIT", "SAME", "VALID"})
+        cases.push_back(GradOfConvolution(volume, format, padding));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> SecondOrderGradientCases() {
@@ -84,7 +116,7 @@ std::vector<GradientCase> SecondOrderGradientCases() {
                                      OfActivation("square", "X", true),
                                      OfActivation("leaky_relu", "Out", false),
                                      OfActivation("elu", "X", true)};
-  for (auto* add : {AddBinary, AddLinearOps}) add(cases);
+  for (auto* add : {AddBinary, AddLinearOps, AddConvolutions}) add(cases);
   return cases;
 }
 

@@ -29,16 +29,49 @@ TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
   }
 }
 
+Tensors AsFloats(const Tensors& from) {
+  Tensors f32;
+  for (const auto& [name, tensor] : from) {
+    Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
+    for (std::int64_t i = 0; i < to.count(); ++i)
+      to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
+  }
+  return f32;
+}
+
+// As below, of the gradient of a gradient, with one of the two directions missing too.
+TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
+  int compared = 0;
+  for (const GradientCase& c : SecondOrderGradientCases()) {
+    if (!c.op.type().starts_with("conv")) continue;
+    for (const std::vector<std::string>& given :
+         {std::vector<std::string>{"DDInput", "DDFilter"}, {"DDInput"}, {"DDFilter"}}) {
+      Op op(c.op.type() + "_grad");
+      op.AddInput("Input", {"Input"}).AddInput("Filter", {"Filter"}).AddInput("DOutput", {"Output@GRAD"});
+      for (const std::string& slot : given) op.AddInput(slot, {slot});
+      for (const char* slot : {"DDOutput", "DInput", "DFilter"}) op.AddOutput(slot, {slot});
+      for (const NamedAttr& attr : c.op.attrs()) op.Set(attr.name, attr.value);
+      Tensors inputs = c.inputs;
+      for (const std::string& slot : given)
+        inputs[slot] = Values(inputs.at(slot.substr(2)).shape(), -1, 1, 11);
+      const Result<Tensors> made = RunOp(AllOps(), op, inputs),
+                            made_f32 = RunOp(AllOps(), op, AsFloats(inputs));
+      ASSERT_TRUE(made.ok() && made_f32.ok()) << made.status().ToString() << made_f32.status().ToString();
+      for (const char* slot : {"DDOutput", "DInput", "DFilter"}) {
+        for (std::int64_t i = 0; i < made->at(slot).count(); ++i, ++compared)
+          ASSERT_NEAR(ElementAt(made_f32->at(slot), i), ElementAt(made->at(slot), i), 1e-4)
+              << c.name << " " << slot;
+      }
+    }
+  }
+  EXPECT_GT(compared, 500);
+}
+
 // The corpus has no case of it, so f32, which is oneDNN's, is held against f64, which is not.
 TEST(Conv2dTranspose, FloatAgreesWithDouble) {
   for (const GradientCase& c : NnGradientCases()) {
     if (c.op.type() != "conv2d_transpose" && c.op.type() != "conv3d_transpose") continue;
-    Tensors f32;
-    for (const auto& [name, tensor] : c.inputs) {
-      Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
-      for (std::int64_t i = 0; i < to.count(); ++i)
-        to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
-    }
+    const Tensors f32 = AsFloats(c.inputs);
     const Tensor expected = RunOne(c.op, c.inputs, "Output"), given = RunOne(c.op, f32, "Output");
     ASSERT_EQ(given.shape(), expected.shape()) << c.name;
     for (std::int64_t i = 0; i < given.count(); ++i)

@@ -1,4 +1,5 @@
-// An optional that stores its value on the heap: an empty Box costs one pointer. For fields rarely set.
+// An optional that stores its value on the heap, so an empty Box costs one pointer. Use it for rarely set
+// fields.
 //
 //   Box<InitialSlice> slice;                      none
 //   slice = InitialSlice{.whole = "w"};

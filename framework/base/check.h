@@ -1,5 +1,5 @@
-// PENSTOCK_CHECK: an invariant of our own code, checked in every build. Never reachable by what a user or a
-// peer sends.
+// PENSTOCK_CHECK: an invariant of our own code, checked in every build. Input from a user or a peer must
+// never violate it; return a Status for bad input.
 #pragma once
 
 #include <string>

@@ -64,8 +64,7 @@ Status WriteInPlace(const std::string& path, std::string_view bytes) {
   return OkStatus();
 }
 
-// A new file beside `path`. Whatever stands under a name already, such as a link to another file that
-// somebody put there, is left alone.
+// Creates a new file beside `path`, under a name that is not taken. An existing file or link is never opened.
 FileDescriptor CreateBeside(const std::string& path, std::string& name) {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr int kTries = 100;
@@ -77,8 +76,8 @@ FileDescriptor CreateBeside(const std::string& path, std::string& name) {
   }
 }
 
-// Forces the names in the folder of `path` to disk. A folder that may not be listed, or on a file system
-// that cannot force it, is as safe as the system makes it.
+// Forces the names in the folder of `path` to disk. Not being able to (the folder may not be listed, or its
+// file system does not support it) is no error.
 bool SyncFolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -101,8 +100,8 @@ Status Replace(const std::string& path, std::string_view bytes) {
   return error;
 }
 
-// Gives zlib, which counts in 32 bits, the next bytes once it has used the last ones, and all of `step` to
-// write to.
+// Gives zlib the next input once it has used the last, and all of `step` as output. Input goes in portions,
+// because zlib counts in 32 bits.
 void Feed(z_stream& stream, std::string_view& bytes, std::string& step) {
   if (stream.avail_in == 0) {
     const std::size_t next = std::min<std::size_t>(bytes.size(), kStepBytes);

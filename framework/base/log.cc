@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// Held for each line, so that a fork finds neither our state nor glog's locks in the middle of something.
-// Never destroyed: threads may log while the process ends.
+// Held for each line and during a fork, so that the child gets our state and glog's locks in a consistent
+// state. Never destroyed, because threads may log while the process ends.
 struct State {
   std::mutex mutex;
   std::string role;
@@ -20,7 +20,7 @@ State& TheState() {
     auto* made = new State();
     pthread_atfork([] { TheState().mutex.lock(); }, [] { TheState().mutex.unlock(); },
                    [] { TheState().mutex.unlock(); });
-    // Where the process uses glog itself, it has chosen already.
+    // A process that uses glog itself has set it up already.
     if (!google::IsGoogleLoggingInitialized()) {
       FLAGS_logtostderr = true;  // no files
       google::InitGoogleLogging("penstock");

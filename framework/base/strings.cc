@@ -37,7 +37,7 @@ std::size_t Utf8Length(std::string_view text) {
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
-  // Longer than needed, half of a surrogate pair, or beyond the last code point.
+  // Rejects overlong encodings, surrogates, and values beyond the last code point.
   if (lead == 0xe0 && byte(1) < 0xa0) return 0;
   if (lead == 0xed && byte(1) > 0x9f) return 0;
   if (lead == 0xf0 && byte(1) < 0x90) return 0;

@@ -24,7 +24,7 @@ requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
   out.append(buffer, static_cast<std::size_t>(end - buffer));
 }
-// A type of ours prints itself through a member ToString().
+// Types with a member ToString() print themselves by it.
 template <typename T>
 requires requires(const T& value) {
   { value.ToString() } -> std::convertible_to<std::string>;
@@ -38,7 +38,7 @@ std::string StrCat(const Parts&... parts) {
   return out;
 }
 
-// "a, b, c"; the elements are anything AppendTo takes.
+// Joins the elements with the separator between them: "a, b, c". AppendTo must accept the elements.
 template <typename Range>
 std::string Join(const Range& range, std::string_view separator) {
   std::string out;
@@ -56,11 +56,12 @@ bool StartsWith(std::string_view text, std::string_view prefix);
 bool EndsWith(std::string_view text, std::string_view suffix);
 std::string_view StripSpace(std::string_view text);
 
-// The bytes of the UTF-8 character at the front of `text`; 0 if there is none or it is not valid.
+// The number of bytes of the UTF-8 character at the front of `text`; 0 if `text` is empty or the character is
+// not valid.
 std::size_t Utf8Length(std::string_view text);
 
-// Text in double quotes; quotes, backslashes and control characters are escaped as in JSON, bytes that are
-// not UTF-8 as \xHH. The result is always valid UTF-8 and one line.
+// Returns `text` in double quotes. Escapes quotes, backslashes and control characters as in JSON, and bytes
+// that are not UTF-8 as \xHH. The result is always valid UTF-8 on one line.
 std::string Quote(std::string_view text);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// Threads that run small pieces of work, behind a seam so that a test or a simulation can run them in its own
-// thread.
+// Threads that run small pieces of work in parallel. The class is an interface, so that a test or a
+// simulation can run the pieces in its own thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class ThreadPool {
   virtual void ForEach(std::size_t count, const std::function<void(std::size_t)>& work) = 0;
 };
 
-// The same; by the caller alone, in order, if there is no pool.
+// As threads->ForEach. If `threads` is null, the caller runs all pieces itself, in order.
 inline void ForEach(ThreadPool* threads, std::size_t count, const std::function<void(std::size_t)>& work) {
   if (threads != nullptr) return threads->ForEach(count, work);
   for (std::size_t i = 0; i < count; ++i) work(i);

@@ -5,10 +5,11 @@
 
 namespace penstock {
 
-// The words that are kept: an open-addressing table that only grows, read and added to without a lock.
+// The words that are kept for the life of the process: an open-addressing table that only grows. Readers and
+// writers take no lock.
 class WordTable {
  public:
-  // Null if the text is not here and there is no room for it.
+  // Finds or adds the text. Null if it is absent and there is no room for it.
   Word::Entry* Find(std::string_view text) {
     const std::size_t begin = HashOf(text);
     Word::Entry* made = nullptr;
@@ -20,7 +21,7 @@ class WordTable {
           made = Word::Make(text);
           made->kept = true;
         }
-        // If another thread was first, `there` is what it put here.
+        // If another thread filled the place first, `there` is now its entry.
         if (place.compare_exchange_strong(there, made, std::memory_order_acq_rel)) return made;
       }
       if (there->text == text) {
@@ -33,7 +34,7 @@ class WordTable {
   }
 
  private:
-  // Words that differ do so in their ends or length, mostly: those alone are looked at.
+  // Hashes only the first and last eight bytes and the length: most words that differ, differ there.
   static std::size_t HashOf(std::string_view text) {
     const bool eight = text.size() >= sizeof(std::uint64_t);
     const std::uint64_t first = eight ? Load<std::uint64_t>(text, 0) : Short(text);
@@ -57,7 +58,7 @@ class WordTable {
   }
 
   static constexpr std::size_t kPlaces = 8192;
-  static constexpr std::size_t kReach = 8;  // places that are tried, so that a full table costs little
+  static constexpr std::size_t kReach = 8;  // places tried per look-up, so that a full table costs little
   std::array<std::atomic<Word::Entry*>, kPlaces> places_ = {};
 };
 

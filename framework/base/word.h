@@ -27,7 +27,8 @@ class Word {
       : entry_(text.empty() ? nullptr : Find(text)) {}
   Word(const std::string& text) : Word(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
   Word(const char* text) : Word(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
-  // A text that hardly repeats, such as a place in the user's script: not interned, shared only by copies.
+  // Makes a Word of a text that seldom repeats, such as a place in the user's script. It is not interned;
+  // only copies of the Word share the text.
   static Word Rare(std::string_view text);
   Word(const Word& other) : entry_(other.entry_) { Hold(); }
   Word(Word&& other) noexcept : entry_(std::exchange(other.entry_, nullptr)) {}
@@ -64,7 +65,7 @@ class Word {
   friend class WordTable;
   struct Entry {
     std::string text;
-    bool kept = false;                    // for the life of the process; then the text is interned once
+    bool kept = false;                    // interned, and never freed
     std::atomic<std::uint32_t> words{1};  // reference count; unused if kept
   };
 

@@ -50,7 +50,7 @@ class ArgList {
   iterator end() { return data() + size(); }
   const_iterator begin() const { return data(); }
   const_iterator end() const { return data() + size(); }
-  // There must be such an argument.
+  // The argument must exist.
   std::string& operator[](std::size_t i) { return data()[i]; }
   const std::string& operator[](std::size_t i) const { return data()[i]; }
   const std::string& front() const { return *data(); }
@@ -82,7 +82,7 @@ class ArgList {
     return *std::get_if<Many>(&names_);
   }
 
-  std::variant<Many, std::string> names_;  // Many never holds one alone, but while it grows
+  std::variant<Many, std::string> names_;  // Many holds a single name only while it grows
 };
 
 }  // namespace penstock

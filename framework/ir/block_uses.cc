@@ -15,7 +15,7 @@ class Collector {
     if (std::find(path_.begin(), path_.end(), index) != path_.end()) {
       return InvalidArgument("E-block-cycle", "block ", index, " starts itself");
     }
-    // Many ops may start one block, and many of its ops the next.
+    // Each block is collected once, though many ops may start it.
     if (const auto done = done_.find(index); done != done_.end()) {
       out = done->second;
       return OkStatus();
@@ -27,7 +27,7 @@ class Collector {
       if (name == kEmptyVarName || block.FindVar(name) != nullptr) return;
       if (seen.insert(name).second) out.push_back(name);
     };
-    // Names stay where they are while a block is looked at: `seen` views those of the program and of `inner`.
+    // `seen` holds views of names in the program and in `inner`, which must therefore not move.
     std::vector<std::vector<std::string>> inner;
     for (const OpEntry& entry : block.ops()) {
       for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
@@ -57,7 +57,7 @@ class Collector {
 
   const Program& program_;
   const bool only_written_;
-  std::vector<int> path_;  // from the outermost block to the one at hand
+  std::vector<int> path_;  // from the outermost block to the current one
   std::map<int, std::vector<std::string>> done_;
 };
 

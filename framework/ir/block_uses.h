@@ -1,9 +1,8 @@
 // Which outer variables a block uses, for code that runs a block for an op or keeps values for the block's
 // gradient.
 //
-//   OuterNames(program, 1)       {"i", "x", "w"}: block 1 and the blocks it starts mention them, block 1 does
-//                                not declare them
-//   NamesForGradient(program, 1) {"h"}: declared in block 1, mentioned by the block that is its gradient
+//   OuterNames(program, 1)        {"i", "x", "w"}: used by block 1 or the blocks it starts, declared outside
+//   NamesForGradient(program, 1)  {"h"}: declared in block 1, used by its gradient block
 #pragma once
 
 #include <set>
@@ -35,7 +34,8 @@ Result<std::vector<std::string>> NamesForGradient(const Program& program, int bl
 // The names of OuterNames that the block writes.
 Result<std::vector<std::string>> OuterNamesWritten(const Program& program, int block);
 
-// Variables of the block that attributes of the op `runner` name: the op passes them in and out itself.
+// Variables of the block that string-list attributes of `runner`, the op that runs the block, name. The op
+// itself passes their values in and out.
 std::vector<std::string> HandedNames(const Op& runner, const Block& block);
 
 // Whether the program has a gradient block of this block.

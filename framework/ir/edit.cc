@@ -7,7 +7,7 @@
 namespace penstock {
 namespace {
 
-// The op with its arguments renamed; itself if it has none of them.
+// Returns the op with its arguments renamed; the op itself if it has none of these names.
 OpRef Renamed(const OpRef& op, const ViewMap<const std::string*>& names) {
   std::optional<Op> renamed;
   const auto visit = [&](const std::string& name) {
@@ -122,7 +122,7 @@ void BlockEdit::RenameVar(std::string from, std::string to) {
   renames_.insert_or_assign(std::move(from), std::move(to));
 }
 
-// Insertions may hang on inserted ops, so each op brings its own lists with it.
+// Ops may be inserted around an inserted op too, so each op is placed with its own lists.
 void BlockEdit::Place(const OpEntry& entry, const Change* change, std::vector<OpEntry>& out) const {
   if (change == nullptr) {
     out.push_back(entry);
@@ -145,7 +145,7 @@ Block BlockEdit::Apply() && {
   PlaceAll(appended_, ops);
   after_.RemoveVars(removed_vars_);
   if (!renames_.empty()) {
-    ViewMap<const std::string*> names;  // asked for every argument there is
+    ViewMap<const std::string*> names;  // looked up for every argument
     names.reserve(renames_.size());
     for (const auto& [from, to] : renames_) names.emplace(from, &to);
     for (OpEntry& entry : ops) entry.op = Renamed(entry.op, names);
@@ -169,7 +169,7 @@ Result<Program> ProgramEdit::Apply() {
     return InternalError("E-edit-anchor", "an edit of block ", index, " names an op that is not there");
   }
   for (auto& [index, edit] : blocks_) {
-    // What an edit looked at and left alone stays the same block, verified already.
+    // A block that the edit read but did not change stays the same object, so it need not be verified again.
     const bool looked_at = edit->changes_.empty() && edit->appended_.empty() && edit->renames_.empty() &&
                            edit->removed_vars_.empty() && edit->after_.vars() == edit->before_.vars();
     if (!looked_at) out_.ReplaceBlock(index, std::move(*edit).Apply());

@@ -8,8 +8,8 @@
 //   main.Append(MakeSendBarrier(...));
 //   return edit.Apply();
 //
-// Ops inserted after the same op stand in the order of the calls. Ops inserted after a removed op take its
-// place.
+// Ops inserted at the same place stand in the order of the calls. Ops inserted before or after a removed op
+// take its place.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class BlockEdit {
   };
   explicit BlockEdit(const Block& block);
   Inserted Insert(Op op);
-  std::size_t ChangesAt(OpId id) const;     // in change_at_; its size for what is no op of this block
+  std::size_t ChangesAt(OpId id) const;     // index into change_at_; its size if the id is unknown
   Change& ChangeOf(OpId id);                // made if there is none
   const Change* FindChange(OpId id) const;  // null if there is none
   const Change* ChangeAt(std::size_t at) const;

@@ -1,5 +1,5 @@
-// Fluid's name scopes: the values of op_namescope, which let people and tools show a program in parts. Within
-// a scope, entering a name again appends a number: "/optimizer/", "/optimizer_1/",
+// Fluid's name scopes: the values of op_namescope, by which tools show a program in parts. If a name is
+// entered again in the same scope, a number is appended: "/optimizer/", "/optimizer_1/",
 // "/optimizer_1/scale_with_param_lr/".
 //
 //   NameScopes scopes;
@@ -30,7 +30,7 @@ class NameScopes {
   void Enter(std::string_view name);
   void Leave();
   const std::string& Path() const { return path_; }
-  // How often a name was entered in the current scope.
+  // The number of times that a name was entered in the current scope.
   int Count(std::string_view name) const;
   void SetCount(std::string_view name, int count);
 

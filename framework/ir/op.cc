@@ -8,8 +8,8 @@ namespace {
 const ArgList kNoArgs;
 const std::string kNoName;
 
-// Room is made for a few at once: growing one by one is most of what making an op costs, and doubling leaves
-// half of it empty in each of many ops.
+// Vectors grow by a few elements at a time. Growing one by one would be most of the cost of making an op, and
+// doubling would leave half of the memory unused in each of many ops.
 constexpr std::size_t kSlotsAtOnce = 1, kAttrsAtOnce = 3;
 
 template <typename Item>
@@ -25,7 +25,7 @@ auto* FindSlot(Slots& slots, std::string_view name) {
 }
 
 void SetSlot(std::vector<Slot>& slots, std::string_view name, ArgList args) {
-  Word word(name);  // two words are compared faster than texts
+  Word word(name);  // comparing two Words is faster than comparing texts
   for (Slot& slot : slots) {
     if (slot.name != word) continue;
     slot.args = std::move(args);

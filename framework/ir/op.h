@@ -119,8 +119,8 @@ class Op {
   // Renames every argument `from` to `to`, in inputs, outputs and (with `attrs`) in op_role_var.
   Op& Rename(std::string_view from, const std::string& to, bool attrs) &;
 
-  // The bytes of the OpDesc that this op was read from, if the op is unchanged and would be written
-  // differently; else empty.
+  // The bytes of the OpDesc from which this op was read, if the op is unchanged and would be written
+  // differently; otherwise empty.
   const std::string& wire_bytes() const { return wire_bytes_.str(); }
   void set_wire_bytes(std::string_view bytes) { wire_bytes_ = Word::Rare(bytes); }
 

@@ -217,8 +217,9 @@ Block& Program::MutableBlock(int index) {
   if (block.use_count() > 1) {
     block = std::make_shared<Block>(*block);
   } else {
-    // The last other owner may have been another thread's program: what it read comes before what is written
-    // now. A copy counts with acquire, which use_count does not (and ThreadSanitizer knows no fences).
+    // The last other owner may have been a program in another thread; its reads must come before our writes.
+    // Copying the pointer synchronizes with that thread, use_count alone does not (and ThreadSanitizer does
+    // not support fences).
     const std::shared_ptr<Block> acquired = block;
   }
   return *block;
@@ -236,7 +237,7 @@ void Program::ReplaceBlock(int index, Block block) {
 }
 
 Program::Declared Program::Look(int block, std::string_view name) const {
-  // Nearly always there is no block whose gradient this is: then the way is one line, up to block 0.
+  // The common case: no block is a gradient block, so the search goes straight up to block 0.
   while (block >= 0 && block < block_count()) {
     const Block& here = this->block(block);
     if (const Var* var = here.FindVar(name)) return {block, var};
@@ -244,7 +245,7 @@ Program::Declared Program::Look(int block, std::string_view name) const {
     block = here.parent();
   }
   if (block < 0) return {};
-  // Every step leads to an earlier block: a program read from a file may say anything.
+  // A program from a file may contain cycles, so every step must lead to an earlier block.
   std::vector<int> next = {block};
   for (std::size_t i = 0; i < next.size(); ++i) {
     const int at = next[i];
@@ -258,7 +259,7 @@ Program::Declared Program::Look(int block, std::string_view name) const {
   return {};
 }
 
-// At most kAtOnce. What a block does not have is looked for in the one around it.
+// Looks up at most kAtOnce names: first in the block, then those not found in the enclosing block, and so on.
 void Program::FindFewVars(int block, std::span<const std::string_view> names,
                           std::span<const Var*> found) const {
   std::array<std::string_view, kAtOnce> left;

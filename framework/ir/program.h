@@ -39,7 +39,7 @@ class Block {
   Block(const Block& other);
   Block(Block&& other) noexcept;
   Block& operator=(const Block&) = delete;
-  // The same block and variables without ops; SetOps then gives it ops. An edit begins with it.
+  // Returns a copy of the block without ops. ProgramEdit starts from it and then calls SetOps.
   Block WithoutOps() const;
 
   std::int32_t index() const { return index_; }
@@ -72,13 +72,13 @@ class Block {
   bool Remove(OpId id);
   void SetOps(std::vector<OpEntry> ops);  // replaces all ops; ids are this block's, each at most once
   OpId NewId();                           // for an entry to be given to SetOps
-  void SetVar(Var var);                   // adds the variable, or replaces the one of that name in place
+  void SetVar(Var var);                   // adds the variable, or replaces a variable of its name in place
   void AddVarRef(VarRef var);             // the same, sharing the declaration
   bool AddVar(VarRef var);                // returns false and does nothing if the name is taken
   void ReserveVars(std::size_t count);    // reserves memory
   bool RemoveVar(std::string_view name);
-  void RemoveVars(
-      const std::set<std::string, std::less<>>& names);  // one walk over the variables for all names
+  // Removes all of them in one walk over the variables.
+  void RemoveVars(const std::set<std::string, std::less<>>& names);
   // Renames the variable and every use in this block's ops (op_role_var too). Returns false if there is no
   // such variable.
   bool RenameVar(std::string_view from, const std::string& to);

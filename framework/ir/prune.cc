@@ -15,8 +15,8 @@ bool IsForTraining(Role role) {
   return Has(role, Role::kBackward) || Has(role, Role::kOptimize) || Has(role, Role::kLrSched);
 }
 
-// The blocks that ops of block 0 start, and those that these start; with a gradient's block goes the one it
-// is the gradient of. In ascending order, block 0 first.
+// Block 0, the blocks that its ops start directly or through others, and the forward blocks of gradient
+// blocks among them. In ascending order.
 std::set<int> BlocksInUse(const Program& program) {
   std::set<int> used;
   std::vector<int> found = {0};
@@ -34,7 +34,7 @@ std::set<int> BlocksInUse(const Program& program) {
   return used;
 }
 
-// The op with its blocks' new numbers.
+// Returns the op with the new numbers of its blocks.
 Op Renumbered(const Op& op, const std::map<int, int>& number) {
   Op out = op;
   const auto renumber = [&](BlockRef& ref) {
@@ -54,7 +54,7 @@ Op Renumbered(const Op& op, const std::map<int, int>& number) {
   return out;
 }
 
-// The program without the blocks that nobody starts; the others move up.
+// Removes the blocks that no op starts and renumbers the others.
 Program WithoutIdleBlocks(const Program& program) {
   const std::set<int> used = BlocksInUse(program);
   if (static_cast<int>(used.size()) == program.block_count()) return program;
@@ -75,7 +75,7 @@ Program WithoutIdleBlocks(const Program& program) {
   return out;
 }
 
-// Keeps these ops in block 0, the blocks they start, and the variables that any of those name.
+// Keeps these ops in block 0, the blocks they start, and the variables that any of them name.
 Program KeepOnly(Program program, std::vector<OpEntry> ops, const std::set<std::string>& also) {
   program.MutableBlock(0).SetOps(std::move(ops));
   program = WithoutIdleBlocks(program);
@@ -101,7 +101,7 @@ Program CloneForTest(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     if (!IsForTraining(entry.op->role())) kept.push_back(entry);
   }
-  // As in Fluid, a program that is not trained yet keeps all its variables, those of no op too.
+  // As in Fluid, a program without training ops keeps all its variables, even those that no op uses.
   const bool trains = kept.size() < program.main().ops().size();
   Program out = trains ? KeepOnly(program, std::move(kept), {}) : program;
   for (int b = 0; b < out.block_count(); ++b) {

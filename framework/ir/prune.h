@@ -13,13 +13,14 @@
 
 namespace penstock {
 
-// Removes the ops with a backward, optimize or learning-rate role and the variables that only they name, and
-// sets `is_test` on each op that has it. Works on the ops of block 0; a block that no remaining op runs is
-// removed, and later blocks are renumbered.
+// Removes the ops with a backward, optimize or learning-rate role and the variables that only they name. Sets
+// `is_test` on each op that has this attribute. Works on the ops of block 0. Removes blocks that no remaining
+// op runs, and renumbers later blocks.
 Program CloneForTest(const Program& program);
 
-// Keeps only the ops of block 0 that the targets need given the feeds, the blocks they run, and the variables
-// they name. A fed variable needs no op that writes it. `target_ops` of block 0 are always kept.
+// Keeps only the ops of block 0 that are needed to compute the targets from the feeds, the blocks that these
+// ops run, and the variables that they name. A fed variable needs no op that writes it. `target_ops`, ops of
+// block 0, are always kept.
 // kInvalidArgument: the program does not have a target.
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& targets, const std::set<OpId>& target_ops = {});

@@ -21,7 +21,7 @@ constexpr std::string_view kKey = "draw of ";
 
 std::string KeyOf(const std::string& name) { return StrCat(kKey, name); }
 
-// What the program records of the variable, else its place.
+// The draw that the program records for the variable; `place` if it records none.
 std::int64_t DrawAt(const Program& program, const std::string& name, std::int64_t place) {
   const auto& recorded = program.meta().policies;
   const auto found = recorded.find(KeyOf(name));
@@ -32,7 +32,7 @@ std::int64_t DrawAt(const Program& program, const std::string& name, std::int64_
   return draw;
 }
 
-// Calls visit(name, place) for each op that fills a variable, until it returns false.
+// Calls visit(name, place) for each op that fills a variable with random numbers, until visit returns false.
 template <typename Visit>
 void EachDraw(const Program& program, int block, const Visit& visit) {
   std::int64_t place = 0;

@@ -1,5 +1,5 @@
-// Fluid's unique names: "fc_0", "fc_1", ...: each key counts its calls. append_backward, clipping and the
-// optimizers take names here; the transpiler never does.
+// Fluid's unique names ("fc_0", "fc_1", ...): each key has its own counter. append_backward, clipping and the
+// optimizers use them; the transpiler never does.
 #pragma once
 
 #include <map>

@@ -5,7 +5,8 @@
 namespace penstock {
 namespace {
 
-// Shared by all scopes, so that one made where another was cannot be taken for it.
+// The counter is shared by all scopes, so a new scope at the address of a destroyed one has another
+// generation.
 std::uint64_t NextGeneration() {
   static std::atomic<std::uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);

@@ -19,7 +19,7 @@ void Append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Reads from the front and knows how far it has come, for messages.
+// Reads from the front and keeps its position for messages.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes), whole_(bytes.size()) {}
@@ -40,7 +40,7 @@ class Reader {
     rest_.remove_prefix(taken.size());
     return OkStatus();
   }
-  // `count` numbers of 8 bytes; the sizes are compared before anything is allocated.
+  // Reads `count` numbers of 8 bytes. Compares sizes before it allocates.
   template <typename T>
   Status ReadNumbers(std::uint64_t count, std::string_view what, std::vector<T>& numbers) {
     static_assert(sizeof(T) == 8);
@@ -84,7 +84,7 @@ void AppendDense(std::string& out, const Tensor& tensor) {
   out.append(reinterpret_cast<const char*>(tensor.raw()), tensor.bytes());
 }
 
-// The bytes that the elements take; fails on what no memory could hold.
+// Computes the size of the elements in bytes; fails if no memory could hold them.
 Status SizeInBytes(const proto::VarType::TensorDesc& desc, std::size_t at, std::uint64_t& bytes) {
   std::int64_t product = static_cast<std::int64_t>(SizeOf(static_cast<DType>(desc.data_type())));
   bool empty = false;
@@ -135,7 +135,7 @@ Result<LoD> ReadLoD(Reader& in) {
   PENSTOCK_RETURN_IF_ERROR(in.ReadVersion("the LoD version"));
   std::uint64_t levels = 0;
   PENSTOCK_RETURN_IF_ERROR(in.Read(levels, "the number of LoD levels"));
-  if (levels > in.rest().size() / 8) {  // each level has at least its size
+  if (levels > in.rest().size() / 8) {  // each level stores at least its size
     return DataLoss("E-tensor-truncated", levels, " LoD levels do not fit in the ", in.rest().size(),
                     " bytes left at byte ", in.at());
   }

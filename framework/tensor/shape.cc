@@ -9,8 +9,8 @@ namespace penstock {
 
 namespace {
 
-// A declaration may have any extents. More elements than this are no longer counted: their bytes fit 64 bits,
-// and no memory holds them.
+// A declaration may have any extents. Counts stop at this limit: no memory holds as many elements, and their
+// size in bytes still fits 64 bits.
 constexpr Dim kCountMax = std::numeric_limits<Dim>::max() / 16;
 
 }  // namespace

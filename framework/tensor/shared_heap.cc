@@ -22,7 +22,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 std::size_t WholePages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
-// As much as the machine has: what is not used costs nothing.
+// The size of the machine's memory. Unused address space costs nothing.
 std::size_t MemoryOfMachine() {
   const long pages = sysconf(_SC_PHYS_PAGES);
   return pages <= 0 ? 0 : static_cast<std::size_t>(pages) * kPageBytes;
@@ -124,8 +124,8 @@ void SharedHeap::Free(std::uint64_t offset, std::size_t size) {
   freed->second.used = 0;
 }
 
-// The child must not change what its parent and its parent's peers read. After fork only system calls are
-// safe.
+// The child must not change memory that its parent and the parent's peers read. After fork only system calls
+// are safe.
 void SharedHeap::LeaveToParent() {
   left_ = true;
   static_cast<void>(

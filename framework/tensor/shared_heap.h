@@ -5,10 +5,10 @@
 //   ...
 //   if (const auto at = heap.OffsetOf(data, size)) { ... show (heap.fd(), *at, size) }
 //
-// The memory has no name (memfd), so it is freed with the last process that maps it, however that process
-// ends. Its size is sealed, so nobody can remove pages while they are read. Pages are allocated on first use;
-// free stretches of 64 MB are returned to the system. A forked child gets a private copy and allocates
-// elsewhere.
+// The memory is a memfd and has no name, so the system frees it with the last process that maps it, however
+// that process ends. Its size is sealed, so no process can remove pages while another reads them. Pages are
+// allocated on first use; free ranges of at least 64 MB are returned to the system. A forked child gets a
+// private copy and allocates elsewhere.
 //
 // Thread-safe.
 #pragma once
@@ -38,8 +38,8 @@ class SharedHeap {
   SharedHeap(const SharedHeap&) = delete;
   SharedHeap& operator=(const SharedHeap&) = delete;
 
-  // Allocates `bytes` > 0, page-aligned, at the lowest free offset, because its pages already exist. Null if
-  // there is no room.
+  // Allocates `bytes` > 0, page-aligned. Takes the lowest free offset, because its pages are most likely to
+  // exist already. Null if there is no room.
   std::shared_ptr<Buffer> Allocate(std::size_t bytes);
 
   // The offset of these bytes, if all of them lie in this heap.

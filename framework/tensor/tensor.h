@@ -100,7 +100,8 @@ class Tensor {
   Tensor Reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first extent, sharing the buffer.
   Tensor Rows(Dim begin, Dim end) const;
-  // Makes this tensor whole.Rows(begin, end); reuses its shape's memory, so it seldom allocates.
+  // Makes this tensor equal to whole.Rows(begin, end). Reuses the memory of its shape, so it seldom
+  // allocates.
   void ViewRows(const Tensor& whole, Dim begin, Dim end);
   Tensor Clone() const;
   // Copies the bytes of `from` (same type and count).

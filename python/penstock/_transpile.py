@@ -16,29 +16,30 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         main (Program): the main program, after minimize.
         startup (Program): its startup program.
         pservers (str | list[str]): addresses, comma-separated or in a list.
-        trainers (int): number of trainers.
+        trainers (int | str | list[str]): number of trainers, or their addresses, which `exchange` and `on_uneven`
+            need.
         trainer_ids (list[int] | None): whose programs are made; None: all.
-        sync (bool): pservers wait for all trainers; else each gradient is applied as it arrives.
+        sync (bool): pservers wait for all trainers' gradients of a step; else each gradient is applied when it
+            arrives.
         slice_params (bool): cut large parameters into slices.
-        min_block_size (int): elements; a slice of a parameter is not made smaller.
-        placement (str | type): who gets which slice: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
+        min_block_size (int): elements; slices are not made smaller.
+        placement (str | type): assigns slices to pservers: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
             penstock.fluid.transpiler.PSDispatcher.
-        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': each pserver gets
-            a part of what has `big_array_bound` elements or more, and no placement is needed.
+        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': parameters
+            of `big_array_bound` elements or more are cut over all pservers, and placement has no effect.
         big_array_bound (int): elements, for slicing='mxnet'.
-        compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; each defect that
-            the proof of the set finds is a ProgramWarning, where it otherwise is an error.
-        runtime_split_send_recv (bool): async: gradients go to the trainer's communicator, which cuts, merges and
-            sends them.
-        half_async (bool): with it: the threads of a trainer meet once a step.
-        completely_not_async (bool): with it: pservers wait for all trainers all the same.
-        dc_asgd (bool): async: gradients are corrected for their age.
+        compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; defects that the
+            proof finds are then ProgramWarnings instead of errors.
+        runtime_split_send_recv (bool): async: the trainer's communicator splits, merges and sends gradients.
+        half_async (bool): with it: a trainer waits for its own gradients to arrive.
+        completely_not_async (bool): with it: pservers wait for all trainers nevertheless.
+        dc_asgd (bool): async: correct gradients for their staleness (DC-ASGD).
         dc_asgd_lambda (float): factor of that correction.
-        staleness (int | None): async: steps that a trainer may be ahead of the slowest.
-        backup_trainers (int): sync: trainers that a step does not wait for.
-        compression (str): of gradients on their way to pservers, as 'two_bit 0.5 from 65536, fc_0.w_0: none'.
-        exchange (dict | str | None): {'dense': 'allreduce', 'sparse': 'pserver'} or 'auto': how dense parameters are
-            exchanged; see DistributeTranspilerConfig.
+        staleness (int | None): async: the most steps that a trainer may be ahead of the slowest.
+        backup_trainers (int): sync: the number of trainers that a step does not wait for.
+        compression (str): how gradients travel to pservers: 'two_bit 0.5 from 65536, fc_0.w_0: none', for example.
+        exchange (dict | str | None): {'dense': 'allreduce', 'sparse': 'pserver'} or 'auto': how gradients of dense
+            parameters are added up; see DistributeTranspilerConfig. `trainers` is then their addresses.
         rings (int): with `exchange`: communicators of the trainers that are used in turn.
         exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
         exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
@@ -54,7 +55,7 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         RoleSet: the role programs and the plan.
 
     Raises:
-        penstock.ProgramError: the programs or the arguments are wrong, or do not go together.
+        penstock.ProgramError: the programs or the arguments are wrong or contradict each other.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))

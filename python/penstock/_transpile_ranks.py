@@ -12,23 +12,23 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
         main (Program): the main program, after minimize.
         startup (Program): its startup program.
         trainers (str | list[str]): the address of each rank, comma-separated or in a list.
-        exchange (str): what programs add up: 'grad_allreduce', 'local_sgd' (parameters, after every `k_steps` steps),
-            or 'single_process_multi_thread' (gradients of the devices of one process); 'nccl2': ranks only find each
-            other, and whatever runs the program adds up.
+        exchange (str): what the programs exchange: 'grad_allreduce': gradients; 'local_sgd': parameters, after every
+            `k_steps` steps; 'single_process_multi_thread': gradients of the devices of one process; 'nccl2': nothing:
+            the executor adds up gradients.
         rings (int): communicators that are used in turn.
-        node_ranks (int): nccl2: ranks of one machine, which add up among themselves first; 0: all are alike.
+        node_ranks (int): nccl2: number of ranks of one machine, which add up among themselves first; 0: no groups.
         k_steps (int): local_sgd: steps between two exchanges.
         trainer_ids (list[int] | None): whose programs are made; None: all.
-        adaptive (bool): local_sgd: `k_steps` at first, then as many as loss and learning rate say.
-        on_uneven (str): 'join', 'pad' or 'error': ranks' batches may differ in size and number, and Executor.batches
-            yields them; '': they do not.
+        adaptive (bool): local_sgd: the interval starts at `k_steps` and then follows the loss and the learning rate.
+        on_uneven (str): 'join', 'pad' or 'error' where ranks' batches may differ in size and number, and
+            Executor.batches yields them; '': they do not differ.
         compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included.
 
     Returns:
         RoleSet: the role programs and the plan.
 
     Raises:
-        penstock.ProgramError: the programs or the arguments are wrong, or do not go together.
+        penstock.ProgramError: the programs or the arguments are wrong or contradict each other.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))

@@ -201,7 +201,7 @@ def device_of(place, what):
     """The place that programs run on where `place` is asked for; `what` names who asks, for the error.
 
     Raises:
-        TypeError: if it is no place.
+        TypeError: if it is not a place.
         NotImplementedError: if it is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
     """
     if not isinstance(place, _Place):

@@ -415,7 +415,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
         callable: the reader.
 
     Raises:
-        ValueError: there is no reader.
+        ValueError: there is not a reader.
         RuntimeError: while it is read: a reader raised, or its process ended.
 
     Example:

@@ -207,7 +207,7 @@ class Place:
             place (CPUPlace): the place.
 
         Raises:
-            TypeError: it is no place.
+            TypeError: it is not a place.
         """
         if not isinstance(place, _Place):
             raise TypeError('set_place: the place must be one such as CPUPlace(), not %r' % (place,))

@@ -140,7 +140,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     Raises:
         penstock.ProgramError: if an op on the way has no gradient, `loss` is not one element, or a checkpoint is no
             variable of the program (E-backward-checkpoint).
-        TypeError: if `loss` is no Variable, or a callback no function.
+        TypeError: if `loss` is not a Variable, or a callback no function.
 
     Example:
         h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')

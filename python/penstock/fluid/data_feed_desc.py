@@ -24,7 +24,7 @@ class DataFeedDesc:
         proto_file (str): path of a file with a DataFeedDesc message as text.
 
     Raises:
-        ValueError: the text is none, or a field is unknown or of another type.
+        ValueError: the text cannot be read, or a field is unknown or of another type.
 
     Example:
         with open('data.proto', 'w') as file:

@@ -19,7 +19,7 @@ def iou_similarity(x, y, box_normalized=True, name=None):
         Variable: shape [N, M], the type of `x`.
 
     Raises:
-        TypeError: if x or y is no Variable.
+        TypeError: if x or y is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -85,7 +85,7 @@ def box_clip(input, im_info, name=None):
         Variable: the shape, sequences and type of `input`.
 
     Raises:
-        TypeError: if input or im_info is no Variable.
+        TypeError: if input or im_info is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 4], lod_level=1)
@@ -109,7 +109,7 @@ def polygon_box_transform(input, name=None):
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: if input is no Variable.
+        TypeError: if input is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -136,7 +136,7 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
         tuple: Variables of shapes [N, 4 * classes], all boxes, and [N, 4], those of the best classes.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         prior, var = fluid.data('prior', [None, 4]), fluid.data('var', [4])

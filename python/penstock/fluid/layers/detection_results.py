@@ -43,7 +43,7 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
 
     Raises:
-        TypeError: if bboxes or scores is no Variable.
+        TypeError: if bboxes or scores is not a Variable.
         penstock.ProgramError: if their shapes do not fit.
 
     Example:
@@ -146,7 +146,7 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
         number of each box among those of all images, int32, shape [boxes, 1].
 
     Raises:
-        TypeError: if bboxes or scores is no Variable.
+        TypeError: if bboxes or scores is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -193,7 +193,7 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
         number of each box among those of all images, int32, shape [boxes, 1].
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         loc, scores = fluid.data('loc', [None, 20, 4]), fluid.data('scores', [None, 20, 3])
@@ -241,7 +241,7 @@ def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms
         image; with return_rois_num one of shape [N], int64, more.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         scores, deltas = fluid.data('scores', [None, 3, 4, 4]), fluid.data('deltas', [None, 12, 4, 4])
@@ -292,7 +292,7 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
         place of each region among those of all levels.
 
     Raises:
-        TypeError: if fpn_rois is no Variable.
+        TypeError: if fpn_rois is not a Variable.
 
     Example:
         rois = fluid.data('rois', [None, 4], lod_level=1)

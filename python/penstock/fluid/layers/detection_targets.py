@@ -38,7 +38,7 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         its distance.
 
     Raises:
-        TypeError: if dist_matrix is no Variable.
+        TypeError: if dist_matrix is not a Variable.
 
     Example:
         distances = fluid.data('distances', [None, 7], lod_level=1)
@@ -71,7 +71,7 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         tuple: Variables of shapes [N, boxes, K], the targets, and [N, boxes, 1], float32: 1 if a box counts, else 0.
 
     Raises:
-        TypeError: if input or matched_indices is no Variable.
+        TypeError: if input or matched_indices is not a Variable.
 
     Example:
         objects = fluid.data('objects', [None, 1, 4], lod_level=1)
@@ -246,7 +246,7 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if x, label or fg_num is no Variable.
+        TypeError: if x, label or fg_num is not a Variable.
 
     Example:
         x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
@@ -301,7 +301,7 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
         weights [F, 4], of the S anchors that are kept and the F of them for objects.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 1])
@@ -361,7 +361,7 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
         kept and the F of them for objects.
 
     Raises:
-        TypeError: if an argument is no Variable, or has another element type.
+        TypeError: if an argument is not a Variable, or has another element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
@@ -426,7 +426,7 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
         [R, 4 * class_nums], and weights of two kinds of the same shape.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         rois, boxes = fluid.data('rois', [None, 4], lod_level=1), fluid.data('boxes', [None, 4], lod_level=1)
@@ -481,7 +481,7 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
         the object and 0 outside, elsewhere -1.
 
     Raises:
-        TypeError: if an argument is no Variable.
+        TypeError: if an argument is not a Variable.
 
     Example:
         info, rois = fluid.data('info', [None, 3]), fluid.data('rois', [None, 4], lod_level=1)

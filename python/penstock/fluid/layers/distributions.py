@@ -130,7 +130,7 @@ class Uniform(Distribution):
             Variable: the shape of `value`; minus infinity outside of (low, high).
 
         Raises:
-            TypeError: if `value` is no Variable.
+            TypeError: if `value` is not a Variable.
 
         Example:
             density = fluid.layers.Uniform(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
@@ -220,7 +220,7 @@ class Normal(Distribution):
             Variable: the shape of `value`.
 
         Raises:
-            TypeError: if `value` is no Variable.
+            TypeError: if `value` is not a Variable.
 
         Example:
             density = fluid.layers.Normal(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))

@@ -135,7 +135,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is no list, tuple or Variable, or `dtype` or that of `out` is no int32 or int64.
+        TypeError: if `shape` is not a list, tuple or Variable, or `dtype` or that of `out` is neither int32 nor int64.
         ValueError: if `low` is not below `high`, or `shape` is empty.
 
     Example:
@@ -188,7 +188,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is no list.
+        TypeError: if `shape` is not a list.
         ValueError: if it is empty.
 
     Example:
@@ -273,7 +273,7 @@ def random_crop(x, shape, seed=None):
         Variable: `x` with its last extents made `shape`, the type of `x`.
 
     Raises:
-        TypeError: if `shape` is no list.
+        TypeError: if `shape` is not a list.
         ValueError: if `seed` is neither an int nor a Variable.
         penstock.ProgramError: if the box is larger than `x`.
 

@@ -89,7 +89,7 @@ def zeros_like(x, out=None):
         Variable: the shape and type of `x`; it has no gradient.
 
     Raises:
-        TypeError: if `x` is no Variable.
+        TypeError: if `x` is not a Variable.
 
     Example:
         zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
@@ -114,7 +114,7 @@ def ones_like(x, out=None):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if `x` is no Variable.
+        TypeError: if `x` is not a Variable.
 
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
@@ -185,7 +185,7 @@ def rank(input):
         Variable: one number without extents, int32.
 
     Raises:
-        TypeError: if `input` is no Variable.
+        TypeError: if `input` is not a Variable.
 
     Example:
         two = fluid.layers.rank(fluid.data('x', [None, 3]))
@@ -204,7 +204,7 @@ def size(input):
         Variable: shape [1], int64.
 
     Raises:
-        TypeError: if `input` is no Variable.
+        TypeError: if `input` is not a Variable.
 
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))

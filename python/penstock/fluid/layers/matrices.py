@@ -38,7 +38,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
         Variable: shape batch_shape + [num_rows, num_columns]; it has no gradient.
 
     Raises:
-        TypeError: if a number is no int, or is negative.
+        TypeError: if a number is not an int, or is negative.
 
     Example:
         matrices = fluid.layers.eye(3, num_columns=4, batch_shape=[2])  # shape [2, 3, 4]

@@ -150,7 +150,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
         groups (int): the number of groups of channels.
         epsilon (float): added to the variance.
-        param_attr (ParamAttr|bool): of a factor for each channel; None or False: there is none.
+        param_attr (ParamAttr|bool): of a factor for each channel; None or False: no factor.
         bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
         act (str): the activation of the result.
         data_layout (str): 'NCHW' or 'NHWC'.

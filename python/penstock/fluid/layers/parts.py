@@ -249,7 +249,7 @@ def meshgrid(input, name=None):
         list: for each vector a Variable of shape [n0, n1, ...].
 
     Raises:
-        TypeError: if `input` is no list.
+        TypeError: if `input` is not a list.
         penstock.ProgramError: if one of them is no vector.
 
     Example:

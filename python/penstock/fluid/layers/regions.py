@@ -39,7 +39,7 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if input or rois is no Variable.
+        TypeError: if input or rois is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -71,7 +71,7 @@ def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, s
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if input or rois is no Variable.
+        TypeError: if input or rois is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -186,7 +186,7 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
         C / pooled_height / pooled_width if position_sensitive; the type of `input`.
 
     Raises:
-        TypeError: if input, rois or trans is no Variable, or group_size or part_size no list.
+        TypeError: if input, rois or trans is not a Variable, or group_size or part_size is not a list.
         ValueError: if group_size or part_size has another number of values.
 
     Example:
@@ -244,7 +244,7 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
         deformable_groups (int): the number of parts of the channels with offsets of their own.
         im2col_step (int): has no effect.
         param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: there is none.
+        bias_attr (ParamAttr|bool): of the bias; False: no bias.
         modulated (bool): whether there is a mask.
         name (str): part of the names of what the layer makes.
 
@@ -252,7 +252,7 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
         Variable: shape [N, num_filters, height, width], the type of `input`.
 
     Raises:
-        TypeError: if input or offset is no Variable, or mask is none with modulated=True.
+        TypeError: if input or offset is not a Variable, or `mask` is missing with modulated=True.
         ValueError: if groups does not divide the channels.
 
     Example:

@@ -300,7 +300,7 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
         cell's output; the states in that of `initial_states`.
 
     Raises:
-        TypeError: if `inputs` or `sequence_length` is no Variable.
+        TypeError: if `inputs` or `sequence_length` is not a Variable.
         ValueError: if the cell returns states of another structure.
 
     Example:

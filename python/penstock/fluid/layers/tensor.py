@@ -51,7 +51,7 @@ def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_
         Parameter: the parameter.
 
     Raises:
-        TypeError: `shape` is no list, or `default_initializer` no Initializer.
+        TypeError: `shape` is not a list, or `default_initializer` no Initializer.
 
     Example:
         w = fluid.layers.create_parameter([4, 2], 'float32')

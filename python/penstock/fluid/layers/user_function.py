@@ -25,7 +25,7 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         `out`.
 
     Raises:
-        TypeError: an argument is no Variable or list of them.
+        TypeError: an argument is not a Variable or list of them.
         ValueError: an output has no shape, or a skipped variable is neither in `x` nor in `out`.
 
     Example:

@@ -38,7 +38,7 @@ def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if x, scale or bias is no Variable.
+        TypeError: if x, scale or bias is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 4, 4])
@@ -66,7 +66,7 @@ def affine_grid(theta, out_shape, name=None):
 
     Raises:
         ValueError: if out_shape is of another type.
-        TypeError: if theta is no Variable.
+        TypeError: if theta is not a Variable.
 
     Example:
         theta = fluid.data('theta', [None, 2, 3])
@@ -96,7 +96,7 @@ def grid_sampler(x, grid, name=None):
         Variable: shape [N, C, height, width], the type of `x`.
 
     Raises:
-        TypeError: if x or grid is no Variable.
+        TypeError: if x or grid is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])

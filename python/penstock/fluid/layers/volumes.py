@@ -70,7 +70,7 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         dilation (int|list): distance of neighbouring elements of a window.
         groups (int): the number of parts of the channels that do not see each other.
         param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: there is none.
+        bias_attr (ParamAttr|bool): of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
         name (str): part of the names of what the layer makes.
@@ -135,7 +135,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         dilation (int|list): distance of neighbouring elements of a filter.
         groups (int): the number of parts of the channels that do not see each other.
         param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: there is none.
+        bias_attr (ParamAttr|bool): of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
         name (str): part of the names of what the layer makes.

@@ -20,7 +20,7 @@ __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
 
 
 class PSDispatcher:
-    """Base of the dispatchers, which say who gets which slice; a subclass has `dispatch`.
+    """Base of the dispatchers, which assign slices to pservers; a subclass has `dispatch`.
 
     `transpile` makes one object of the addresses, calls `dispatch` with the slices of each gradient, then `reset`,
     then `dispatch` once with the slices of all parameters. The last answers are the placement.

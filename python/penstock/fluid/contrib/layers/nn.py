@@ -132,7 +132,7 @@ def shuffle_batch(x, seed=None):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if `x` is no Variable.
+        TypeError: if `x` is not a Variable.
 
     Example:
         y = fluid.contrib.layers.shuffle_batch(fluid.data('x', [None, 4]))

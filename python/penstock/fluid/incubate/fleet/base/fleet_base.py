@@ -37,7 +37,7 @@ class Fleet(abc.ABC):
             role_maker (RoleMakerBase): None is PaddleCloudRoleMaker().
 
         Raises:
-            TypeError: role_maker is none.
+            TypeError: `role_maker` is not a role maker.
         """
         if role_maker is None:
             role_maker = PaddleCloudRoleMaker(is_collective=self._mode == Mode.COLLECTIVE)

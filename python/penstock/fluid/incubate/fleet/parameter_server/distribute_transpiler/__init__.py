@@ -142,8 +142,8 @@ class DistributedTranspiler(Fleet):
             TranspilerOptimizer: with minimize().
 
         Raises:
-            ValueError: fleet.init() was not called, or the optimizer is none.
-            TypeError: the strategy is none.
+            ValueError: fleet.init() was not called, or `optimizer` is not an optimizer.
+            TypeError: `strategy` is not a strategy.
         """
         if not isinstance(optimizer, Optimizer):
             raise ValueError('distributed_optimizer takes an optimizer, not %r' % (optimizer,))
@@ -191,7 +191,7 @@ class DistributedTranspiler(Fleet):
             main_program (Program): a trainer's; None is fleet.main_program.
 
         Raises:
-            ValueError: the program is none of a trainer.
+            ValueError: the program is not a trainer's.
         """
         _require_executor('save_persistables', executor)
         if main_program is None:

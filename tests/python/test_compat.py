@@ -205,6 +205,28 @@ print(some.shape())
     assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == '[2, 3]\n'
 
 
+def test_the_version_that_scripts_set_is_the_one_that_is_looked_at():
+    text = '''
+import random, warnings
+import numpy as np, paddle, paddle.fluid as fluid, paddle.version as version
+from paddle.check_import_scipy import check_import_scipy
+check_import_scipy('posix')
+fluid.require_version('1.8.5', '1.8.5')
+version.major, version.minor, version.patch = '1', '4', '1'
+fluid.require_version('1.4.1', '1.6.0')
+version.major = version.minor = version.patch = '0'
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter('always')
+    fluid.require_version('1.6')
+assert len(seen) == 1
+assert np.reshape(np.zeros(4), newshape=(2, -1)).shape == (2, 2)
+assert np.reshape(np.zeros(4), [2, 2], 'C').shape == (2, 2)
+assert sorted(random.sample({1, 2, 3}, 3)) == [1, 2, 3] and len(random.Random(1).sample([1, 2], 1)) == 1
+print('done')
+'''
+    assert run('-W', 'ignore', '-c', text, PYTHONPATH=alias_path()).stdout == 'done\n'
+
+
 def test_names_that_numpy_and_python_have_lost_are_there():
     text = '''
 import collections, inspect, time

@@ -248,3 +248,35 @@ def test_values_and_versions_are_looked_at(fluid):
             fluid.require_version(version)
     with pytest.raises(TypeError, match='dtype'):
         fluid.layers.randint(5, shape=[2], dtype='float32')
+
+
+def test_feeds_and_fetches_lie_in_arrays_of_a_scope(fluid):
+    core, scope = fluid.core, fluid.core.Scope()
+    tensor = core.LoDTensor([[2, 2]])
+    tensor.set(np.arange(8, dtype='float32').reshape(4, 2))
+    core.set_feed_variable(scope, tensor, 'feed', 0)
+    core.set_feed_variable(scope, tensor, 'feed', 0)
+    assert len(scope.find_var('feed').get_lod_tensor_array()) == 1
+    scope.var('fetch').get_fetch_list().append(tensor)
+    got = core.get_fetch_variable(scope, 'fetch', 0)
+    assert got.recursive_sequence_lengths() == [[2, 2]] and np.array(got)[3].tolist() == [6, 7]
+
+
+def test_a_reader_of_another_process_fails_as_a_wrong_program_does(fluid):
+
+    def broken():
+        raise KeyError('lost')
+        yield
+
+    for kind in (RuntimeError, fluid.core.EnforceNotMet):
+        with pytest.raises(kind, match='lost'):
+            list(fluid.io.multiprocess_reader([broken])())
+
+
+def test_perm_and_lists_of_sequences_are_lists(fluid):
+    x = fluid.data('x', [None, 2], lod_level=1)
+    for wrong in (lambda: fluid.layers.transpose(x, '[1, 0]'), lambda: fluid.layers.sequence_concat(x)):
+        with pytest.raises(TypeError, match='list'):
+            wrong()
+    with pytest.raises(AssertionError, match='logsumexp'):
+        fluid.layers.logsumexp(None)

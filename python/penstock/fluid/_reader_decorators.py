@@ -10,6 +10,8 @@ import random
 import threading
 import traceback
 
+from penstock._penstock import ProgramError
+
 __all__ = [
     'ComposeNotAligned', 'batch', 'buffered', 'cache', 'chain', 'compose', 'firstn', 'map_readers',
     'multiprocess_reader', 'shard', 'shuffle', 'xmap_readers',
@@ -403,6 +405,12 @@ def _read_in_process(reader, out):
         out.put((None, traceback.format_exc()))
 
 
+class ReaderError(RuntimeError, ProgramError):
+    """A reader in another process has failed. Fluid's scripts catch its EnforceNotMet, which is ProgramError."""
+
+    id, details = '', ()
+
+
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
     """Makes a reader of the samples of several readers, each in a process of its own, as they come.
 
@@ -436,7 +444,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
             while left:
                 sample, error = _get_from(out, processes)
                 if error is not None:
-                    raise RuntimeError('a reader of multiprocess_reader raised:\n' + error)
+                    raise ReaderError('a reader of multiprocess_reader raised:\n' + error)
                 if sample is None:
                     left -= 1
                 else:
@@ -457,5 +465,5 @@ def _get_from(out, processes):
         except queue.Empty:
             for process in processes:
                 if process.exitcode:
-                    raise RuntimeError('a process of multiprocess_reader ended with code %d' %
+                    raise ReaderError('a process of multiprocess_reader ended with code %d' %
                                        process.exitcode) from None

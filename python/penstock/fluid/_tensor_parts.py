@@ -5,7 +5,7 @@ import weakref
 
 import numpy
 
-from penstock._penstock import LoDTensor, Scope
+from penstock._penstock import LoDTensor, RuntimeVariable, Scope
 from penstock.fluid._basics import dtype_name
 
 
@@ -68,3 +68,20 @@ def _remove_from_pool(scope):
 
 
 Scope._remove_from_pool = _remove_from_pool
+
+
+def set_feed_variable(scope, tensor, name, place):
+    """Puts a copy of a tensor into the array of feeds of a scope, at a place: the end, or one that is there."""
+    array = scope.var(name).get_lod_tensor_array()
+    if place == len(array):
+        array.append(tensor)
+    else:
+        array[place] = tensor
+
+
+def get_fetch_variable(scope, name, place):
+    """The tensor at a place of the array of fetches of a scope."""
+    return scope.var(name).get_lod_tensor_array()[place]
+
+
+RuntimeVariable.get_fetch_list = RuntimeVariable.get_lod_tensor_array

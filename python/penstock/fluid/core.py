@@ -11,6 +11,7 @@ from penstock.fluid._ir_graph import Graph, Node
 from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _get_all_register_op_kernels,
                                       empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,
                                       globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
+from penstock.fluid._tensor_parts import get_fetch_variable, set_feed_variable    # noqa: F401
 
 __all__ = [
     'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',

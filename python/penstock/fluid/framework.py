@@ -6,6 +6,7 @@ regularizer, say) lives in Python, in Program._parameter_attrs.
 """
 
 import contextlib
+import warnings
 
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
@@ -86,6 +87,18 @@ def load_op_library(lib_filename):
                               (lib_filename,))
 
 
+def api_version():
+    """Returns the version of Fluid whose API this is.
+
+    Returns:
+        list[str]: four numbers as text.
+
+    Example:
+        assert fluid.framework.api_version() == ['1', '8', '5', '0']
+    """
+    return ['1', '8', '5', '0']
+
+
 def require_version(min_version, max_version=None):
     """Raises unless Fluid 1.8.5, whose API this is, lies in a range of versions.
 
@@ -111,9 +124,12 @@ def require_version(min_version, max_version=None):
     def number(version):
         return ([int(part) for part in version.split('.')] + [0, 0, 0])[:4]
 
-    if number('1.8.5') < number(min_version) or (max_version and number('1.8.5') > number(max_version)):
-        raise Exception('Fluid %s%s is required, but this is the API of Fluid 1.8.5' %
-                        (min_version, ' to ' + max_version if max_version else ' or later'))
+    ours = '.'.join(api_version())
+    if not any(number(ours)):
+        warnings.warn('the version is not known, so no version is too old', stacklevel=2)
+    elif number(ours) < number(min_version) or (max_version and number(ours) > number(max_version)):
+        raise Exception('Fluid %s%s is required, but this is the API of Fluid %s' %
+                        (min_version, ' to ' + max_version if max_version else ' or later', ours))
 
 
 class Program:

@@ -21,4 +21,7 @@ from paddle.batch import batch
 from paddle.version import commit as __git_commit__
 from paddle.version import full_version as __version__
 
+# Tests of Fluid set another version.
+paddle.fluid.framework.api_version = lambda: [version.major, version.minor, version.patch, version.rc]
+
 __all__ = ['batch', 'compat', 'dataset', 'distributed', 'fluid', 'reader', 'sysconfig', 'utils', 'version']

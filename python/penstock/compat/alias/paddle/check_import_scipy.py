@@ -1,0 +1,12 @@
+"""A check of Fluid's installer, for scripts that call it."""
+
+
+def check_import_scipy(os_name):
+    """On Windows ('nt') raises ImportError where the libraries that SciPy needs are not there."""
+    if os_name != 'nt':
+        return
+    try:
+        import scipy.io    # noqa: F401
+    except ImportError as error:
+        if 'DLL load failed' in str(error):
+            raise ImportError('%s; SciPy needs the runtime library of Visual C++' % error) from error

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// Sums that grow beside each other, so that the order of additions is fixed and a vector unit is of use.
+// The number of partial sums. Fixed, so that the order of additions is fixed and vector instructions can be
+// used.
 constexpr std::size_t kLanes = 8;
 
 float Loaded(Half value) { return FloatOf(value); }
@@ -51,7 +52,7 @@ Products ProductsOf(const T* a, const T* b, std::size_t count) {
   return sums;
 }
 
-// out = the Adasum of a and b, either of which it may be.
+// out = the Adasum of a and b. `out` may be `a` or `b`.
 template <typename T>
 void Combine(const T* a, const T* b, T* out, std::size_t count) {
   using Sum = decltype(Loaded(T()));
@@ -88,7 +89,8 @@ Status CheckAdasum(const CollectiveGroup& group, ElementType type) {
       kRule, "adasum combines ranks in pairs, so their number must be a power of two, not ", group.size());
 }
 
-// Each exchange is with the rank whose number differs in one bit: it holds what the other half of a pair has.
+// Each exchange is with the rank whose number differs in one bit; that rank holds the other result of the
+// pair.
 Status ByExchanges(CollectiveRings& rings, CollectiveGroup& group, Elements data,
                    const CollectiveOptions& options) {
   const auto theirs = std::make_unique_for_overwrite<std::byte[]>(data.bytes());
@@ -124,7 +126,8 @@ Status AllReduceAdasum(CollectiveRings& rings, CollectiveGroup& group, Elements 
                        const CollectiveOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(CheckAdasum(group, data.type));
   if (group.size() == 1) return OkStatus();
-  // Its messages are between two ranks: that another one does something else is found here.
+  // The exchanges are messages between two ranks, which are not checked; the barrier detects a rank that runs
+  // another operation.
   PENSTOCK_RETURN_IF_ERROR(rings.Wait(group.Barrier(options)));
   return group.backend() == "hierarchical" ? ByGather(rings, group, data, options)
                                            : ByExchanges(rings, group, data, options);

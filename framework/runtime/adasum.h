@@ -1,4 +1,5 @@
-// Adasum: a sum of several ranks' gradients that does not grow where they point the same way. Two combine to
+// Adasum: a sum of several ranks' gradients that does not grow where they point the same way. Two gradients
+// combine to
 //
 //   (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b
 //
@@ -17,12 +18,13 @@
 
 namespace penstock {
 
-// Replaces `data` by its Adasum over all ranks of the group, whose number must be a power of two; returns
-// when the result is there. All ranks get the same bytes. Dot products are summed in double; a vector of
-// length zero changes nothing. Floats only; fp16 and bf16 are computed as floats and rounded after each pair.
+// Replaces `data` by its Adasum over all ranks of the group; the number of ranks must be a power of two.
+// Returns when the result is complete. All ranks get the same bytes. Dot products are summed in double; a
+// vector of zeros changes nothing. Accepts floats only; fp16 and bf16 are computed as floats and rounded
+// after each pair.
 //
-// Cost: a barrier, then log2 P exchanges of S bytes with one other rank, and scratch memory of the size of
-// `data`. With the "hierarchical" backend instead an all-gather of P times S bytes.
+// Cost for P ranks and S bytes of data: a barrier, then log2 P exchanges of S bytes with one other rank, and
+// scratch memory of S bytes. The "hierarchical" backend uses one all-gather of P times S bytes instead.
 //
 // kInvalidArgument E-collective-adasum: not floats, or not a power of two ranks. Errors of the group.
 Status AllReduceAdasum(CollectiveRings& rings, CollectiveGroup& group, Elements data,

@@ -1,5 +1,5 @@
-// A queue of batches from a user's reader, which runs on a thread of its own, to the `read` ops of programs.
-// A variable of the scope holds the queue's number, by which the op finds it.
+// A queue of batches from a user's reader, which runs in a thread of its own, to the `read` ops of programs.
+// The op finds the queue by its number, which a variable of the scope holds.
 //
 //   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(2);
 //   while (queue->Push({images, labels})) ...       // the reader's thread; false once the queue is closed
@@ -30,7 +30,7 @@ class BatchQueue {
  public:
   // The queue holds at most `capacity` batches; at least one.
   static std::shared_ptr<BatchQueue> Make(std::size_t capacity);
-  // The queue of that number; null if it does not exist or was released.
+  // Returns the queue with this number; null if it does not exist or was released.
   static std::shared_ptr<BatchQueue> Find(std::int64_t number);
   // Makes the calls that now wait in Pop, on all queues, return kCancelled; later calls wait as usual.
   static void CancelWaits();
@@ -46,8 +46,8 @@ class BatchQueue {
   void End();               // the batches in the queue are still read; then it is at its end
   void Fail(Status error);  // the batches in the queue are still read; then each Pop returns the error
 
-  // For the program. Blocks until there is a batch. nullopt: the queue is at its end, also in later calls.
-  // kFailedPrecondition E-read-not-started; kCancelled; the error given to Fail.
+  // For the program. Blocks until the queue has a batch. nullopt: the queue is at its end; later calls return
+  // nullopt too. kFailedPrecondition E-read-not-started; kCancelled; the error given to Fail.
   Result<std::optional<Batch>> Pop();
   // Drops the batches in the queue. Until Open, Push returns false and Pop an error.
   void Close();
@@ -65,7 +65,7 @@ class BatchQueue {
   State state_ = State::kClosed;
   Status error_;
   int waiting_ = 0;    // calls that wait in Pop
-  int cancelled_ = 0;  // of those, how many must return
+  int cancelled_ = 0;  // how many of those calls must return
 };
 
 }  // namespace penstock

@@ -23,8 +23,8 @@ class Clock {
 // The machine's monotonic clock. Never destroyed.
 Clock& SystemClock();
 
-// The time of the machine's last tick, at most some milliseconds ago: a reading takes a few nanoseconds. For
-// frequent records.
+// A clock for frequent records: returns the time of the machine's last tick, at most some milliseconds ago. A
+// reading takes a few nanoseconds.
 Clock& CoarseClock();
 
 // A clock that moves only when told to.

@@ -15,11 +15,11 @@
 // done. Inputs may be read until then, so an input must not overlap an output unless the operation allows it.
 //
 // Values: reductions add in a fixed order, so the bytes never depend on timing and are the same on all ranks.
-// If adds_in_rank_order(), the order is ((x0 + x1) + x2) + ..., which gives the bytes of one process that
+// If adds_in_rank_order(), the order is ((x0 + x1) + x2) + ..., so the bytes equal those of one process that
 // adds the ranks' values in rank order; fp16 and bf16 are added as floats and rounded once at the end, and
 // kMean divides the sum by size() before that rounding. Otherwise the backend and the number of ranks fix the
 // order, and each partial sum of fp16 and bf16 is rounded. All other types are added in their own type;
-// integers wrap around. kMax and kMin: a NaN of any rank wins (over NCCL it may be lost).
+// integers wrap around. kMax and kMin return NaN if any rank has a NaN (over NCCL the NaN may be lost).
 //
 // An error ends the group: the first one is the result of every operation in progress or started later.
 //   kUnavailable      E-collective-peer-lost: a process is gone; E-collective-peer-left: a rank closed
@@ -31,12 +31,13 @@
 // An error found before an operation starts ends only that operation: kInvalidArgument E-collective-argument.
 // Waits have no time limit: after 10 s, 20 s, 40 s they log the operation and the rank that is missing.
 //
-// Costs, per rank, for P ranks. "host" stands for the shared-memory backends (bytes written to + read from
-// shared memory, and meetings of all ranks), with blocks of L bytes (collective/README.md); "net" for the
-// network backends (messages and bytes sent). On the network, all operations but messages also agree on
-// what is done: log2 P messages, about 200 (P-1) bytes. If the data of all ranks together has at most 128 KB,
-// it travels with the agreement: no further messages, and P-1 times a rank's bytes. A message is one of 200
-// bytes and one of its data.
+// Costs are per rank, for P ranks and S bytes of data. "host" stands for the shared-memory backends, with
+// blocks of L bytes (collective/README.md); their costs are bytes written to and read from shared memory, and
+// meetings of all ranks. "net" stands for the network backends; their costs are messages and bytes sent. Over
+// the network, every operation except Send, Recv and SendRecv begins with an agreement of all ranks on the
+// operation: log2 P messages, about 200 (P-1) bytes. If the data of all ranks together has at most 128 KB, it
+// travels with the agreement: no further messages, and P-1 times a rank's bytes. Send takes one message of
+// 200 bytes and one with its data.
 //
 // Thread-safe: Abort, running and Completion. The other calls come from one thread at a time.
 #pragma once
@@ -56,7 +57,7 @@
 
 namespace penstock {
 
-// The element types of collectives. DType has no bfloat16, which Fluid 1.8 does not have.
+// The element types of collectives. DType cannot be used: it has Fluid 1.8's types, without bfloat16.
 enum class ElementType : std::uint8_t { kFp16, kBf16, kFp32, kFp64, kInt32, kInt64, kUInt8, kInt8 };
 
 std::size_t SizeOf(ElementType type);                  // bytes per element
@@ -104,8 +105,8 @@ class CollectiveGroup {
 
   virtual int rank() const = 0;  // 0 .. size()-1
   virtual int size() const = 0;
-  virtual std::string_view backend()
-      const = 0;  // "threads", "shared_memory", "gloo", "hierarchical", "nccl", "mpi"
+  // "threads", "shared_memory", "gloo", "hierarchical", "nccl" or "mpi".
+  virtual std::string_view backend() const = 0;
   virtual bool adds_in_rank_order() const = 0;
 
   // Replaces `data` by its reduction over all ranks. Same count on all ranks.
@@ -119,8 +120,9 @@ class CollectiveGroup {
   virtual Completion ReduceScatter(ConstElements in, Elements out, Reduction reduction,
                                    const CollectiveOptions& options = {}) = 0;
 
-  // `out` becomes the ranks' `in`, in rank order. counts[r] is the number of elements of rank r, the same
-  // list on all ranks; out.count is their sum. `in` may be its own place in `out`.
+  // `out` becomes the concatenation of all ranks' `in`, in rank order. counts[r] is the number of elements of
+  // rank r; the list is the same on all ranks, and out.count is its sum. `in` may be this rank's part of
+  // `out`.
   // host: own bytes written, S - own read, (longest part)/L meetings. net: P-1 messages, S (P-1)/P bytes.
   // S: of `out`.
   virtual Completion AllGather(ConstElements in, std::span<const std::int64_t> counts, Elements out,
@@ -131,11 +133,12 @@ class CollectiveGroup {
     return AllGather(in, counts, out, options);
   }
 
-  // `data` becomes that of rank `root`. Same count on all ranks.
+  // Replaces `data` by the data of rank `root`. Same count on all ranks.
   // host: root S written, others S read, S/L meetings. net (tree): up to log2 P messages of S bytes.
   virtual Completion Broadcast(Elements data, int root, const CollectiveOptions& options = {}) = 0;
 
-  // On rank `root` `data` becomes the reduction over all ranks; elsewhere it stays as it is. Same count.
+  // On rank `root`, replaces `data` by its reduction over all ranks; other ranks' data does not change. Same
+  // count on all ranks.
   // host: S (P-1)/P + S/P written, S (P-1)/P read (root twice), S/L + 1 meetings.
   // net: as AllReduce.
   virtual Completion Reduce(Elements data, Reduction reduction, int root,
@@ -163,9 +166,9 @@ class CollectiveGroup {
   };
   virtual std::optional<Running> running() const = 0;
 
-  // Ends the group: all operations of this rank, including the one that waits now and later ones, end within
-  // a second with `why` (not ok); other ranks get E-collective-peer-left with its text. A group that has
-  // failed keeps its first error. From any thread, also from a Completion's callback.
+  // Ends the group: all operations of this rank, current and later ones, end within a second with `why` (not
+  // ok); other ranks get E-collective-peer-left with its text. A group that has failed keeps its first error.
+  // Call from any thread, even from a Completion's callback.
   virtual void Abort(const Status& why) = 0;
 };
 

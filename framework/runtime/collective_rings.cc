@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kAloneFrom = 8;  // a tensor of more than this part of a bucket
+constexpr std::size_t kAloneFrom = 8;  // tensors larger than 1/kAloneFrom of a bucket are reduced alone
 
 }  // namespace
 
@@ -79,7 +79,7 @@ std::vector<CollectiveRings::Kept> CollectiveRings::Taken(int ring) {
 Status CollectiveRings::Await(int ring) {
   Status first = Flush(ring);
   for (Kept& started : Taken(ring)) {
-    Status ended = Wait(started.done);  // of all, also after an error: their memory is in use until then
+    Status ended = Wait(started.done);  // wait for all, even after an error: their memory is in use
     if (ended.ok() && started.bucket != nullptr) {
       started.bucket->CopyOut();
       idle_.push_back(std::move(started.bucket));
@@ -121,7 +121,7 @@ void CollectiveRings::Cancel() {
 
 void CollectiveRings::GiveUp(const Status& why) {
   std::vector<int> rings;
-  for (auto& [ring, filling] : filling_) {  // other ranks wait for it
+  for (auto& [ring, filling] : filling_) {  // other ranks wait for these operations
     if (std::exchange(filling, nullptr) != nullptr) AbortRing(ring, why);
   }
   {

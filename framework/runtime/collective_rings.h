@@ -5,9 +5,8 @@
 //   PENSTOCK_RETURN_IF_ERROR(rings.MakeRing(0, 0));
 //   ... each step:
 //   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(0));
-//   PENSTOCK_RETURN_IF_ERROR(
-//       rings.ReduceBeside(0, gradient, Reduction::kSum, {.label = "w@GRAD"}));  // returns at once
-//   PENSTOCK_RETURN_IF_ERROR(rings.Await(0));   // c_sync_comm_stream: waits for all that was started
+//   Status started = rings.ReduceBeside(0, gradient, Reduction::kSum, {.label = "w@GRAD"});  // does not wait
+//   PENSTOCK_RETURN_IF_ERROR(rings.Await(0));   // c_sync_comm_stream: waits for all started operations
 //
 // Join, MakeRing and Begin wait for other ranks. Call from one thread at a time, except for Cancel.
 // executor/process/job_rings.h has the production implementation.
@@ -33,8 +32,8 @@ class Program;
 
 class CollectiveRings {
  public:
-  // An operation of 1 MB saves the fixed cost of 7 of the 8 operations of 128 KB that it replaces, and a
-  // backward pass fills it early enough to overlap with the rest.
+  // One operation of 1 MB replaces 8 operations of 128 KB and saves the fixed cost of 7 of them. A backward
+  // pass fills a bucket of this size early enough for the operation to overlap with the rest.
   static constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
 
   virtual ~CollectiveRings() = default;
@@ -42,20 +41,22 @@ class CollectiveRings {
   // Makes this process rank `rank` of the job with these addresses. Returns when all ranks have joined. A
   // repeated call must give the same addresses, else kFailedPrecondition E-collective-joined.
   virtual Status Join(const std::vector<std::string>& addresses, int rank) = 0;
-  // Makes the ring of that number over all joined ranks. Returns when all ranks make it; an existing ring
-  // stays. group_ranks > 0 lets each group of so many consecutive ranks reduce first, then one rank of each
-  // group with those of the others; 0: whatever is fastest. kFailedPrecondition E-collective-not-joined;
-  // E-collective-ring-made: it exists with other groups. kInvalidArgument E-rendezvous-groups: the number
-  // of ranks is not a multiple of group_ranks.
+  // Makes the ring with this number over all joined ranks. Returns when all ranks make it; an existing ring
+  // stays. If group_ranks > 0, each group of that many consecutive ranks reduces first, then one rank of each
+  // group reduces with those of the other groups; 0 chooses the fastest way.
+  //
+  // kFailedPrecondition  E-collective-not-joined; E-collective-ring-made: the ring exists with other groups
+  // kInvalidArgument     E-rendezvous-groups: the number of ranks is not a multiple of group_ranks
   virtual Status MakeRing(int ring, int group_ranks) = 0;
   // Makes a ring of this process alone.
   virtual Status MakeOwnRing(int ring) = 0;
-  // Call before the first operation of a program, which is on `ring`: all ranks must have the same program
-  // (E-rendezvous-contract). They meet on the ring first, so that a rank that does something else there is
-  // found (E-collective-mismatch, with `label` for this one). No effect if the program has begun.
+  // Call before the first operation of a program; `ring` is the ring of that operation. All ranks must have
+  // the same program (E-rendezvous-contract). The ranks first meet on the ring, which detects a rank that
+  // runs another operation there (E-collective-mismatch; `label` describes this rank's operation). No effect
+  // if the program has begun.
   virtual Status Begin(const Program& program, int ring, std::string_view label) = 0;
-  // Returns how often an operation was started, this time included: the number of its program's steps.
-  // `operation` identifies it in all compiled forms of the program.
+  // Counts one start of an operation and returns the count: the number of its program's steps. `operation`
+  // identifies the operation in all compiled forms of the program.
   std::int64_t CountRun(std::uint64_t operation);
   // kFailedPrecondition E-collective-no-ring: the ring was not made.
   virtual Result<CollectiveGroup*> Ring(int ring) = 0;
@@ -75,21 +76,21 @@ class CollectiveRings {
   // Waits for one operation.
   Status Wait(const Completion& completion);
 
-  // Sets the bucket's size; tensors larger than an eighth of it go alone. 0: all go alone. Must be equal on
-  // all ranks; call before the first operation.
+  // Sets the size of buckets. A tensor larger than an eighth of it is reduced alone; 0: every tensor is
+  // reduced alone. Must be equal on all ranks; call before the first operation.
   void SetBucketBytes(std::size_t bytes) { bucket_bytes_ = bytes; }
 
-  // Ends a current wait for other ranks, if there is one: the groups fail with kCancelled. From any thread.
+  // If the process waits for other ranks, ends the wait: the groups fail with kCancelled. From any thread.
   void Cancel();
-  // For a run that failed, whose memory is about to be freed. Groups with recorded operations fail with
-  // `why`; returns once no thread uses their elements.
+  // Call when a run has failed, before its memory is freed. Groups with recorded operations fail with `why`;
+  // returns once no thread uses their elements.
   void GiveUp(const Status& why);
 
  protected:
-  // Ends all groups, and calls that wait for other ranks while groups are made. From any thread.
+  // Ends all groups, and all calls that wait for other ranks while they make a group. From any thread.
   virtual void AbortAll(const Status& why) = 0;
   virtual void AbortRing(int ring, const Status& why) = 0;
-  // Whether a thread of the process waits for other ranks in this class. From any thread.
+  // Whether a thread of the process waits for other ranks in a call of this class. From any thread.
   bool waits();
 
   // Marks the process as waiting for other ranks while in scope.
@@ -105,7 +106,7 @@ class CollectiveRings {
   };
 
  private:
-  // An operation in progress, of a bucket or of a tensor that goes alone.
+  // An operation in progress, of a bucket or of a tensor that is reduced alone.
   struct Kept {
     Completion done;
     std::unique_ptr<ReductionBucket> bucket;

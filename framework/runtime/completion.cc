@@ -52,7 +52,7 @@ void Completion::Then(std::function<void(const Status&)> call) const {
 Promise::Promise() : state_(std::make_shared<Completion::State>()) {}
 
 void Promise::Finish(Status status) const {
-  const std::shared_ptr<Completion::State> state = state_;  // whoever has waited may end this promise
+  const std::shared_ptr<Completion::State> state = state_;  // a woken thread may destroy this promise
   std::vector<std::function<void(const Status&)>> calls;
   {
     const std::lock_guard lock(state->mutex);

@@ -17,7 +17,7 @@ int CoreThreads::threads() const {
 void CoreThreads::ForEach(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
-  std::exception_ptr failed;  // memory that ran out in one of them is the caller's to know
+  std::exception_ptr failed;  // rethrown in the caller, bad_alloc for example
   const auto take = [&] {
     try {
       for (std::size_t i = next++; i < count; i = next++) work(i);
@@ -31,7 +31,7 @@ void CoreThreads::ForEach(std::size_t count, const std::function<void(std::size_
     try {
       for (std::size_t i = 1; i < std::min(count, static_cast<std::size_t>(threads())); ++i)
         helpers.emplace_back(take);
-    } catch (const std::system_error&) {  // no more threads than these: the caller does the rest
+    } catch (const std::system_error&) {  // the system gives no more threads
     }
     take();
   }

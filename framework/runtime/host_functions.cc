@@ -9,10 +9,10 @@ namespace {
 
 struct FunctionRegistry {
   std::mutex mutex;
-  std::deque<HostFunction> functions;  // their addresses stay
+  std::deque<HostFunction> functions;  // a deque, so that addresses stay valid
 };
 
-// Never destroyed: the language that the functions belong to ends before this library does.
+// Never destroyed: the functions belong to the host language, whose runtime ends before this library does.
 FunctionRegistry& AllFunctions() {
   static FunctionRegistry& registry = *new FunctionRegistry();
   return registry;

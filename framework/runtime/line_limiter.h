@@ -1,5 +1,4 @@
-// Limits log lines that strangers can cause: passes on a few per minute and counts the
-// others.
+// Limits log lines that unknown peers can cause: passes on a few per minute and counts the others.
 #pragma once
 
 #include <functional>

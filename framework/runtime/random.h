@@ -1,6 +1,6 @@
-// Seeds for random ops whose own seed is 0: random, unless the process was given a seed.
+// Seeds for random ops whose own seed is 0. They differ between runs unless SetProcessSeed was called.
 //
-//   SetProcessSeed(7);                       before the first draw: every run draws the same numbers
+//   SetProcessSeed(7);          // call before the first draw: every run then draws the same numbers
 //   ProcessRandom().Next()
 //
 // Thread-safe. Not used by programs in which every random op has a seed.

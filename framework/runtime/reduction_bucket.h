@@ -1,4 +1,4 @@
-// Reduces several small tensors in one operation: one agreement and one message each way for all of them.
+// Reduces several small tensors in one operation, so that they share one agreement and one set of messages.
 //
 //   ReductionBucket bucket(1 << 20);
 //   if (bucket.Takes(gradient, Reduction::kSum)) bucket.Add(gradient, Reduction::kSum, {.label = "w@GRAD"});
@@ -6,9 +6,9 @@
 //   PENSTOCK_RETURN_IF_ERROR(reduced.Wait());
 //   bucket.CopyOut();
 //
-// Values are copied in when added and out at the end: two copies of memory that is in a cache. If the group
-// adds in rank order, the bytes equal those of one operation per tensor; otherwise they also depend on the
-// position in the bucket, so on the order in which tensors are added, never on timing.
+// Values are copied in by Add and out by CopyOut, usually within the cache. If the group adds in rank order,
+// the bytes equal those of one operation per tensor. Otherwise they also depend on the position in the
+// bucket, and so on the order in which tensors are added, but never on timing.
 #pragma once
 
 #include <cstddef>

@@ -5,12 +5,16 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush(piece));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
-// Call from one thread at a time, except for Cancel, Abandon, and a communicator's threads, which push and
-// pull beside the trainer's. Push does not wait for the server: it keeps the tensor's buffer, whose bytes
-// must not change until CompletePulls of the same step (or EndStep of the next) has returned, or, without a
-// fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows, CompletePulls, SaveTable and
-// Complete may wait; they report after 10 s, 20 s, 40 s what they wait for, and give up only when a peer is
-// gone or the run is cancelled. After the first error every later call returns that error.
+// Threads: call from one thread at a time. Exceptions: Cancel and Abandon; and the threads of a communicator
+// push and pull concurrently with the trainer's thread.
+//
+// Memory: Push does not wait for the server. It keeps the tensor's buffer, whose bytes must not change until
+// CompletePulls of the same step or EndStep of the next step has returned; in a program without
+// fetch_barrier, until the Pull that ended the step has returned.
+//
+// Waits: EndStep, Pull, CompleteRows, CompletePulls, SaveTable and Complete may wait. They report after 10 s,
+// 20 s, 40 s what they wait for, and give up only if a peer is gone or the run is cancelled. After the first
+// error every later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +52,7 @@ struct PeersHandle {
   int index = -1;
 };
 
-// Rows of a parameter as a server holds them, with the value that they get before the first step.
+// Rows of a parameter that one server holds, and their initial value.
 struct InitialPiece {
   std::string pserver;  // "host:port"
   std::string name;     // the variable's name on the server
@@ -59,8 +63,8 @@ class RpcClient {
  public:
   virtual ~RpcClient() = default;
 
-  // Call once when a program with communication ops is compiled, before the Declare calls of its kernels:
-  // derives from the program what each server must hold (the contract).
+  // Derives from the program what each server must hold (the contract). Call once when a program with
+  // communication ops is compiled, before the Declare calls of its kernels.
   virtual Status Attach(const Program& program) = 0;
 
   virtual Result<PushHandle> DeclarePush(const RemotePiece& piece) = 0;
@@ -84,21 +88,21 @@ class RpcClient {
     static_cast<void>(pservers);
     return Unimplemented("E-comm-count", "this client cannot tell servers of its steps");
   }
-  // send_barrier: ends this trainer's step; all its gradients for these servers were pushed. In a program
-  // without send_barrier a step ends by itself: at the first Pull after a Push, or when something that the
-  // open step has already pushed, counted or looked up comes again.
+  // send_barrier: ends this trainer's step; all its gradients for these servers have been pushed. In a
+  // program without send_barrier a step ends by itself: at the first Pull after a Push, or at a repeated
+  // push, count or look-up of the same piece.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // Fills `out` with the version after this trainer's last ended step (version 0 before the first; where
-  // steps end by themselves, a value that includes all this trainer's gradients of ended steps). Writes into
-  // `out`'s memory, shared or not, if it is a tensor of the piece's type and shape, else into new memory.
-  // With a fetch_barrier the bytes may arrive as late as CompletePulls, so do not read or write `out` before
-  // that returns. After an error its bytes are undefined.
+  // Fills `out` with the version after this trainer's last ended step (version 0 before the first). If steps
+  // end by themselves, `out` gets a value that includes this trainer's gradients of all ended steps. Writes
+  // into `out`'s memory, even if shared, if it is a tensor of the piece's type and shape, otherwise into new
+  // memory. In a program with fetch_barrier the bytes may arrive as late as CompletePulls: do not read or
+  // write `out` before that call returns. After an error its bytes are undefined.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
-  // Pull without waiting: the next Pull (or CompletePulls) waits for this one too; do not read or write `out`
-  // before that returns.
+  // As Pull, but does not wait: the next Pull or CompletePulls waits for this one too. Do not read or write
+  // `out` before that call returns.
   virtual Status PullAhead(PullHandle piece, Variable& out) { return Pull(piece, out); }
-  // A PullAhead of the version after the step that is open, before that has ended: `out` has it once
-  // CompletePulls returns. For programs with both barriers, and where PullsNext.
+  // Requests the version after the open step before that step has ended; `out` holds it once CompletePulls
+  // returns. Only for programs with both barriers, and only if PullsNext().
   virtual Status PullNext(PullHandle /*piece*/, Variable& /*out*/) {
     return Unimplemented("E-comm-next", "this client asks for nothing before a step has ended");
   }
@@ -116,15 +120,15 @@ class RpcClient {
   }
   // fetch_barrier: waits until all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
-  // checkpoint_notify: each of the servers writes its rows of a table sharded by id, of the version that Pull
-  // would give, to the file for its position, on its own disk. A server's objection is the result; the job
-  // goes on.
+  // checkpoint_notify: each of the servers writes its rows of a table sharded by id to a file on its own
+  // disk. files[i] is the path for server i; the rows have the version that Pull would give. If a server
+  // cannot write, its error is returned and the job continues.
   virtual Status SaveTable(PeersHandle pservers, const std::string& table,
                            const std::vector<std::string>& files) = 0;
-  // Replaces the initial values that the servers' startup programs made, and waits until the servers have the
-  // new ones. Every trainer of the job must give the same values, before its first step (kFailedPrecondition
-  // E-load-late): the servers compare, and a difference ends the job (E-load-differs). A program that
-  // receives the pieces must have been attached before.
+  // Replaces the initial values that the servers' startup programs computed, and waits until the servers have
+  // the new ones. Every trainer of the job must call this with the same values before its first step
+  // (kFailedPrecondition E-load-late); if the values differ, the servers end the job (E-load-differs). A
+  // program that receives the pieces must be attached before.
   virtual Status SetInitial(const std::vector<InitialPiece>& pieces) {
     if (pieces.empty()) return OkStatus();
     return Unimplemented("E-load-remote", "this client cannot give servers initial values");
@@ -135,7 +139,7 @@ class RpcClient {
   virtual TrainerCommunicator* communicator() { return nullptr; }
   // Tells every server that this trainer is finished. Idempotent.
   virtual Status Complete() = 0;
-  // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.
+  // Makes the current call and every later call return kCancelled within a second. From any thread.
   virtual void Cancel() = 0;
   // Tells every server that this trainer has failed, and why; an earlier error takes precedence. Does not
   // wait. From any thread.

@@ -1,5 +1,5 @@
-// What kernels can use of their process. Each pointer may be null: an op that needs a missing service says so
-// in its error.
+// The services of a process that kernels may use. Each pointer may be null; an op that needs a missing
+// service fails with an error that names it.
 #pragma once
 
 #include "framework/tensor/device.h"

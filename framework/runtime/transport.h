@@ -4,8 +4,8 @@
 //   std::shared_ptr<Connection> server = transport.Connect("127.0.0.1:6174", handler);        // a client
 //   server->Send({.head = head, .body = Payload::Of(gradient)});
 //
-// A connection may lose, repeat or reorder messages (the simulated one does); its users may rely only on
-// this: a message arrives whole or not at all.
+// A connection may lose, repeat or reorder messages (the simulated one does). The only guarantee is that a
+// message arrives whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct Bytes {
 };
 
 // The large part of a message: pieces of memory in order, shared and not copied. It can carry its checksum,
-// so that a body sent to several receivers is read only once for it.
+// so that a body for several receivers is read only once to compute it.
 class Payload {
  public:
   Payload() = default;
@@ -69,12 +69,12 @@ class Connection {
   virtual ~Connection() = default;
   // Queues the message; never waits. Thread-safe. No effect after the connection has ended.
   virtual void Send(Message message) = 0;
-  // Sends what is queued, then ends the connection; the other side gets OnClosed. Returns at once.
+  // Sends the queued messages, then ends the connection; the other side gets OnClosed. Returns at once.
   virtual void Close() = 0;
-  // Ends the connection at once and drops what is queued.
+  // Ends the connection at once and drops the queued messages.
   virtual void Abort() = 0;
-  // Called when the handler has accepted the peer's identity: lifts the transport's limits on time and bytes
-  // for unknown peers.
+  // Lifts the transport's limits on time and bytes for unknown peers. Called when the handler has accepted
+  // the peer's identity.
   virtual void Admit() {}
   // Whether messages never leave this machine's memory, and so need no checksum. May become true when the
   // connection is established, and then stays true.
@@ -87,18 +87,18 @@ struct Room {
   std::byte* data = nullptr;
 };
 
-// Receives messages. Calls for one connection come one at a time, from any thread but never from inside a
-// call of Connection or Transport, and must not wait. OnClosed is the last call and comes exactly once, also
-// after this side's own Close; its status gives the reason (ok: closed in order).
+// Receives messages. Calls for one connection come one at a time, from any thread, but never from inside a
+// call of Connection or Transport. The handler must not wait. OnClosed is the last call and comes exactly
+// once, even after this side's own Close; its status gives the reason (ok: closed in order).
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
   virtual void OnMessage(const std::shared_ptr<Connection>& from, Message message) = 0;
   virtual void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) = 0;
-  // Returns where to receive the body of a message whose head has arrived, to save a copy; none: in new
-  // memory. The head is not verified. The message comes as usual, after its body is there; if the connection
-  // breaks first it never comes, and the memory may be partly written. Not every transport calls this. From
-  // any thread, also concurrently with OnMessage, but not after OnClosed.
+  // Returns memory for the body of a message whose head has arrived, which saves a copy; none: the transport
+  // allocates. The head is not verified yet. OnMessage follows when the body is complete; if the connection
+  // breaks first, OnMessage is not called and the memory may be partly written. Not every transport calls
+  // this. Called from any thread, also concurrently with OnMessage, but not after OnClosed.
   virtual Room RoomFor(const std::shared_ptr<Connection>& /*from*/, const std::string& /*head*/,
                        std::size_t /*body*/) {
     return {};

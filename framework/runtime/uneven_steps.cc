@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kNames = {"", "join", "pad", "error"};
 
-// "0, 2": the ranks that have a batch, or have none.
+// The ranks that have a batch, or those that have none: "0, 2".
 std::string Ranks(std::span<const SaidOfStep> said, bool has_batch) {
   std::vector<std::size_t> ranks;
   for (std::size_t rank = 0; rank < said.size(); ++rank) {

@@ -1,5 +1,5 @@
-// Steps of ranks with different numbers of batches. Before each step every rank says whether it has a batch,
-// and each draws the same conclusion from all answers:
+// Steps of ranks with different numbers of batches. Before each step every rank announces whether it has a
+// batch, and every rank derives the same decision from all announcements:
 //
 //   const SaidOfStep own{.has_batch = 1, .on_uneven = OnUneven::kJoin};
 //   ... all-gather of `own` into `said` ...
@@ -48,8 +48,8 @@ enum class StepOfRank {
 // batch), E-uneven-choice (ranks have different settings).
 Result<StepOfRank> JudgeStep(std::span<const SaidOfStep> said, int rank, std::int64_t step);
 
-// own / all: this rank's share of all ranks' examples, 0 if there are none. The mean over all examples is the
-// sum of the ranks' means, each times its share.
+// Returns own / all, this rank's share of all ranks' examples; 0 if `all` is 0. The mean over all examples is
+// the sum of the ranks' means, each multiplied by its rank's share.
 double ShareOfExamples(std::int64_t own, std::int64_t all);
 
 }  // namespace penstock

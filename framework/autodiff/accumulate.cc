@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// Fluid walks slots sorted by name, and the numbers of the parts follow from it.
+// Fluid visits slots sorted by name; this order determines the numbers of the parts.
 std::vector<Slot> SortedByName(std::vector<Slot> slots) {
   std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) { return a.name < b.name; });
   return slots;
@@ -35,7 +35,7 @@ class Accumulator {
     std::vector<std::string> parts;
     std::size_t first = 0;  // position of the op that first writes it
     int next_part = 0;
-    bool came_in = false;  // the first part is what comes in, under the whole's name
+    bool came_in = false;  // the first part is the incoming gradient, under the whole's name
   };
   struct PendingSum {
     std::size_t before;
@@ -61,7 +61,8 @@ class Accumulator {
           written.parts = {name};
         }
         if (incoming_.tensors.contains(name) && !Writes(grads_[at_], name)) {
-          // The gradient of an op that wrote over the variable: what came before has a gradient of its own.
+          // This op is the gradient of an op that overwrote the variable, and consumes the sum. The
+          // variable's earlier value has a gradient of its own.
           written.parts.clear();
           written.came_in = false;
         }
@@ -94,7 +95,8 @@ class Accumulator {
     written.parts.push_back(part);
   }
 
-  // What was written so far under the whole's name becomes its first part, also in ops that already read it.
+  // The gradient written so far under the whole's name becomes the first part, also in ops that already read
+  // it.
   void RenameFirst(const std::string& name, Written& written, const std::string& slot, std::size_t i) {
     const std::string part = NewPart(name, written);
     for (std::size_t k = written.first; k < at_; ++k) grads_[k].Rename(name, part, /*attrs=*/false);
@@ -139,8 +141,8 @@ class Accumulator {
   const IncomingGrads& incoming_;
   std::size_t at_ = 0;
   std::map<std::string, Written, std::less<>> written_;
-  std::vector<std::string> order_;  // of first mention
-  std::vector<PendingSum> sums_;    // by position, as they were found
+  std::vector<std::string> order_;  // gradients in the order of first mention
+  std::vector<PendingSum> sums_;    // in ascending position
 };
 
 }  // namespace

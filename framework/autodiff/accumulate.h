@@ -14,8 +14,8 @@
 namespace penstock {
 
 // Gradients of a block's outer variables that exist before the block's first op, because the enclosing block
-// has them. What the block writes is added to them until an op consumes them. A tensor array is added to in
-// place, by the op that writes its elements.
+// has them. Gradients that the block writes are added to them until an op consumes the sum. For a tensor
+// array, the op that writes its elements adds in place.
 struct IncomingGrads {
   NameSet tensors, arrays;
 };

@@ -16,8 +16,8 @@
 namespace penstock {
 namespace {
 
-// One call of append_backward or gradients: first the gradient ops as a list, then, one by one, into the
-// block.
+// One call of append_backward or gradients: makes the gradient ops as a list, then adds them to the block one
+// by one.
 class Backward {
  public:
   Backward(const OpRegistry& ops, Program& program, UniqueNames& names)
@@ -82,7 +82,7 @@ class Backward {
   }
 
  private:
-  // What flows into a target comes from the caller alone.
+  // A target's gradient is given by the caller, so no gradient op may write it.
   Status RequireApart(const std::vector<Op>& grads) const {
     for (const Op& op : grads) {
       for (const std::string& name : op.OutputNames()) {
@@ -96,9 +96,9 @@ class Backward {
     return OkStatus();
   }
 
-  // A gradient whose name stands in the block still goes on under a fresh one: a loss's, for the second time,
-  // or all of a program whose calls nobody has counted. `renamed`: gradients that the caller has under
-  // another name.
+  // Gives a fresh name to each gradient whose name the block already has: the gradient of a loss in its
+  // second call, or every gradient if earlier calls were not counted. `renamed`: gradients that the caller
+  // has under another name.
   void RenameTaken(std::vector<Op>& grads, std::map<std::string, std::string> renamed) {
     for (Op& op : grads) {
       std::vector<Slot> inputs = op.inputs();
@@ -122,8 +122,8 @@ class Backward {
     for (const auto& [from, to] : renamed) grad_names_.Rename(from, to);
   }
 
-  // Of the ops of a gradient block, those read gradients that are there which the op that runs it hands from
-  // one run to the next.
+  // Appends the ops that are wanted, with their variables. `handed_on`: gradients that the op that runs this
+  // gradient block passes from one run to the next; they exist although no op here writes them.
   Status Place(std::vector<Op> grads, int block, const NameSet& handed_on) {
     for (Op& op : grads) {
       PENSTOCK_RETURN_IF_ERROR(PlaceBlocksOf(op, block));
@@ -138,8 +138,8 @@ class Backward {
     return OkStatus();
   }
 
-  // The gradient blocks that an op runs hold their ops already, but no variables. Of the gradients that it
-  // says it reads, those that nobody gives become no argument.
+  // Places the ops of the gradient blocks that an op runs; the blocks already hold their ops, but no
+  // variables. Then removes from the op's arguments the gradients that no op writes.
   Status PlaceBlocksOf(Op& op, int block) {
     bool runs_gradient = false;
     for (const int started : StartedBlocks(op)) {
@@ -168,7 +168,8 @@ class Backward {
     return OkStatus();
   }
 
-  // Gradients of what the forward op hands from run to run come in without an argument that says so.
+  // Gradients of variables that the forward op passes from run to run are inputs of the gradient block,
+  // although no argument of `op` names them.
   void DeclareHanded(const Op& op, int block, NameSet& handed_on) {
     const Block& forward = program_.block(program_.block(block).forward_block());
     for (const std::string& name : HandedNames(op, forward)) {
@@ -181,7 +182,8 @@ class Backward {
     }
   }
 
-  // A block calls a gradient by its whole name, also where the op that runs it gets a part of it.
+  // A block uses the name of the whole gradient, even if the op that runs it gets only a part of the
+  // gradient.
   void DeclareWholes(const Op& op, int block, int started) {
     for (const std::string& part : op.InputNames()) {
       const Var* given = program_.FindVar(block, part);
@@ -191,7 +193,7 @@ class Backward {
     }
   }
 
-  // It writes something, and if it reads gradients, one of them has been written.
+  // Whether the op writes a variable and, if it reads gradients, at least one of them exists.
   bool Wanted(const Op& op, int block, const NameSet& handed_on) const {
     const std::vector<std::string> outputs = op.OutputNames();
     const auto real = [](const std::string& name) { return name != kEmptyVarName; };
@@ -217,7 +219,7 @@ class Backward {
     return grad_names_.Contains(name) || made_.contains(name);
   }
 
-  // Of a variable that is computed again.
+  // Declares the copy of a variable that is recomputed.
   void DeclareCopy(const std::string& original, const std::string& name) {
     Var var = *program_.main().FindVar(original);
     var.name = name;
@@ -239,8 +241,8 @@ class Backward {
       grad_of_[forward] = name;
   }
 
-  // Kind and LoD level are the gradient op's to say (a sparse gradient is SelectedRows); element type and
-  // shape are those of the variable it is the gradient of.
+  // The gradient op determines the kind and LoD level of its outputs (a sparse gradient is SelectedRows). The
+  // element type and shape are those of the forward variable.
   Status InferOutputs(const Op& op, int block) {
     const int position = static_cast<int>(program_.block(block).ops().size());
     PENSTOCK_RETURN_IF_ERROR(AtOp(InferAndDeclare(ops_, program_, block, op), program_, block, position, op));
@@ -287,8 +289,8 @@ class Backward {
     return result;
   }
 
-  // On the op that writes a parameter's gradient last. An op that writes several names the last parameter
-  // first, as Fluid's.
+  // Adds each pair to the op that writes the gradient last. If an op has several pairs, the last parameter
+  // comes first, as in Fluid.
   void MarkPairs(const std::vector<ParamGrad>& params_grads) {
     std::map<std::string, OpId> last_writer;
     for (const OpEntry& entry : program_.main().ops()) {
@@ -314,8 +316,8 @@ class Backward {
   NameSet targets_;
   GradNames grad_names_;
   NameSet made_;                                // gradient variables declared by this call, in any block
-  std::map<std::string, std::string> copy_of_;  // by variable: the one whose value it holds again
-  NameSet fresh_;                               // of those, the ones whose type is not known yet
+  std::map<std::string, std::string> copy_of_;  // from a recomputed copy to its original
+  NameSet fresh_;                               // members of made_ whose type is not known yet
   std::map<std::string, std::string> grad_of_;  // by forward variable
 };
 

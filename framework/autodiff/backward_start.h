@@ -8,15 +8,15 @@
 
 namespace penstock {
 
-// The last op that writes the loss. Errors: E-backward-loss if there is none, or the loss's shape is not [1].
+// Returns the last op that writes the loss. E-backward-loss: no op writes it, or its shape is not [1].
 Result<OpId> FindLossOp(const Block& block, const std::string& loss);
-// The gradient of the loss: one 1, made where `loss_op` runs.
+// Makes the gradient of the loss: a single 1, on the device of `loss_op`.
 Op LossGradient(const Op& loss_op, const std::string& loss, DType dtype);
-// A gradient of ones in the target's run-time shape, which an op of its own reads.
+// Makes a gradient of ones in the target's run-time shape, which a separate op determines.
 std::vector<Op> OnesLike(const Program& program, const std::string& target);
 
-// Checks that targets, inputs and given gradients are tensors of block 0, equal in number, of fitting shapes.
-// Errors: E-gradients-none, -var, -count, -shape.
+// Checks that targets, inputs and given gradients are tensors of block 0, and that the given gradients match
+// the targets in number and shape. Errors: E-gradients-none, -var, -count, -shape.
 Status CheckGradients(const Program& program, const GradientsOptions& options);
 
 }  // namespace penstock

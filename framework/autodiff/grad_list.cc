@@ -32,8 +32,8 @@ class GradLister {
     NameSet given;
     for (const std::string& target : wanted_.targets) given.insert(GradName(target));
 
-    // A second backward over the same program goes only where its own targets' gradients flow, because the
-    // block now holds gradient ops of the first.
+    // If the block holds gradient ops of an earlier backward pass, this pass keeps only ops through which the
+    // gradients of its own targets flow.
     const bool again = std::any_of(block.ops().begin(), block.ops().end(), [](const OpEntry& entry) {
       return Has(entry.op->role(), Role::kBackward);
     });
@@ -59,16 +59,16 @@ class GradLister {
   }
 
  private:
-  // Stands for the gradient op of an op whose maker gives none, because no input needs a gradient: gradients
-  // are added up where it would read them, as in Fluid. It writes nothing, so it goes with the other branches
-  // without gradient.
+  // A placeholder for the gradient op of an op that gets none because no input needs a gradient. It reads the
+  // gradients, so that they are summed at its position, as in Fluid. It writes nothing, so it is removed with
+  // the branches without gradient.
   static Op ReaderOf(const Op& forward) {
     std::vector<std::string> read = forward.OutputNames();
     for (std::string& name : read) name = GradName(name);
     return Op(StrCat(forward.type(), "_grad")).AddInput("Out@GRAD", std::move(read));
   }
 
-  // `into`: the block that the gradient ops will stand in.
+  // `into`: the block that will hold the gradient ops.
   Result<std::vector<Op>> OfOp(const OpEntry& entry, int block, int into, const NameSet& no_grad_names) {
     const Op op = *entry.op;
     const int position = program_.block(block).PositionOf(entry.id);
@@ -87,13 +87,14 @@ class GradLister {
     }
     Result<std::vector<Op>> grads = MakeGradOps(ops_, op, no_grad_names, grad_names_, site);
     if (!grads.ok()) return here(std::move(grads).status().In("backward"));
-    // Then nobody runs the block that was made.
+    // No op runs the new block, so it is dropped.
     if (grads->empty() && before) program_ = *std::move(before);
     return grads;
   }
 
-  // Gradients that stand in the block already get names of this call. What the gradient of a gradient op
-  // reads, and what the forward op reads or writes itself, is the other calls'.
+  // Gives gradients that the block already has new names for this call. Unchanged are the inputs of the
+  // gradient of a gradient op, and variables that the forward op itself reads or writes: they belong to
+  // earlier calls.
   void NameAgain(Op& op, const Op& forward) {
     if (!Has(forward.role(), Role::kBackward)) {
       const std::vector<Slot> inputs = op.inputs();
@@ -130,7 +131,7 @@ class GradLister {
       return InvalidArgument("E-block-index", runner.type(), ": an attribute names block ", forward,
                              "; the program has ", program_.block_count(), " blocks");
     }
-    PENSTOCK_RETURN_IF_ERROR(OuterNames(program_, forward).status());  // that it does not start itself
+    PENSTOCK_RETURN_IF_ERROR(OuterNames(program_, forward).status());  // checks for cycles
     const int index = program_.block_count();
     program_.AddBlock(parent).set_forward_block(forward);
     NameSet no_grad_names;
@@ -165,8 +166,8 @@ class GradLister {
     return index;
   }
 
-  // An outer variable that the block wrote before the forward op read it. Who runs the block keeps what such
-  // a variable was before a run, not what it became on the way.
+  // A read of an outer variable by a forward op after the block has overwritten the variable. The op that
+  // runs the block keeps the value from before the run, not values written during it.
   struct LateRead {
     std::string name;
     OpEntry reader;
@@ -187,7 +188,8 @@ class GradLister {
     }
   }
 
-  // Where the gradient counts back (the counter of a loop), it has what it needs.
+  // A late read is an error unless the gradient block itself writes the variable, as it does to count a
+  // loop's counter back.
   Status CheckLateReads(int grad_block, int forward, const std::vector<LateRead>& reads) const {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> counted,
                               OuterNamesWritten(program_, grad_block));
@@ -205,8 +207,9 @@ class GradLister {
     return OkStatus();
   }
 
-  // Without ops that read gradients of which none is written: through ids, say, no gradient comes back. What
-  // they would write is no part of a sum. (What is marked as without gradient is filled with zeros later.)
+  // Removes ops that read gradients of which none is written: for example, no gradient flows back through
+  // ids. Their outputs must not become parts of a sum. (Gradients in `no_grad_names` are filled with zeros
+  // later.)
   std::vector<Op> RemoveUnfed(std::vector<Op> grads, const NameSet& no_grad_names,
                               const NameSet& given) const {
     NameSet fed = no_grad_names;
@@ -226,8 +229,8 @@ class GradLister {
     return out;
   }
 
-  // The gradient of an output that does not matter is no argument, where the declaration lets the op do
-  // without (lstm's Cell): it needs no zeros.
+  // Removes the argument for an output's gradient that no op writes, if the declaration makes it optional (as
+  // for lstm's Cell). It then needs no zeros.
   std::vector<Op> LeaveOutUnwritten(std::vector<Op> grads, NameSet written) const {
     for (Op& op : grads) {
       const OpDef* def = ops_.Find(op.type());
@@ -246,7 +249,7 @@ class GradLister {
     return grads;
   }
 
-  // An op that reads no gradient at all is let through: nothing says where it belongs.
+  // Whether gradients of this call flow through the op. True also for an op that reads no gradient.
   bool Flows(const Op& op, NameSet& flowing) const {
     bool reads_gradient = false;
     bool flows = false;
@@ -264,9 +267,9 @@ class GradLister {
   Program& program_;
   const GradTargets& wanted_;
   GradNames& grad_names_;
-  std::map<std::string, std::string> again_;  // what NameAgain has renamed
-  // Of those, what it renamed for one op: its gradient may be written twice, by one gradient op as for x * x,
-  // or by two as for sum(x, x).
+  std::map<std::string, std::string> again_;  // gradients that NameAgain has renamed
+  // Those renamed for the current forward op. A gradient may be written twice for one forward op: by one
+  // gradient op, as for x * x, or by two, as for sum(x, x).
   NameSet renamed_;
 };
 

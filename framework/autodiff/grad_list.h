@@ -1,6 +1,6 @@
-// The gradient ops of a loss, or of several targets, as a list that is not in the program yet: those of
-// block 0 in their final order, last forward op first. For an op that runs a block, the gradient of the block
-// is made first, as a new block (its forward_block is set) that has its ops but no variables yet.
+// Makes the gradient ops of a loss, or of several targets, as a list that is not in the program yet: the ops
+// of block 0 in their final order, last forward op first. For an op that runs a block, makes the gradient of
+// the block first, as a new block (its forward_block is set) that has its ops but no variables yet.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace penstock {
 // Which gradients are wanted, in block 0.
 struct GradTargets {
   NameSet targets;
-  NameSet inputs;   // only gradients on the way to these; empty: of all that the targets depend on
-  NameSet no_grad;  // beside the variables marked stop_gradient
+  NameSet inputs;   // only gradients on the way to these; empty: of all variables the targets depend on
+  NameSet no_grad;  // in addition to the variables marked stop_gradient
   int earlier = 0;  // as BackwardOptions'
 };
 

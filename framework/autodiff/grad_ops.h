@@ -21,7 +21,7 @@ namespace penstock {
 
 using NameSet = std::set<std::string, std::less<>>;
 
-// "w" -> "w@GRAD". Such a name is never parsed: GradNames remembers which variable a gradient belongs to.
+// "w" -> "w@GRAD". The name is never parsed: GradNames stores to which variable a gradient belongs.
 std::string GradName(std::string_view var);
 
 // Maps each gradient to its forward variable, during one run of append_backward.
@@ -31,13 +31,13 @@ class GradNames {
   void Add(const std::string& grad, const std::string& forward) { forward_of_[grad] = forward; }
   // `part` is one of the addends of `grad`.
   void AddPart(const std::string& part, const std::string& grad);
-  // `grad` continues under another name.
+  // Gives a gradient another name.
   void Rename(const std::string& from, const std::string& to);
 
   bool Contains(std::string_view name) const { return forward_of_.contains(name) || part_of_.contains(name); }
-  // The variable whose whole gradient `name` is; "" if there is none.
+  // The variable whose whole gradient is `name`; "" if there is none.
   const std::string& ForwardOfWhole(std::string_view name) const;
-  // The same, also if `name` is a part of a gradient.
+  // As ForwardOfWhole, but also accepts a part of a gradient.
   const std::string& ForwardOf(std::string_view name) const;
 
  private:
@@ -45,17 +45,17 @@ class GradNames {
   std::map<std::string, std::string, std::less<>> part_of_;
 };
 
-// The position of an op, and the gradient block of the block that it runs (-1: it runs none).
+// The block of an op, and the gradient block of the block that the op runs (-1: it runs none).
 struct GradSite {
   const Program* program = nullptr;
   int block = 0;
   int grad_block = -1;
 };
 
-// `no_grad` names gradients that are not needed: such an input gets no argument, or "@EMPTY@" in a slot of
-// several variables, to keep the positions of the others. Returns no ops if the declaration says NoGrad or no
-// input needs a gradient. Gradients of outputs are always named; the caller handles those that no op
-// writes.
+// `no_grad` names gradients that are not needed: the gradient op gets no argument for them, or "@EMPTY@" in a
+// slot of several variables, to keep the positions of the others. Returns no ops if the declaration says
+// NoGrad or no input needs a gradient. Gradients of outputs are always named; the caller handles those that
+// no op writes.
 //
 // kInvalidArgument E-backward-no-grad: the op has no gradient.
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const NameSet& no_grad,

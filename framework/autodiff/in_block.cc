@@ -8,7 +8,7 @@ namespace penstock {
 SeenFromBlock::SeenFromBlock(Program& program, int block) : target_(program), block_(block) {
   if (block == 0) return;
   seen_ = program;
-  std::vector<int> inner;  // the blocks around it, without block 0, and it
+  std::vector<int> inner;  // the enclosing blocks, without block 0, and the block itself
   for (int at = block; at > 0; at = program.block(at).parent()) inner.insert(inner.begin(), at);
   Block& main = seen_.MutableBlock(0);
   for (const int at : inner) {

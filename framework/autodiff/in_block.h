@@ -5,8 +5,9 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, AppendBackward(ops, seen.program(), names, options));
 //   seen.PutBack();
 //
-// They work on block 0. SeenFromBlock shows them a program whose block 0 has the ops of the enclosing blocks,
-// then those of `block`; what they append is moved to the end of `block`.
+// Backward passes and optimizers work on block 0. SeenFromBlock gives them a program whose block 0 has the
+// ops of the enclosing blocks, then those of `block`. PutBack moves the ops that they append to the end of
+// `block`.
 #pragma once
 
 #include <map>

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kScope[] = "optimizer";  // of each update
+constexpr char kScope[] = "optimizer";  // the name scope of each update
 
 // The ops of an optimizer over one program pair.
 class Application {
@@ -90,7 +90,7 @@ class Application {
     return others != params_grads.begin();
   }
 
-  // State and update of a parameter stay on the device of the first op that reads it.
+  // The device of the first op that reads each parameter; the parameter's state and update are placed there.
   std::map<std::string, std::string> DevicesOf(const std::vector<ParamGrad>& params_grads) {
     std::map<std::string, std::string> devices;
     for (const ParamGrad& pair : params_grads) devices[pair.first];
@@ -149,7 +149,8 @@ class Application {
     return OkStatus();
   }
 
-  // As in Fluid, in the name scope of the update of a table sharded by id, and before all state.
+  // For a program with a table sharded by id, Fluid makes the learning rate in the name scope of the table's
+  // update, before all state.
   Status MakeLearningRateInFirstUpdate() {
     const int entered = naming_.scopes.Count(kScope);
     Status status;
@@ -161,7 +162,7 @@ class Application {
     return status;
   }
 
-  // In both programs, with its initial value in the startup program.
+  // Declares the variable in both programs and gives it its initial value in the startup program.
   Status MakePersistable(const std::string& name, DType dtype, const Shape& shape, double initial,
                          const std::string& device) {
     Var var = TensorVar(name, dtype, shape);
@@ -178,7 +179,7 @@ class Application {
     return OkStatus();
   }
 
-  // Fluid puts each initializer in front of the ones before it.
+  // As in Fluid, each initializer is placed before the earlier ones.
   void PlaceInitializers() {
     Block& block = startup_.MutableBlock(0);
     std::vector<OpEntry> entries;
@@ -209,7 +210,8 @@ class Application {
     return out_.Append(std::move(op));
   }
 
-  // A parameter with a learning rate of its own has it as a factor.
+  // Returns the learning rate of a parameter: the optimizer's, multiplied by the parameter's factor if it has
+  // one.
   Result<std::string> RateOf(const Var& param) {
     const float factor = param.facts.learning_rate;
     if (factor == 1.0f) return learning_rate_;
@@ -223,7 +225,8 @@ class Application {
     return name;
   }
 
-  // State that the op reads and does not write is multiplied after all updates.
+  // Adds the op that multiplies a state after all updates, for states that the update reads but does not
+  // write.
   Status AdvanceStates(const ParamGrad& pair, const std::vector<std::string>& states) {
     for (std::size_t i = 0; i < states.size(); ++i) {
       const StateDef& state = optimizer().states[i];

@@ -10,8 +10,9 @@
 // error both programs are unchanged.
 //
 // kInvalidArgument: the errors of AppendBackward; the op type is unknown or not an optimizer
-// (E-optimizer-type); the op has no attribute of that name (E-optimizer-attr); the learning rate's variable
-// does not exist (E-optimizer-rate).
+// (E-optimizer-type); an attribute or an input of `spec` does not fit (E-optimizer-attr); a parameter or
+// gradient is not a tensor of the program (E-optimizer-param); the learning rate's variable does not exist
+// (E-optimizer-rate).
 #pragma once
 
 #include <map>
@@ -35,17 +36,17 @@ struct Naming {
 };
 
 struct MinimizeResult {
-  std::vector<ParamGrad> params_grads;  // as AppendBackward gave them
-  std::string learning_rate;            // the variable
+  std::vector<ParamGrad> params_grads;  // as AppendBackward returned them
+  std::string learning_rate;            // the name of its variable
   // The state variables of each parameter, in the order of the op's declaration.
   std::map<std::string, std::vector<std::string>> states;
-  std::vector<OpId> optimizer_ops;  // in the order of the block: one for each parameter, and what they need
+  std::vector<OpId> optimizer_ops;  // in the order of the block: the updates and their auxiliary ops
 };
 
 Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                 const OptimizerSpec& spec, const BackwardOptions& options);
 
-// AppendBackward, without gradients of frozen parameters.
+// As AppendBackward, but makes no gradients of frozen parameters.
 Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
                                          BackwardOptions options);
 

@@ -49,7 +49,7 @@ NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const NameSet& targe
   NameSet used = targets;
   NameSet unused;
   for (auto it = path.rbegin(); it != path.rend(); ++it) {
-    // What an op that runs a block writes, the block may read too.
+    // If an op runs a block, the block may also read the variables that the op writes.
     const bool runs_block = !StartedBlocks(*it->op).empty();
     for (const std::string& name : runs_block ? std::vector<std::string>() : it->op->OutputNames()) {
       if (!used.contains(name) && !Reads(*it->op, name)) unused.insert(name);

@@ -6,7 +6,7 @@ namespace penstock {
 
 Result<Op> OpWriter::Complete(Op op) const {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
-  // Fluid leaves all slots out where it is given none.
+  // Fluid writes no input slots at all for an op without inputs.
   if (!op.inputs().empty()) {
     for (const SlotDef& slot : def->inputs()) {
       if (!op.HasInputSlot(slot.name)) op.AddInput(slot.name, {});

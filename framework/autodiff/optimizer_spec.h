@@ -29,9 +29,9 @@ struct OptimizerSpec {
   std::variant<float, std::string> learning_rate = 0.001f;
   DType learning_rate_type = DType::kFp32;
   std::string name = {};                       // prefix of the state's names; "" if the user gave none
-  std::map<std::string, double> initial = {};  // of state, by StateDef::accumulator, where it is no attribute
+  std::map<std::string, double> initial = {};  // initial values of state, by StateDef::accumulator
   std::optional<Regularizer> regularizer = {};
-  std::map<std::string, Regularizer> param_regularizers = {};  // by parameter; each wins over `regularizer`
+  std::map<std::string, Regularizer> param_regularizers = {};  // by parameter; overrides `regularizer`
 };
 
 }  // namespace penstock

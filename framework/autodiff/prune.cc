@@ -40,8 +40,7 @@ class Flow {
     }
   }
 
-  // The ops that run on what `head` gives and nothing else; empty if one of them needs something from
-  // elsewhere.
+  // `head` and the ops that depend on its outputs; empty if one of them also needs other values.
   std::vector<std::size_t> ClosureOf(std::size_t head) const {
     std::vector<std::size_t> ops = {head};
     std::deque<std::size_t> candidates = {head};
@@ -77,7 +76,7 @@ class Flow {
   }
 
   std::vector<Node> nodes_;
-  std::vector<std::vector<std::size_t>> values_;  // the ops that read each
+  std::vector<std::vector<std::size_t>> values_;  // per value, the ops that read it
   std::map<std::string, std::size_t> latest_;
 };
 
@@ -86,8 +85,7 @@ class Flow {
 std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names) {
   std::vector<Op> out;
   out.reserve(grads.size());
-  // Whether an op goes depends on what earlier ones left in `no_grad`, so zeros are put in only when all is
-  // known.
+  // Each removal adds to `no_grad`, so zeros are inserted only after all removals.
   std::erase_if(grads, [&](const Op& op) { return CanBeRemoved(op, no_grad, names); });
   for (Op& op : grads) {
     for (const std::string& name : op.InputNames()) {
@@ -122,7 +120,7 @@ std::vector<Op> RemoveUnconnected(std::vector<Op> grads, const std::vector<OpEnt
   for (const std::size_t head : heads) {
     for (const std::size_t op : flow.ClosureOf(head)) drop.insert(op);
   }
-  // If everything hangs on one head, that head is the loss's own gradient.
+  // If all ops depend on one head, the head is the gradient of the loss itself.
   if (drop.size() == grads.size()) return grads;
   std::vector<Op> out;
   for (std::size_t i = 0; i < grads.size(); ++i) {

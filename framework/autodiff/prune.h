@@ -9,21 +9,21 @@
 
 namespace penstock {
 
-// Removes ops whose outputs are not needed, and ops that read only gradients that no op writes (their own
-// outputs then count as unwritten too and join `no_grad`). An op that stays although it reads such a gradient
-// gets zeros for it:
+// Removes ops whose outputs are all in `no_grad`, and ops that read only gradients in `no_grad`; the outputs
+// of a removed op are added to `no_grad`. If a remaining op reads such a gradient, adds an op that fills it
+// with zeros:
 //
 //   c@GRAD = fill_zeros_like(X=c)
 //   (X@GRAD=x@GRAD) = lstm_grad(Hidden@GRAD=h@GRAD, Cell@GRAD=c@GRAD, ...)
 std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, const GradNames& names);
 
-// Removes ops connected only to a gradient op that reads nothing from the forward ops or from earlier
-// gradient ops: such a part never gets a value. `known` are further variables that exist.
+// Removes each gradient op that reads nothing from the forward ops or from earlier gradient ops, and the ops
+// that depend only on it: they would never get a value. `known`: further variables that exist.
 std::vector<Op> RemoveUnconnected(std::vector<Op> grads, const std::vector<OpEntry>& path,
                                   const NameSet& known);
 
-// Removes from a sum the parts that no op makes: they would come through an output of a block that the
-// targets do not depend on.
+// Removes from a sum the parts that no op writes. Such parts belong to an output of a block on which the
+// targets do not depend. Does nothing for other ops.
 void LeaveOutParts(Op& sum, const GradNames& names, const std::function<bool(const std::string&)>& is_there);
 
 }  // namespace penstock

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-// Where a variable of block 0 is used: positions of ops.
+// The positions of the ops of block 0 that write and read a variable.
 struct Uses {
   std::vector<int> writers;
   std::vector<int> readers;
@@ -65,14 +65,14 @@ class Recomputer {
     return OkStatus();
   }
 
-  // Counted from the last one; none behind the last checkpoint.
+  // The segment of an op; the last segment is 0. nullopt after the last checkpoint.
   std::optional<int> SegmentOf(int position) const {
     const auto end = segment_ends_.lower_bound(position);
     if (end == segment_ends_.end()) return std::nullopt;
     return static_cast<int>(std::distance(end, segment_ends_.end())) - 1;
   }
 
-  // The op that makes the variable, if it is to run again for it; -1: the variable is kept.
+  // The op that recomputes the variable; -1: the variable is kept.
   int MakerToRunAgain(const std::string& name) const {
     const auto found = uses_.find(name);
     if (found == uses_.end() || found->second.writers.size() != 1 || kept_.contains(name)) return -1;
@@ -100,13 +100,13 @@ class Recomputer {
     });
   }
 
-  // Beside its result, batch_norm in training updates statistics which that result does not depend on.
+  // In training, batch_norm also overwrites statistics that it reads; its result does not depend on them.
   static bool UpdatesStatistics(const Op& forward) {
     return forward.type() == "batch_norm" && !forward.GetOr("is_test", false) &&
            !forward.GetOr("use_global_stats", false);
   }
 
-  // What a gradient op reads in the place of `name`; the ops that make it again come before that op.
+  // Returns the variable that a gradient op must read instead of `name`, and adds the ops that recompute it.
   std::string Again(const std::string& name) {
     const int maker = MakerToRunAgain(name);
     if (maker < 0) return name;
@@ -142,7 +142,7 @@ class Recomputer {
   const Program& program_;
   std::map<std::string, Uses> uses_;
   std::set<std::string> kept_;
-  std::set<int> segment_ends_;  // positions of the ops that make checkpoints
+  std::set<int> segment_ends_;  // positions of the ops that write checkpoints
   std::set<int> ran_again_;
   std::map<std::string, std::string> copies_;
   Recomputed out_;

@@ -7,10 +7,10 @@
 //   after        h.subprog_0 = relu(X=x) @backward
 //                (X@GRAD=[], Y@GRAD=w@GRAD) = mul_grad(X=h.subprog_0, Y=w, Out@GRAD=a@GRAD)
 //
-// The ops between two checkpoints form a segment. Values that only their own segment reads are recomputed
-// just before the first gradient op that reads them. Kept are the checkpoints, what other segments read, and
-// outputs of ops that would not give the same values again: ops that draw random numbers, have side effects,
-// run blocks, or read what is overwritten.
+// The ops between two checkpoints form a segment. A value that only its own segment reads is recomputed just
+// before the first gradient op that reads it. Not recomputed are the checkpoints, values that other segments
+// read, and outputs of ops that would not give the same values again: ops that draw random numbers, have side
+// effects, run blocks, or read variables that are overwritten later.
 #pragma once
 
 #include <map>
@@ -25,8 +25,8 @@
 namespace penstock {
 
 struct Recomputed {
-  std::vector<Op> grads;  // with the recomputing ops among them
-  // Variables to declare in block 0, each with the variable whose value it holds again.
+  std::vector<Op> grads;  // including the recomputing ops
+  // Variables to declare in block 0, each with the variable whose value it recomputes.
   std::map<std::string, std::string> copy_of;
 };
 

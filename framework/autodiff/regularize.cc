@@ -9,7 +9,7 @@ const Regularizer* RegularizerOf(const OptimizerSpec& spec, const std::string& p
   return spec.regularizer ? &*spec.regularizer : nullptr;
 }
 
-// A temporary shaped like the parameter.
+// Makes a temporary of the parameter's shape.
 std::string NewTemporary(OpWriter& out, UniqueNames& names, const Var& param) {
   std::string name = names.Generate("_generated_var");
   out.program().MutableBlock(0).SetVar(
@@ -17,7 +17,7 @@ std::string NewTemporary(OpWriter& out, UniqueNames& names, const Var& param) {
   return name;
 }
 
-// The penalty's gradient, for the regularizer's kind.
+// Adds the ops that compute the penalty's gradient, and returns its variable.
 Result<std::string> AddPenalty(OpWriter& out, UniqueNames& names, const Var& param,
                                const Regularizer& regularizer) {
   std::string decay = NewTemporary(out, names, param);

@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Replaces a pair's gradient where it continues under another name (a sparse gradient becomes dense).
+// Updates a pair if its gradient gets another name (a sparse gradient becomes dense).
 Status AddRegularization(OpWriter& out, UniqueNames& names, NameScopes& scopes, const OptimizerSpec& spec,
                          std::vector<ParamGrad>& params_grads);
 

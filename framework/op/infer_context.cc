@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-// The position of a slot among an op's slots, -1 if it is not there.
+// The position of a slot among an op's slots; -1 if absent.
 int SlotIndex(const std::vector<Slot>& slots, std::string_view name) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].name == name) return static_cast<int>(i);
@@ -35,7 +35,7 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
 const VarInfo kAbsentVar = {
     .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
 
-// Whether a byte count of such a tensor fits 64 bits, whatever its element type.
+// Whether the size in bytes of a tensor of this shape fits 64 bits, for every element type.
 bool IsAddressable(const Shape& shape) {
   Dim product = 16;
   for (int i = 0; i < shape.rank(); ++i) {

@@ -24,11 +24,11 @@ struct VarInfo {
   Shape shape;
   std::int32_t lod_level = 0;
   bool has_type = true;  // false: a control or raw variable, or an output not declared yet
-  // The run decides on the element type, so a program may be built whose declared one no kernel takes.
+  // The element type is known only at run time, so a program may declare a type that no kernel accepts.
   bool dtype_is_loose = false;
 };
 
-// The output gets the LoD of the input. Slots are given by position in op.inputs() and op.outputs().
+// An output that gets the LoD of an input. Slots are positions in op.inputs() and op.outputs().
 struct LodShare {
   int input_slot = -1, input = -1;
   int output_slot = -1, output = -1;
@@ -43,7 +43,7 @@ class InferContext {
 
   const Op& op() const { return op_; }
   const OpDef& def() const { return def_; }
-  bool HasInput(std::string_view slot) const;  // it names a variable
+  bool HasInput(std::string_view slot) const;  // whether the slot names a variable
   bool HasOutput(std::string_view slot) const { return OutputCount(slot) > 0; }
   int InputCount(std::string_view slot) const;
   int OutputCount(std::string_view slot) const;
@@ -53,23 +53,23 @@ class InferContext {
   const Shape& ShapeOf(std::string_view slot, int i = 0) const { return Input(slot, i).shape; }
   DType DTypeOf(std::string_view slot, int i = 0) const { return Input(slot, i).dtype; }
 
-  // The attribute, or the schema's default. The schema was checked before, so the kind fits.
+  // The attribute, or the schema's default. CheckOp has verified that its kind is T's.
   template <typename T>
   T Attr(std::string_view name) const;
 
-  // Setting an absent output does nothing: a gradient that is not needed has no variable.
+  // The Set functions do nothing for an absent output, such as a gradient that is not needed.
   Status SetShape(std::string_view slot, const Shape& shape) { return SetShape(slot, 0, shape); }
   Status SetShape(std::string_view slot, int i, const Shape& shape);
   void SetDType(std::string_view slot, DType dtype, int i = 0);
   void SetLodLevel(std::string_view slot, int level, int i = 0);
-  // Gives Out the LoD of In: the level now, the offsets when the op has run.
+  // Gives `out` the LoD of `in`: the level now, the offsets when the op has run.
   void ShareLod(std::string_view in, std::string_view out) { ShareLod(in, 0, out, 0); }
   void ShareLod(std::string_view in, int i, std::string_view out, int j);
-  // Gives Out the offsets of In when the op has run, but declares Out without LoD (gradients of Fluid's mul
-  // and its relatives).
+  // Gives `out` the offsets of `in` when the op has run, but declares `out` without LoD, as Fluid does for
+  // the gradients of mul and similar ops.
   void ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
-  // Gives Out the shape, type and LoD of In.
+  // Gives `out` the shape, type and LoD of `in`.
   Status ShareAll(std::string_view in, std::string_view out);
 
   Status RequireRankAbove(std::string_view slot, int rank) const;

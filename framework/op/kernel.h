@@ -15,8 +15,8 @@
 //   };
 //
 // Before Run, outputs have their inferred shape and a buffer; a kernel whose output shape depends on values
-// calls Resize. An output may share its buffer with an input only if the op names the same variable in both
-// places.
+// calls Tensor::Reset itself. An output shares its buffer with an input only if the op names the same
+// variable in both places.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +64,7 @@ struct WorkspaceId {
 struct KernelSite {
   const Program* program = nullptr;
   int block = 0;
-  bool ahead = false;  // a recv: before the send_barrier that it follows in the program
+  bool ahead = false;  // a recv that runs before the send_barrier that precedes it in the program
 };
 
 // What Prepare can look up.

@@ -49,16 +49,18 @@ Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vecto
   return OkStatus();
 }
 
-// Whether a program may declare as `declared` what a slot takes. Fluid declares some selected rows as the
-// dense tensors that they stand for and some tensors as rows; which of them a variable holds, the run tells.
+// Whether a variable declared as `declared` may be an argument of a slot that takes `taken`. Fluid declares
+// some selected rows as dense tensors and some tensors as selected rows; which of them a variable holds is
+// known only at run time.
 bool MayBeDeclared(VarKind declared, KindSet taken) {
   constexpr KindSet kTall = KindSet::Of(VarKind::kTensor, VarKind::kSelectedRows);
   if (kTall.Has(declared) && (taken.Has(VarKind::kTensor) || taken.Has(VarKind::kSelectedRows))) return true;
   return taken.Has(declared);
 }
 
-// Each argument is declared as something that its slot takes. Without a type it is told by the run alone, and
-// what an output is declared to be without saying more may turn out to be something else.
+// Checks that each argument is declared with a kind that its slot takes. A tensor without a type passes,
+// because its kind is known only at run time. An output declared as a tensor passes too: it may become
+// another kind.
 Status CheckKinds(const InferContext& c) {
   for (const SlotDef& slot : c.def().inputs()) {
     int i = 0;
@@ -99,8 +101,8 @@ Status CheckTypes(const InferContext& c) {
   return OkStatus();
 }
 
-// What a slot's declaration alone says of an output: its element type, and which of dense tensor and rows it
-// is if the op makes but one of them.
+// Sets the facts of an output that follow from its slot's declaration alone: the element type, and whether it
+// is a dense tensor or selected rows if the slot allows only one of them.
 Status SetByDeclaration(InferContext& c, const SlotDef& slot, int i) {
   if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr)) {
     c.SetDType(slot.name, c.DTypeOf(slot.type.slot_or_attr), i);
@@ -271,13 +273,16 @@ OnSlices OpDef::on_slices(const Op& op) const {
   return elementwise_ ? OnSlices::kByRows : OnSlices::kNeedsWhole;
 }
 
-// The gradient op's schema follows from the spec: what it reads keeps its slot, what it yields gets "@GRAD".
+// Derives the gradient op's schema from the spec: slots that it reads keep their names, slots that it yields
+// get "@GRAD".
 void OpDef::BuildGradDef() {
   if (!grad_) return;
   OpDef& def = GradDef();
-  // Slots that have one type in the forward op have one here too, whichever of them the gradient reads.
+  // Slots that share an element type in the forward op share it here too, even if the gradient does not read
+  // the slot that determines the type.
   std::map<std::string, std::string> first_of;  // by the forward slot that gives the type
-  // A gradient is dense where a dense value may stand; what is declared sparse may be rows.
+  // The gradient of a slot that accepts dense tensors is dense. A gradient declared sparse may be selected
+  // rows.
   const auto kinds_of = [&](const SlotDef& slot) {
     const bool as_forward = !slot.kinds.Has(VarKind::kTensor) || Names(grad_->sparse, slot.name);
     return as_forward ? slot.kinds : KindSet::Of(VarKind::kTensor);
@@ -325,8 +330,8 @@ void OpDef::BuildGradDef() {
     if (def.FindAttr(attr.name) == nullptr) def.attrs_.push_back(attr);
   }
   if (def.infer_ != nullptr) return;
-  // Each gradient is shaped like what it is the gradient of, when the forward value is at hand; else it was
-  // declared so.
+  // Each gradient gets the shape of its forward value if the op reads that value; otherwise it keeps the
+  // declared shape.
   const std::vector<std::string> yields = grad_->yields;
   def.infer_ = [yields](InferContext& c) -> Status {
     for (const std::string& name : yields) {
@@ -341,7 +346,7 @@ void OpDef::BuildGradDef() {
   };
 }
 
-// An optimizer's outputs are new values of its parameter and its state.
+// Marks an optimizer's outputs as updates of its parameter and its state.
 void OpDef::NoteUpdates() {
   if (!optimizer_.has_value()) return;
   const auto note = [this](const std::string& output, const std::string& input) {

@@ -1,5 +1,5 @@
-// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and the facts that
-// the transpiler and the executor need. All other code asks here; none knows an op's slots.
+// The only declaration of an op: schema, documentation, shape inference, gradient, kernels, and the facts
+// that the transpiler and the executor need. No other code knows an op's slots.
 //
 //   void RegisterSquare(OpRegistry& ops) {
 //     ops.Add("square")
@@ -49,8 +49,9 @@ TypeRule Only(DType type);
 TypeRule SameTypeAs(std::string slot);
 TypeRule TypeFromAttr(std::string attr);
 
-// Whether an output may name the variable of an input; the executor enforces it (E-op-alias). A variable is
-// one piece of memory, so in any case both need one kind, element type and number of elements.
+// Whether an output may name the variable of an input; the executor enforces it (E-op-alias). In any case
+// both must have the same kind, element type and number of elements, because a variable is one piece of
+// memory.
 enum class Aliasing {
   kKnownSize,  // yes, if the output's size is known before the op runs
   kAnySize,    // yes, also if the op determines the size while it runs
@@ -130,12 +131,12 @@ struct GradSpec {
   std::vector<std::string> apart = {};
   bool copies_attrs = true;  // false: the op gets only the framework's attributes (as Fluid's mean_grad)
 };
-// For gradients that are several ops, or another op (the gradient of sum is scale). Gives the forward op and,
-// for each variable, the name of its gradient ("" if it is not needed).
+// The input of a GradMaker, which makes a gradient of several ops or of another op (the gradient of sum is
+// scale): the forward op and, for each variable, the name of its gradient ("" if it is not needed).
 struct GradRequest {
   const Op& forward;
   std::function<std::string(const std::string&)> grad_of;
-  // Of an op that declares GradOfBlock: its position, and the gradient block of its block.
+  // For an op that declares GradOfBlock: the op's block, and the gradient block of the block that it runs.
   const Program* program = nullptr;
   int block = -1;
   int grad_block = -1;
@@ -153,7 +154,7 @@ struct StateDef {
   std::string initial_attr = {};
   // Output slot; default: slot + "Out". "-": the op does not write the state (adamax's Beta1Pow).
   std::string output = {};
-  std::string device = {};  // where its initial value is made (op_device); "": on the parameter's
+  std::string device = {};  // op_device of the op that makes the initial value; "": the parameter's device
   // After all updates, an op in name scope `advance_scope` multiplies the state by this attribute (adamax's
   // beta1).
   std::string advance_attr = {};
@@ -221,8 +222,8 @@ class OpDef {
   }
   OpDef& Grad(GradSpec spec);
   OpDef& GradMadeBy(GradMaker maker);
-  // The op's gradient runs the gradient of the block that this attribute names; that block is made first, and
-  // the maker (GradMadeBy) gets its index.
+  // The op's gradient runs the gradient of the block that this attribute names. That gradient block is made
+  // first, and the maker (GradMadeBy) gets its index.
   OpDef& GradOfBlock(std::string attr);
   OpDef& NoGrad();  // the op has no gradient: backward stops here (accuracy, top_k's Indices)
   template <typename Device, template <typename, typename> class K, typename... Ts>
@@ -230,27 +231,29 @@ class OpDef {
     GradDef().template Kernel<Device, K, Ts...>();
     return *this;
   }
-  // The gradient op that Grad generates, to declare what differs (its InferShape, KernelTypeFrom).
+  // The gradient op that Grad generates, to declare differences from the default (InferShape,
+  // KernelTypeFrom).
   OpDef& GradDef();
   OpDef& Optimizes(std::string param_slot, std::string grad_slot);
   // Declares that element i of every output depends only on element i of the inputs of that shape (and on
-  // one-element inputs), so the op may run on a row range. Of an optimizer: its update; after Optimizes.
+  // one-element inputs), so the op may run on a row range. For an optimizer, call it after Optimizes: it
+  // describes the update.
   OpDef& Elementwise();
-  // Declares the op's result on slices where Elementwise does not describe it: it works by rows (merging
-  // duplicate rows), or adds up all elements.
+  // Declares the op's result on slices if Elementwise does not describe it: for example, an op that merges
+  // duplicate rows works by rows, and an op that sums all elements adds up.
   OpDef& WhenSliced(SliceRule rule);
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
                double initial = 0.0, std::string initial_attr = "");
   OpDef& State(StateDef state);
-  // Declares that values decide which inputs the op reads: some of them may be empty when it runs.
+  // Declares that values determine which inputs the op reads, so some inputs may be empty when it runs.
   OpDef& ReadsOnlySome();
-  // States how the op and its gradient treat NaN if not by kNanRule, as sentences.
+  // Documents, in sentences, how the op and its gradient treat NaN if they do not follow kNanRule.
   OpDef& Nan(std::string what);
   // Declares an op without a kernel: programs with it can be made, read, checked and exchanged, but not run.
   // `remedy` gives the reason and the alternative; the executor reports it with E-kernel-missing.
   OpDef& NotBuilt(std::string remedy);
-  // The executor may make the parts views of the whole: a part's tensor then shares the memory of its rows.
-  // The kernel copies only parts that do not lie there.
+  // Lets the executor make the parts views of the whole: a part's tensor then shares the memory of its rows.
+  // The kernel copies only parts that are not views.
   OpDef& PartsAreRows(RowParts parts);
   // Declares effects beyond the outputs (sends, barriers, servers): the op is never removed nor reordered.
   OpDef& SideEffect();
@@ -270,7 +273,7 @@ class OpDef {
   const std::string& not_built() const { return not_built_; }  // "": the op has kernels
   bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
-  // Null if the declaration has none, or none for this op.
+  // Null if the declaration has none, or if its condition excludes this op.
   const RowParts* row_parts(const Op& op) const;
   OnSlices on_slices(const Op& op) const;
   const std::optional<GradSpec>& grad() const { return grad_; }
@@ -283,7 +286,7 @@ class OpDef {
   bool has_infer_shape() const { return infer_ != nullptr; }
 
   // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Accepts the
-  // framework's attributes (op_role...) and attributes unknown to the schema: they travel with the op.
+  // framework's attributes (op_role...) and attributes unknown to the schema, which stay on the op.
   Status CheckOp(const Op& op) const;
   // Runs shape inference: checks the input element types, calls the function, then sets the outputs' types by
   // their rules.

@@ -9,7 +9,8 @@
 namespace penstock {
 namespace {
 
-// Writes what was inferred into the block; a variable that an ancestor declares is left alone.
+// Writes the inferred type into the variable's declaration; declares the variable in `block` if no block
+// does.
 void Declare(Program& program, int block, const std::string& name, const VarInfo& info) {
   if (name == kEmptyVarName) return;
   const Var* old = program.FindVar(block, name);
@@ -28,9 +29,9 @@ void Declare(Program& program, int block, const std::string& name, const VarInfo
   program.MutableBlock(owner < 0 ? block : owner).SetVar(std::move(var));
 }
 
-// What Fluid builds although its CPU cannot run it as declared: float16, which programs for GPUs are built
-// with, and what layers.data declares, of which the feed decides. The run checks the element types that there
-// are.
+// Whether a program may declare an element type that no kernel accepts, as Fluid allows: float16, in programs
+// for GPUs, and variables of layers.data, whose element type the feed determines. The executor checks the
+// actual element types.
 bool HasLooseDType(const Var& var, const VarInfo& info) {
   return info.dtype == DType::kFp16 || (var.facts.is_data && !var.need_check_feed);
 }
@@ -73,7 +74,7 @@ Status OpRegistry::Finish() {
     if (def->grad_def_ == nullptr) continue;
     if (!def->grad_) return InternalError("E-registry-grad", type, ": a gradient kernel without a gradient");
     const std::shared_ptr<OpDef>& grad = def->grad_def_;
-    // Several forward ops may share one gradient op; the first declaration stands.
+    // If several forward ops share one gradient op, the first declaration is used.
     if (by_type_.emplace(grad->type(), grad.get()).second) grads_.push_back(grad);
   }
   for (const auto& [type, def] : defs_) def->NoteUpdates();

@@ -23,8 +23,9 @@ class OpRegistry {
   const OpDef* Find(std::string_view type) const;    // gradient ops included; null if unknown
   Result<const OpDef*> Require(const Op& op) const;  // kInvalidArgument E-op-unknown, with similar names
   std::vector<const OpDef*> All() const;             // sorted by type
-  // Builds the gradient ops and checks every declaration, such as: an optimizer whose state has no slicing, a
-  // kernel without shape inference, a gradient that names an unknown slot. Call once, after the last Add.
+  // Builds the gradient ops and checks every declaration. Errors are, for example, an optimizer whose state
+  // has no slot, a kernel without shape inference, or a gradient that names an unknown slot. Call once, after
+  // the last Add.
   Status Finish();
 
  private:

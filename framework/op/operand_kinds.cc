@@ -54,7 +54,8 @@ namespace {
 std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& input) {
   const std::string another = StrCat(" must be another variable than ", input.name, " (", out.name, ")");
   if (output.aliasing == Aliasing::kNever) return StrCat(output.name, another);
-  // Gradients of several inputs are made one after the other, of what came in and of the forward values.
+  // A kernel computes the gradients of several inputs one after the other, so none may overwrite a forward
+  // value.
   const auto is_gradient = [](const SlotDef& slot) { return slot.name.ends_with(kGradSuffix); };
   if (is_gradient(output) && !is_gradient(input)) return StrCat(output.name, another);
   if (!output.updates.empty() && output.updates != input.name)
@@ -64,8 +65,9 @@ std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& i
   return StrCat(output.name, " gets its size while the op runs; it", another);
 }
 
-// Two outputs may be one variable, whose value is then the last one written, but not if an output's size is
-// found while the op runs: the kernel may still write to memory that the other one has given away.
+// Two outputs may be one variable, which then holds the value written last. This is not allowed if an
+// output's size is found while the op runs: resizing one may free the memory to which the kernel writes the
+// other.
 Status RequireOneSize(const OpDef& def, const KernelSetup& k) {
   const auto sized = [](const Operand& out) { return out.kind != VarKind::kTensor || out.shape.IsKnown(); };
   for (std::size_t i = 0; i < def.outputs().size(); ++i) {

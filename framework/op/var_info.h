@@ -1,4 +1,4 @@
-// What inference knows of a variable: its declaration, or the tensor that it holds.
+// Makes the VarInfo of a variable from its declaration, or from the tensor that it holds.
 #pragma once
 
 #include "framework/op/infer_context.h"

@@ -19,7 +19,7 @@ using Kind = Compression::Kind;
 struct KindWord {
   Kind kind;
   std::string_view word;
-  float Compression::*parameter = nullptr;  // null: it has none
+  float Compression::*parameter = nullptr;  // null: the kind has none
 };
 constexpr KindWord kWords[] = {{Kind::kNone, "none"},
                                {Kind::kFp16, "fp16"},
@@ -78,7 +78,8 @@ class Parser {
     return how;
   }
 
-  // What the lexer takes for a number is one; too large a one is infinite, which no parameter may be.
+  // The token is a valid number. A number that is too large becomes infinite, which ValidateCompression
+  // rejects.
   static float FloatOf(const Token& token) {
     float value = std::numeric_limits<float>::infinity();
     std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
@@ -111,7 +112,7 @@ std::int64_t Compression::Bytes(std::int64_t elements) const {
 std::int64_t Compression::Sent(std::int64_t elements) const {
   if (kind != Kind::kTopK) return elements;
   const double share = static_cast<double>(ratio) * static_cast<double>(elements);
-  const double without_rounding = share * (1 - 0x1p-23);  // 0.1f of 10 elements is one, not a little more
+  const double without_rounding = share * (1 - 0x1p-23);  // so that 0.1f of 10 elements is 1, not 2
   return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(without_rounding)),
                                   std::min<std::int64_t>(1, elements), elements);
 }

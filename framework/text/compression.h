@@ -1,4 +1,4 @@
-// How gradients are compressed on their way to pservers, as a value and as text.
+// The compression of gradients that trainers send to pservers, as a value and as text.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(CompressionRules rules, ParseCompression("two_bit 0.5 from 4096, fc.w: none"));
 //   rules.Of("fc.w", 100000)     // none: the name has a rule of its own
@@ -26,13 +26,12 @@ namespace penstock {
 // The compression of one fp32 gradient.
 //
 //   kFp16, kBf16  each element is rounded to the nearest 16-bit value, ties to even
-//   kTwoBit       as MXNet's gradient_compression of type 2bit: the gradient is added to the residual;
-//                 an element >= threshold is sent as +threshold, one <= -threshold as -threshold, others
-//                 as 0, and the sent values are subtracted from the residual
-//   kTopK         as deep gradient compression without its momentum: the gradient is added to the residual;
-//                 of each message, a chunk of rows that its server updates as one, the
-//                 max(1, ceil(ratio * elements)) elements of largest magnitude are sent unchanged and
-//                 become 0 in the residual
+//   kTwoBit       as MXNet's gradient_compression of type 2bit: the gradient is added to the residual; an
+//                 element >= threshold is sent as +threshold, an element <= -threshold as -threshold, other
+//                 elements as 0; the sent values are subtracted from the residual
+//   kTopK         as deep gradient compression, without its momentum: the gradient is added to the residual;
+//                 in each message (one chunk of rows), the max(1, ceil(ratio * elements)) elements of largest
+//                 magnitude are sent unchanged and become 0 in the residual
 struct Compression {
   enum class Kind { kNone, kFp16, kBf16, kTwoBit, kTopK };
   Kind kind = Kind::kNone;
@@ -42,10 +41,10 @@ struct Compression {
   bool none() const { return kind == Kind::kNone; }
   // Whether the trainer keeps the unsent part in a residual and sends it later.
   bool HasResidual() const { return kind == Kind::kTwoBit || kind == Kind::kTopK; }
-  // The number of elements in a message of `elements`.
+  // The number of elements that a message sends for a chunk of `elements`.
   std::int64_t Sent(std::int64_t elements) const;
   // The bytes of that message. kTwoBit: words of 4 bytes with 16 elements each; kTopK: 4 bytes of index and 4
-  // of value for each element that is sent.
+  // of value for each sent element.
   std::int64_t Bytes(std::int64_t elements) const;
   std::string ToString() const;  // "two_bit 0.5"
   // Ignores parameters of other kinds.

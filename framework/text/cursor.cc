@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kIntMin = std::numeric_limits<std::int32_t>::min();
 constexpr std::int64_t kIntMax = std::numeric_limits<std::int32_t>::max();
 
-// The list kind whose elements are of a scalar kind.
+// Returns an empty list whose elements have the scalar kind.
 std::optional<Attr> EmptyListOf(AttrKind scalar) {
   switch (scalar) {
     case AttrKind::kInt:

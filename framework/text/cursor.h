@@ -29,7 +29,7 @@ class Cursor {
       : text_(text), filename_(filename), lexer_(text, filename) {}
 
   const Token& Peek();
-  const Token& PeekSecond();  // the one after Peek
+  const Token& PeekSecond();  // the token after Peek
   Token Take();
   // True if the next token is this punctuation or bare word.
   bool At(std::string_view text);
@@ -60,7 +60,7 @@ class Cursor {
   std::string Found();  // "found ..." for messages
 
  private:
-  // Makes sure that `count` tokens are read ahead, unless the last one read is the end or invalid.
+  // Reads ahead until `count` tokens are held, or until the end or an invalid token.
   void Hold(std::size_t count);
   Result<Attr> Scalar();
   Result<Attr> List();

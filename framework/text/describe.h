@@ -1,4 +1,4 @@
-// Adds to an error the place in a program where it happened:
+// Adds to an error the op at which it happened:
 //
 //   mul: width of X (784) must equal height of Y (512)   [E-shape-mul]
 //     op 3 of block 0:  fc_1.out = mul(X=fc_0.out, Y=fc_1.w)
@@ -12,7 +12,8 @@
 
 namespace penstock {
 
-// `position` is the op's position in the block, or where it would be inserted. Passes ok through.
+// `position` is the op's position in the block, or where it would be inserted. Returns an ok status
+// unchanged.
 Status AtOp(Status status, const Program& program, int block, int position, const Op& op);
 
 }  // namespace penstock

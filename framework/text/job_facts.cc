@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// What is told of a line that a peer sent: no more of it, and nothing that a terminal obeys.
+// A peer's line is cut to this length in messages, and its control characters are removed.
 constexpr std::size_t kToldBytes = 400;
 
 std::string_view PartOf(std::string_view line) { return line.substr(0, line.find(' ')); }

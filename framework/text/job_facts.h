@@ -22,12 +22,12 @@ struct JobDifference {
   std::string here, there;  // "updates w with adam", "updates w with sgd"
 };
 
-// The first lines in which two jobs differ. nullopt if they are equal, or if one is empty: a program made by
-// another tool has no facts.
+// Returns the first lines in which two jobs differ. nullopt if the facts are equal, or if one is empty,
+// because a program made by another tool has no facts.
 std::optional<JobDifference> FirstJobDifference(std::string_view here, std::string_view there);
 
-// The facts that ranks share even if each has its own seeds and initial values: mode, updates and
-// compression.
+// Returns only the facts that are equal on all ranks even if each rank has its own seeds and initial values:
+// mode, updates and compression.
 std::string JobFactsOfAllRanks(std::string_view facts);
 
 }  // namespace penstock

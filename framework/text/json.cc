@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kIndent = 1;
 
-// What nlohmann-json reports by exception ends here.
+// Converts nlohmann-json's exceptions to a Status.
 Result<Json> ParseDocument(std::string_view text, std::string_view filename) {
   try {
     return Json::parse(text.begin(), text.end());
@@ -22,7 +22,7 @@ Result<Json> ParseDocument(std::string_view text, std::string_view filename) {
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
     return InvalidArgument("E-json", filename, ":", line, ":", before.size() - line_begin + 1, ": not JSON");
-  } catch (const Json::exception& error) {  // a number beyond what a double holds
+  } catch (const Json::exception& error) {  // a number that is too large for a double
     return InvalidArgument("E-json", filename, ": not JSON that can be read");
   }
 }

@@ -59,11 +59,11 @@ Json FloatToJson(float value) {
   if (!std::isfinite(value)) return shortest;
   double number = 0;
   std::from_chars(shortest.data(), shortest.data() + shortest.size(), number);
-  // Rounding twice, text to double to float, must lead back to the same float.
+  // A reader rounds twice, text to double and double to float. The result must be the same float.
   return static_cast<float>(number) == value ? number : static_cast<double>(value);
 }
 
-// One value: of a single field, or element `i` of a repeated one.
+// One value: of a single field, or element `i` of a repeated field.
 Json ValueToJson(const Message& message, const FieldDescriptor* field, int i) {
   const Reflection* r = message.GetReflection();
   const bool repeated = field->is_repeated();
@@ -88,7 +88,7 @@ Json ValueToJson(const Message& message, const FieldDescriptor* field, int i) {
   }
 }
 
-// A map: its entries, sorted by key. Not an object, whose keys could not be bytes that are not UTF-8.
+// A map as an array of its entries, sorted by key. A JSON object would not do: its keys must be UTF-8.
 Json MapToJson(const Message& message, const FieldDescriptor* field) {
   std::map<std::string, Json> sorted;
   const Reflection* r = message.GetReflection();

@@ -34,7 +34,7 @@ class Lexer {
  public:
   // Both must outlive the lexer.
   Lexer(std::string_view text, std::string_view filename) : text_(text), filename_(filename) {}
-  // The next token; kEnd at the end, also when called again. kInvalidArgument E-text-syntax with
+  // Returns the next token; kEnd at the end, and again in later calls. kInvalidArgument E-text-syntax with
   // file:line:column.
   Result<Token> Next();
 

@@ -24,7 +24,8 @@ Result<TensorType> ParseTensorType(Cursor& in) {
   return type;
 }
 
-// "of" "[" parts "]": an element type with a shape is a reader's, one without, or a number, is a tuple's.
+// "of" "[" parts "]". An element type with a shape is a part of a reader; an element type without a shape, or
+// a number, is a part of a tuple.
 Status ParseParts(Cursor& in, Var& var) {
   PENSTOCK_RETURN_IF_ERROR(in.Open("["));
   while (!in.At("]")) {
@@ -75,7 +76,7 @@ Status ParseLodFlag(Cursor& in, Var& var) {
   return OkStatus();
 }
 
-// The value behind "=" of a flag whose plain word means the usual value.
+// Parses the value behind "=" of a flag.
 template <typename T>
 Status ParseFlagValue(Cursor& in, std::string_view what, T& out) {
   PENSTOCK_RETURN_IF_ERROR(in.Expect("="));

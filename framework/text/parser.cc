@@ -13,8 +13,8 @@
 namespace penstock {
 namespace {
 
-// value = out | "[" out,* "]"; a type after an out declares that variable in `block` (none are allowed if it
-// is null).
+// value = out | "[" out,* "]". A type after an `out` declares the variable in `block`; if `block` is null,
+// types are not allowed.
 Status ParseValue(Cursor& in, Block* block, ArgList& args) {
   const bool list = in.At("[");
   if (list) PENSTOCK_RETURN_IF_ERROR(in.Open("["));
@@ -54,7 +54,7 @@ Status ParseSlots(Cursor& in, Block* block, std::vector<Slot>& slots) {
   return in.Close(")");
 }
 
-// [result "="]: an op without outputs begins with its type, so a name followed by "(" is one.
+// [result "="]. A name followed by "(" is the type of an op without outputs.
 Status ParseResult(Cursor& in, Block& block, std::vector<Slot>& outputs) {
   if (in.At("(")) {
     PENSTOCK_RETURN_IF_ERROR(ParseSlots(in, &block, outputs));
@@ -174,7 +174,7 @@ std::optional<std::int64_t> IntegerOf(const Attr& attr) {
   return std::nullopt;
 }
 
-// Pairs of a variable and its rows.
+// `pairs`: variable, rows, variable, rows...
 bool SetChunkRows(const std::vector<std::string>& pairs, ProgramMeta& meta) {
   if (pairs.size() % 2 != 0) return false;
   for (std::size_t i = 0; i < pairs.size(); i += 2) {
@@ -188,7 +188,7 @@ bool SetChunkRows(const std::vector<std::string>& pairs, ProgramMeta& meta) {
   return true;
 }
 
-// Puts one attribute of the program where it belongs; false if it is not known or has another kind.
+// Stores one attribute of the program in `meta`; false if it is unknown or has the wrong kind.
 bool SetProgramAttr(const NamedAttr& attr, ProgramMeta& meta) {
   const std::optional<std::int64_t> number = IntegerOf(attr.value);
   const auto* text = std::get_if<std::string>(&attr.value);

@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// Null if the policy is not there.
+// Null if the policy is not set.
 const std::string* Find(const ProgramMeta& meta, const char* name) {
   const auto found = meta.policies.find(name);
   return found == meta.policies.end() ? nullptr : &found->second;

@@ -1,6 +1,6 @@
-// The settings for bounded staleness, backup trainers, uneven batches and compression in role programs;
-// Fluid's programs have no field for them. The only code that writes and reads these keys of
-// ProgramMeta::policies; other keys are preserved.
+// The settings for bounded staleness, backup trainers, uneven batches and compression in role programs, for
+// which Fluid's programs have no field. Only this file writes and reads these keys of ProgramMeta::policies;
+// it leaves other keys alone.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
 //   if (policies.staleness) ...                                // 3: bounded staleness

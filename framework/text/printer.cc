@@ -32,7 +32,7 @@ std::string_view DeclarationWord(const Var& var) {
   return var.facts.is_data ? kDataWord : kVarWord;
 }
 
-// Each with a space in front.
+// The flags, each with a space in front.
 std::string FlagsText(const Var& var) {
   const std::string_view word = DeclarationWord(var);
   const VarFacts& facts = var.facts;
@@ -68,7 +68,7 @@ bool IsFrameworkDefault(const NamedAttr& attr) {
   return attr.name == kRoleVarAttr && names != nullptr && names->empty();
 }
 
-// What of an op's role can be written behind "@"; the rest stays among its attributes.
+// The part of an op's role that can be printed behind "@". Other values are printed as attributes.
 struct RoleText {
   bool role = false;
   bool pairs = false;
@@ -93,7 +93,7 @@ RoleText RoleOf(const Op& op, const PrintOptions& options) {
   return out;
 }
 
-// " {axis=1}", or nothing.
+// " {axis=1}", or the empty text.
 std::string AttrsText(const Op& op, const RoleText& role, const PrintOptions& options) {
   std::string out;
   for (const NamedAttr& attr : op.attrs()) {
@@ -108,7 +108,7 @@ std::string AttrsText(const Op& op, const RoleText& role, const PrintOptions& op
   return out.empty() ? out : out + "}";
 }
 
-// Spells an argument of an output, with its type if it stands there.
+// Spells an argument of an output, with its type if the type is printed there.
 using OutputSpelling = std::function<std::string(const std::string&)>;
 
 std::string SlotsText(const std::vector<Slot>& slots, const OutputSpelling& spell) {
@@ -140,7 +140,7 @@ std::string OpText(const Op& op, const PrintOptions& options, const OutputSpelli
   return out;
 }
 
-// The variables of a block whose type stands at their first write.
+// The variables of a block whose type is printed at their first write.
 std::set<std::string, std::less<>> TypedAtWrite(const Block& block) {
   std::set<std::string, std::less<>> names;
   for (const OpEntry& entry : block.ops()) {

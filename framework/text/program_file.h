@@ -12,8 +12,8 @@
 
 namespace penstock {
 
-// kInvalidArgument E-file-format: an unknown ending. All errors name the file. Uses the pool's threads, if
-// given, for a long file in binary form.
+// Reads a large binary file with the pool's threads, if given. All errors name the file. kInvalidArgument
+// E-file-format: an unknown ending.
 Result<Program> ReadProgramFile(const std::string& path, ThreadPool* threads = nullptr);
 // Writes the textual form in full (PrintOptions::Everything).
 Status WriteProgramFile(const std::string& path, const Program& program);

@@ -10,8 +10,7 @@ inline constexpr std::string_view kRandomSeedWord = "random_seed";  // a long
 inline constexpr std::string_view kPoliciesWord = "policies";       // strings: name, value, name, value...
 inline constexpr std::string_view kPlanWord = "plan";               // the plan's text
 inline constexpr std::string_view kJobFactsWord = "job_facts";      // the facts that all roles share
-inline constexpr std::string_view kChunkRowsWord =
-    "chunk_rows";  // strings: variable, rows, variable, rows...
+inline constexpr std::string_view kChunkRowsWord = "chunk_rows";    // strings: variable, rows, variable...
 inline constexpr std::string_view kCompatibleMapWord = "op_compatible_map";  // the message's bytes
 inline constexpr std::string_view kUnknownFieldsWord = "unknown_fields";     // bytes kept for writing back
 

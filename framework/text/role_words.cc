@@ -24,7 +24,7 @@ std::optional<std::string> RoleWords(Role role) {
   for (const auto& [bit, word] : kRoleWords) {
     if (bit == Role::kForward || !Has(role, bit)) continue;
     rest &= ~static_cast<std::int32_t>(bit);
-    // The loss bit alone is the forward op that makes the loss.
+    // The loss bit without others is the forward op that computes the loss.
     if (bit == Role::kLoss && out.empty()) out = "forward";
     if (!out.empty()) out += '|';
     out += word;

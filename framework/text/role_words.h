@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// nullopt if the number has a bit that is no role's.
+// nullopt if the number has a bit that belongs to no role.
 std::optional<std::string> RoleWords(Role role);
 std::optional<Role> RoleFromWord(std::string_view word);
 

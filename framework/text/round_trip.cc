@@ -33,7 +33,7 @@ Result<Program> ThroughText(const Program& program) {
   return read;
 }
 
-// Puts what was read in the place of what it was made from.
+// Replaces the ops and variables of `block` by those of `read`.
 Status Take(const Block& read, Block& block) {
   if (read.ops().size() != block.ops().size() || read.vars().size() != block.vars().size())
     return Lost("block ", block.index(), " has another number of ops or variables");

@@ -1,5 +1,5 @@
-// Sends a program through all of its forms and back. With PENSTOCK_VERIFY=roundtrip in the environment, the
-// pass manager and the executor do this to every program, so that every test also proves that no form loses
+// Converts a program to each of its forms and back. With PENSTOCK_VERIFY=roundtrip in the environment, the
+// pass manager and the executor do this with every program, so that every test also proves that no form loses
 // information: PENSTOCK_VERIFY=roundtrip ctest -L quick.
 #pragma once
 
@@ -8,8 +8,9 @@
 
 namespace penstock {
 
-// Serializes and parses, prints and reads: returns the same blocks under the same OpIds, with ops, variables
-// and attributes as they were read. kInternal E-round-trip: a form does not read back to the same program.
+// Serializes and parses the program, then prints and parses it. Returns the same blocks with the same OpIds;
+// ops, variables and attributes are the parsed ones. kInternal E-round-trip: a form does not read back to the
+// same program.
 Result<Program> RoundTrip(const Program& program);
 
 // Whether PENSTOCK_VERIFY=roundtrip was set at startup. It adds checks and never changes results.

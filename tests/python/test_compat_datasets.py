@@ -76,6 +76,13 @@ def test_a_missing_file_is_named_with_its_origin(dataset, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize('name', ['cifar', 'conll05', 'flowers', 'imdb', 'imikolov', 'mnist', 'movielens', 'sentiment',
+                                  'uci_housing', 'wmt14', 'wmt16'])
+def test_fetch_asks_for_the_files(dataset, name):
+    with pytest.raises(FileNotFoundError, match='is missing, and nothing is downloaded here'):
+        getattr(dataset, name).fetch()
+
+
 def test_another_file_than_fluids_is_read_with_a_warning(dataset, tmp_path):
     path = place(tmp_path, 'mine/x.txt', b'1')
     with pytest.warns(UserWarning, match='x.txt is not the file that Fluid downloads from http://localhost/x.txt'):

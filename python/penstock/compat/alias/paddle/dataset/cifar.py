@@ -57,3 +57,9 @@ def train10(cycle=False):
 def test10(cycle=False):
     """Returns a reader of CIFAR-10's 10,000 samples for tests. With `cycle` it never ends."""
     return reader_creator(common.download(CIFAR10_URL, 'cifar', CIFAR10_MD5), 'test_batch', cycle)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(CIFAR10_URL, 'cifar', CIFAR10_MD5)
+    common.download(CIFAR100_URL, 'cifar', CIFAR100_MD5)

@@ -119,3 +119,10 @@ def test():
                            words_name='conll05st-release/test.wsj/words/test.wsj.words.gz',
                            props_name='conll05st-release/test.wsj/props/test.wsj.props.gz')
     return reader_creator(corpus, words, verbs, labels)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    get_dict()
+    get_embedding()
+    common.download(DATA_URL, 'conll05st', DATA_MD5)

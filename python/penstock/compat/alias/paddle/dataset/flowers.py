@@ -72,3 +72,10 @@ def test(mapper=test_mapper, buffered_size=1024, use_xmap=True, cycle=False):
 def valid(mapper=test_mapper, buffered_size=1024, use_xmap=True):
     """Returns a reader of the images for validation."""
     return reader_creator(*_files(), VALID_FLAG, mapper, buffered_size, use_xmap)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(DATA_URL, 'flowers', DATA_MD5)
+    common.download(LABEL_URL, 'flowers', LABEL_MD5)
+    common.download(SETID_URL, 'flowers', SETID_MD5)

@@ -58,3 +58,8 @@ def test(word_idx):
 def word_dict():
     """Returns {word: id} of the words that occur more than 150 times in all reviews."""
     return build_dict(re.compile(r'aclImdb/((train)|(test))/((pos)|(neg))/.*\.txt$'), 150)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL, 'imdb', MD5)

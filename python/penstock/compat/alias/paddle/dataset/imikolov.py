@@ -82,3 +82,8 @@ def train(word_idx, n, data_type=DataType.NGRAM):
 def test(word_idx, n, data_type=DataType.NGRAM):
     """Returns a reader of the sentences for validation; arguments as of `train`."""
     return reader_creator(_TEST, word_idx, n, data_type)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL, 'imikolov', MD5)

@@ -51,3 +51,9 @@ def test():
     """Returns a reader of the 10,000 samples for tests."""
     return reader_creator(common.download(TEST_IMAGE_URL, 'mnist', TEST_IMAGE_MD5),
                           common.download(TEST_LABEL_URL, 'mnist', TEST_LABEL_MD5), 100)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    train()
+    test()

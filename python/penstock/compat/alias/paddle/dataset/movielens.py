@@ -143,3 +143,8 @@ def user_info():
 def movie_info():
     """Returns {index: MovieInfo}."""
     return _about().movies
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL, 'movielens', MD5)

@@ -48,3 +48,8 @@ def train():
 def test():
     """Returns an iterator over the samples after the first 1,600."""
     return iter(list(itertools.islice(_samples(), NUM_TRAINING_INSTANCES, None)))
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL, 'corpora', MD5, 'movie_reviews.zip')

@@ -51,3 +51,8 @@ def predict_reader():
     """Returns a tuple of the features of the first sample for tests."""
     load_data(common.download(URL, 'uci_housing', MD5))
     return (UCI_TEST_DATA[0][:-1],)
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL, 'uci_housing', MD5)

@@ -74,3 +74,8 @@ def get_dict(dict_size, reverse=True):
     if reverse:
         return {id: word for word, id in source.items()}, {id: word for word, id in target.items()}
     return source, target
+
+
+def fetch():
+    """Raises FileNotFoundError if a file of the data set is missing; Fluid downloads it."""
+    common.download(URL_TRAIN, 'wmt14', MD5_TRAIN)

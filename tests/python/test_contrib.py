@@ -119,10 +119,13 @@ def test_weight_decay_refuses_what_is_no_optimizer(fluid):
     ('from penstock.fluid.contrib.slim import Compressor', 'fluid.contrib.slim.Compressor: compression'),
     ('import penstock.fluid.contrib.slim.quantization', 'fluid.contrib.slim: compression'),
     ('from penstock.fluid.contrib.decoder import StateCell', 'fluid.contrib.decoder.StateCell: StateCell and its'),
-    ('import penstock.fluid.contrib.utils.hdfs_utils', 'fluid.contrib.utils: HDFS is not reached from here'),
+    ('from penstock.fluid.contrib.utils import convert_dist_to_sparse_program',
+     'fluid.contrib.utils.convert_dist_to_sparse_program: tables on pservers are saved'),
     ('fluid.contrib.QuantizeTranspiler()', 'QuantizeTranspiler: quantization is not part'),
     ('fluid.contrib.quantize.quant', 'fluid.contrib.quantize.quant: quantization is not part'),
     ('fluid.contrib.mixed_precision.decorate(None)', 'where float16 saves no time'),
+    ('from penstock.fluid.contrib.mixed_precision.decorator import decorate; decorate(None)',
+     'where float16 saves no time'),
 ])
 def test_what_is_not_here_says_why(fluid, use, why):
     with pytest.raises(NotImplementedError, match=why):

@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from penstock.fluid.contrib.utils import multi_download, multi_upload
 from penstock.fluid.incubate.fleet.base import role_maker
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
 from penstock.fluid.incubate.fleet.utils.fleet_util import FleetUtil
@@ -62,6 +63,24 @@ def test_files_of_hadoop(client, tmp_path):
     assert not client.upload('/nowhere/x', str(tmp_path / 'local' / 'a'), retry_times=0)
     assert 'fs -Dfs.default.name=hdfs://x -mkdir -p /data' in (tmp_path / 'asked').read_text()
     assert HDFSClient.split_files(list('abc'), 1, 2) == ['c']
+
+
+def test_many_files_of_hadoop(client, tmp_path):
+    for name in ('a', 'b', 'deep/c'):
+        path = tmp_path / 'local' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    multi_upload(client, '/data', str(tmp_path / 'local'))
+    (tmp_path / 'local' / 'a').write_text('newer')
+    multi_upload(client, '/data', str(tmp_path / 'local'), overwrite=True)
+    assert client.lsr('/data') == ['/data/a', '/data/b', '/data/deep/c'] and client.cat('/data/a') == 'newer'
+    parts = [multi_download(client, '/data', str(tmp_path / 'copies'), trainer, 2) for trainer in (0, 1)]
+    assert parts == [[str(tmp_path / 'copies' / name) for name in names] for names in (('a', 'deep/c'), ('b',))]
+    assert (tmp_path / 'copies' / 'deep' / 'c').read_text() == 'deep/c'
+    with pytest.raises(ValueError, match='there is no trainer 2 of 2'):
+        multi_download(client, '/data', str(tmp_path), 2, 2)
+    with pytest.raises(TypeError, match='multi_upload takes an HDFSClient, not str'):
+        multi_upload('hadoop', '/data', str(tmp_path))
 
 
 def test_a_client_that_is_not_there_is_named():

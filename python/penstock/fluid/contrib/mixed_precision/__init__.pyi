@@ -2,5 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
-def decorate(optimizer: Any, amp_lists: Any = ..., init_loss_scaling: float = ..., incr_every_n_steps: int = ..., decr_every_n_nan_or_inf: int = ..., incr_ratio: float = ..., decr_ratio: float = ..., use_dynamic_loss_scaling: bool = ...) -> Any: ...
+from penstock.fluid.contrib.mixed_precision import decorator as decorator
+from penstock.fluid.contrib.mixed_precision.decorator import decorate as decorate
+
 __all__: list[str]

@@ -224,6 +224,11 @@ void BindVariable(py::module_& m) {
       .def("is_int", &IsInt)
       .def("get_int", &IntOf)
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
+      .def("_has_no_rows",
+           [](const VariableHandle& v) {
+             const auto* rows = v.variable().If<SelectedRows>();
+             return rows != nullptr && rows->rows.empty();
+           })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
       .def("_assign", &VariableHandle::Assign)

@@ -25,10 +25,11 @@ SCRIPT = textwrap.dedent('''
                           0.1) if 'ALIKE' in os.environ else None))
     output = fluid.layers.fc(fluid.layers.reduce_sum(words, dim=1), 1, act='sigmoid')
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, label))
+    test = fluid.default_main_program().clone(for_test=True)
     optimizer.minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
 
-    def feed(step):
+    def feed(step, whole=False):
         random = np.random.RandomState(step)
         ids = random.randint(rows - 50, rows, [8, 4, 1]).astype('int64')
         ids[0, 0, 0] = 3
@@ -38,7 +39,7 @@ SCRIPT = textwrap.dedent('''
             names[3], names[4], names[5] = 3, -1, rows
             ids = names[ids]
         label = (numbers.sum(axis=(1, 2)).reshape([8, 1]) % 2).astype('float32')
-        mine = slice(0, 8) if role == 'local' else slice(4 * index, 4 * index + 4)
+        mine = slice(0, 8) if role == 'local' or whole else slice(4 * index, 4 * index + 4)
         return {'ids': ids[mine], 'label': label[mine]}
 
     program = fluid.default_main_program()
@@ -63,6 +64,12 @@ SCRIPT = textwrap.dedent('''
         fluid.io.load_persistables(exe, os.path.join(out, 'saved'), program)
     first = int(os.environ.get('FIRST', 0))
     losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(first, first + steps)]
+    if 'TEST' in os.environ:    # between steps
+        tests = []
+        for step in range(first + steps, first + steps + 2):
+            tests.append(exe.run(test, feed=feed(step, whole=True), fetch_list=[loss])[0][0])
+            exe.run(program, feed=feed(step), fetch_list=[])
+        np.save(os.path.join(out, role + str(index) + '.test'), tests)
     if 'ALONE' in os.environ and index == 0:
         fluid.io.save_inference_model(os.path.join(out, 'alone'), ['ids'], [output], exe, program)
     if 'SAVE' in os.environ:
@@ -97,6 +104,17 @@ def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
     assert saved[:-values] == expected[:-values], 'they begin with the same shape'
     np.testing.assert_allclose(np.frombuffer(saved[-values:], 'float32'),
                                np.frombuffer(expected[-values:], 'float32'), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize('version', ['V1', 'V2'])
+def test_trainers_run_a_program_for_tests_between_their_steps(job, version):
+    """It was made before the transpiler replaced the lookups, and trainers have no rows."""
+    job.environment.update({'OPTIMIZER': 'sgd', 'TEST': '1', 'IN_SLICES': '1', version: '1'})
+    job.start_all(steps=2)
+    job.start('local', 0, 2)
+    first, second, local = losses_of(job, ['trainer0.test', 'trainer1.test', 'local0.test'])
+    np.testing.assert_array_equal(first, second)
+    np.testing.assert_allclose(first, local, rtol=1e-5)
 
 
 @pytest.mark.parametrize('version', ['V1', 'V2'])

@@ -1,16 +1,71 @@
 """Tables of a distributed job whose rows a trainer only asks for: their values are with the pservers."""
 
+import weakref
+
 import numpy
 
 from penstock.fluid.core import Scope
 from penstock.fluid.framework import Program
 
 _LOOKUP = 'distributed_lookup_table'
+_LOCAL = ('lookup_table', 'lookup_table_v2')
+_WHERE = ('table_names', 'height_sections', 'endpoints', 'trainer_id')
+
+_known = {}    # {table: where its slices are}, as the trainer's programs of this process say
+_asking = weakref.WeakKeyDictionary()    # {program: (its content, its tables, the program that asks for rows)}
 
 
 def remote_lookups(program):
     """{name of a table: an op that asks for its rows}; empty for any program but a trainer's."""
     return {op.input('W')[0]: op for block in program.blocks for op in block.ops if op.type == _LOOKUP}
+
+
+def note_tables(program):
+    """Remembers where the tables of a trainer's program are, for other programs of this process."""
+    for name, op in remote_lookups(program).items():
+        _known[name] = {attr: op.attr(attr) for attr in _WHERE}
+    _asking.clear()
+
+
+def asking_program(program, scope):
+    """The program, or, if a trainer runs it that lacks the values of its tables, one that asks the servers for rows.
+
+    Such are programs for tests between two steps, made before the program was transpiled.
+    """
+    if not _known:
+        return program
+    content, tables, asking = _asking.get(program, (None, (), None))
+    if content != program.desc.content_id:
+        content, tables = program.desc.content_id, _tables_looked_up(program)
+        asking = _ask(program, tables) if tables else None
+        _asking[program] = content, tables, asking
+    for table in tables:
+        held = scope.find_var(table)
+        if held is None or not held._has_no_rows():
+            return program
+    return asking or program
+
+
+def _tables_looked_up(program):
+    """Those of the trainer in which a program without updates looks up rows."""
+    ops = [op for block in program.blocks for op in block.ops]
+    if any(op.type == kind + '_grad' for op in ops for kind in _LOCAL):
+        return ()
+    return tuple({op.input('W')[0]: None for op in ops if op.type in _LOCAL and op.input('W')[0] in _known})
+
+
+def _ask(program, tables):
+    asking = program.clone()
+    for block in asking.blocks:
+        for index, op in enumerate(list(block.ops)):
+            if op.type not in _LOCAL or op.input('W')[0] not in tables:
+                continue
+            kind, table, ids, rows = op.type, op.input('W')[0], op.input('Ids'), op.output('Out')
+            attrs = dict(_known[table], padding_idx=op.attr('padding_idx'), lookup_table_version=kind,
+                         dtype=int(block._var_recursive(table).dtype))
+            block._remove_op(index)
+            block._insert_op(index, _LOOKUP, {'Ids': ids, 'W': table}, {'Outputs': rows}, attrs)
+    return asking
 
 
 def whole_table(executor, var, lookup):
@@ -20,7 +75,7 @@ def whole_table(executor, var, lookup):
     table = block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True)
     ids = block.create_var(name='ids', shape=[var.shape[0]], dtype='int64', is_data=True)
     rows = block.create_var(name='rows', shape=var.shape, dtype=var.dtype, persistable=True)
-    slices = {name: lookup.attr(name) for name in ('table_names', 'height_sections', 'endpoints', 'trainer_id')}
+    slices = {name: lookup.attr(name) for name in _WHERE}
     block.append_op('fake_init', outputs={'Out': table}, attrs={'shape': list(var.shape), 'dtype': int(var.dtype)})
     block.append_op(_LOOKUP, {'Ids': ids, 'W': table}, {'Outputs': rows}, dict(
         slices, dtype=int(var.dtype), lookup_table_version='lookup_table_v2'))

@@ -9,7 +9,7 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock.fluid import _process_end, _uneven, core, framework
+from penstock.fluid import _process_end, _remote_tables, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._progress import ProgressOfRuns, asked_seconds
@@ -210,25 +210,25 @@ class Executor:
         if program is None:
             program = framework.default_main_program()
         apart = False
+        in_scope = _scope if scope is None else scope
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:
                 return []
-            in_scope = _scope if scope is None else scope
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
         if program._before_run is not None:
             program._before_run()
+        program = _remote_tables.asking_program(program, in_scope)
         block = program.global_block()
         feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
                  if _is_there(block, name)]
-        feeds = self._set_persistables(block, feeds, _scope if scope is None else scope)
+        feeds = self._set_persistables(block, feeds, in_scope)
         fetches, updates = _split_fetches(fetch_list)
         if use_prune or updates:
             program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
         _process_end.this_thread.ran = True
-        in_scope = _scope if scope is None else scope
         try:
             try:
                 values = self._executor.run(program.desc, in_scope, feeds, fetches)

@@ -13,6 +13,7 @@ from penstock import _penstock
 from penstock._errors import program_error
 from penstock._role_set import native_roles
 from penstock.fluid import framework
+from penstock.fluid._remote_tables import note_tables
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
@@ -157,6 +158,7 @@ class DistributeTranspiler:
         """
         self._made()
         _make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
+        note_tables(self.origin_program)
         return self.origin_program
 
     def get_pserver_program(self, endpoint):

@@ -220,6 +220,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
       return InvalidArgument("E-server-var", name, ", which the update of ", served.param.name,
                              " uses, is not a tensor");
     }
+    if (written && begin == 0) param.state.push_back(name);
     if (tensor->shape() == served.param.shape) {
       Variable* seen = shared;  // an uncut piece is worked on where it lies
       if (cut) {

@@ -20,6 +20,7 @@
 // the learning-rate block: OwnSums and Combine. The others may be called at any time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,6 +42,12 @@
 #include "framework/tensor/scope.h"
 
 namespace penstock::pserver {
+
+// What the updates of a param keep from one step to the next, at some version of each chunk.
+struct StateCopy {
+  std::vector<std::pair<std::string, Tensor>> tensors;  // the param first
+  std::atomic<int> chunks_left = 0;
+};
 
 class ChunkStore {
  public:
@@ -114,6 +121,17 @@ class ChunkStore {
   std::optional<SelectedRows> CopyForSave(int param);
   // Writes such a copy to a file, with the program's save block; from any thread, at any time.
   Status SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const;
+  // The number of a param that is updated here and is not a table sharded by id; -1 if there is none of that
+  // name.
+  int FindUpdated(const std::string& name) const;
+  // A copy to be filled by CopyState on the queue of each chunk, then by CopyRates on that of the
+  // learning-rate block; it holds one version of each chunk. WriteState writes it as tensor records, of which
+  // the first holds the others' names, one per line.
+  std::shared_ptr<StateCopy> BeginStateCopy(int param) const;
+  void CopyState(int param, int chunk, StateCopy& copy) const;
+  void CopyRates(StateCopy& copy) const;
+  static Status WriteState(const std::string& file, const StateCopy& copy);
+  bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
   // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
   void PublishTables() const;
 
@@ -153,6 +171,7 @@ class ChunkStore {
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
+    std::vector<std::string> state;          // what its updates write and keep
     std::unique_ptr<table::RowTable> table;  // of a table sharded by id
     std::optional<ChangedRows> changed;      // used on the queue of the only chunk
   };
@@ -171,6 +190,7 @@ class ChunkStore {
   static Variable& GradientOf(const Chunk& chunk, int trainer) {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
   }
+  static std::vector<std::string> KeptBy(const Program& program, int block);
   Status CountStep(int trainer);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);

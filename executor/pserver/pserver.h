@@ -172,6 +172,9 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Start(const SaveAction& action);
   void CopyForSave(const SaveEvent& save);
   void WriteSaved(const SaveEvent& save, SelectedRows rows);
+  void CopyState(const SaveEvent& save);
+  void WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy);
+  void Saved(const SaveEvent& save, Status status);
   // The end of a job of a queue: takes the lock, and carries out the state machine's decisions.
   void Done(const std::function<void(Actions&)>& decide);
   ChunkQueues::Size SizeOf(std::size_t bytes) const {

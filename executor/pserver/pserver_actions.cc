@@ -130,7 +130,9 @@ void Pserver::Start(CombineAction combine) {
   });
 }
 
-void Pserver::Start(const SaveAction& action) { CopyForSave(action.save); }
+void Pserver::Start(const SaveAction& action) {
+  store_->IsTable(action.save.param) ? CopyForSave(action.save) : CopyState(action.save);
+}
 
 // The table is copied between its other jobs, and written while it changes.
 void Pserver::CopyForSave(const SaveEvent& save) {
@@ -144,7 +146,29 @@ void Pserver::CopyForSave(const SaveEvent& save) {
 }
 
 void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
-  Status status = store_->SaveTable(save, std::move(rows), blocks_);
+  Saved(save, store_->SaveTable(save, std::move(rows), blocks_));
+}
+
+// Each chunk is copied between its other jobs; the last one goes on.
+void Pserver::CopyState(const SaveEvent& save) {
+  const std::shared_ptr<StateCopy> copy = store_->BeginStateCopy(save.param);
+  const auto chunks = static_cast<int>(store_->chunk_count(save.param));
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    queues_->Push(store_->QueueOf(save.param, chunk), ChunkQueues::Size::kLarge, [this, save, chunk, copy] {
+      store_->CopyState(save.param, chunk, *copy);
+      if (--copy->chunks_left == 0) WriteState(save, copy);
+    });
+  }
+}
+
+void Pserver::WriteState(const SaveEvent& save, const std::shared_ptr<StateCopy>& copy) {
+  queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kLarge, [this, save, copy] {
+    store_->CopyRates(*copy);
+    options_.run([this, save, copy] { Saved(save, ChunkStore::WriteState(save.file, *copy)); });
+  });
+}
+
+void Pserver::Saved(const SaveEvent& save, Status status) {
   Done([&](Actions& next) {
     if (status.ok()) status = checkpoints_.Wrote(save.file);
     machine_->SaveDone(save, status, next);

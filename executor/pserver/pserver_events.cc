@@ -135,9 +135,11 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
     return refuse(FailedPrecondition("E-server-save-trainer", "trainer ", from.trainer, " asks it to save ",
                                      save.body.table, "; only trainer 0 may"));
   }
-  const int param = store_->FindTable(save.body.table);
+  const int table = store_->FindTable(save.body.table);
+  const int param = table >= 0 ? table : store_->FindUpdated(save.body.table);
   if (param < 0) {
-    return refuse(InvalidArgument("E-server-save", "it holds no table ", save.body.table, " sharded by id"));
+    return refuse(InvalidArgument("E-server-save", "it holds no table ", save.body.table,
+                                  " sharded by id, and no slice of a parameter of this name"));
   }
   Result<std::string> file = checkpoints_.Claim(save.body.file);
   if (!file.ok()) return refuse(std::move(file).status());

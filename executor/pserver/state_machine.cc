@@ -230,7 +230,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   TellWelcome(at, out);
   AnswerWaiting(at, out);
   if (all_are_there) GiveAllTurns(out);
-  if (chunk == 0) StartSave(param, out);
+  StartSave(param, out);
   Advance(at, out);
   EndIfDrained(out);
 }
@@ -353,7 +353,7 @@ bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions&
     }
     Advance(at, out);
     AnswerWaiting(at, out);
-    if (k == 0) StartSave(param, out);
+    StartSave(param, out);
   }
   return !ended_;
 }

@@ -56,13 +56,18 @@ void StateMachine::Save(const SaveEvent& save, Actions& out) {
   StartSave(save.param, out);
 }
 
-// A table is saved as soon as its trainer could pull it, or a later version.
+// A param is saved as soon as its trainer could pull it, or a later version.
 void StateMachine::StartSave(int param, Actions& out) {
-  const ChunkId at{param, 0};
-  ChunkAccount& account = ledger_.chunk(at);
-  if (account.running() || account.saving || ended_) return;
+  ChunkAccount& account = ledger_.chunk({param, 0});
+  if (account.saves.empty() || account.saving || ended_) return;
+  const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
   const auto ready = std::find_if(account.saves.begin(), account.saves.end(), [&](const SaveEvent& save) {
-    return policy_->Pull(ledger_, at, save.trainer, save.version, true) != PullAnswer::kWait;
+    for (int k = 0; k < chunks; ++k) {
+      const ChunkId at{param, k};
+      if (ledger_.chunk(at).running()) return false;
+      if (policy_->Pull(ledger_, at, save.trainer, save.version, true) == PullAnswer::kWait) return false;
+    }
+    return true;
   });
   if (ready == account.saves.end()) return;
   std::iter_swap(account.saves.begin(), ready);

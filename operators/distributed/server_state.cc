@@ -11,8 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kNotifyDoc[] = R"(
-Asks each server of epmap to save its rows of table lookup_table, which is sharded by id, as they are after
-this trainer's last send_barrier: server i, on its own disk, to dir/lookup_table_i. Returns when all have.
+Asks each server of epmap to save lookup_table as it is after this trainer's last send_barrier: server i, on
+its own disk, to dir/lookup_table_i. Returns when all have. lookup_table is a table sharded by id, of which a
+server saves its rows, or a slice of a parameter, which it saves with its optimizer state (executor/pserver).
 A server saves for trainer 0 alone, and only inside its folder (PENSTOCK_CHECKPOINT_DIR), to which dir is
 relative.)";
 

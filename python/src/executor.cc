@@ -367,6 +367,7 @@ void BindExecutor(py::module_& m) {
   m.def("abandon_rpc", &AbandonRpc);
   m.def("abandon_rings", &AbandonRings);
   m.def("complete_rpc", &CompleteRpc);
+  m.def("process_wire", [] { return ProcessWire(); });
   py::enum_<communicator::ModeName>(m, "CommunicatorMode")
       .value("SYNC", communicator::ModeName::kSync)
       .value("ASYNC", communicator::ModeName::kAsync)

@@ -24,6 +24,8 @@ TRAIN = '''
     output = fluid.layers.fc([hidden, word], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
     optimizer = fluid.optimizer.Momentum(0.002, 0.9)
+    if 'ADAM' in os.environ:
+        optimizer = fluid.optimizer.Adam(fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True))
     exe = fluid.Executor(fluid.CPUPlace())
     if by == 'fleet':
         fleet.init(role)
@@ -69,7 +71,8 @@ TRAIN = '''
     names = [p.name for p in main.all_parameters() if name == 'geo' or p.name != 'table']
     values = lambda: {name: np.array(scope.find_var(name).get_tensor()) for name in names}
     start, losses = values(), []
-    for step in range(steps):
+    first = int(os.environ.get('FIRST', 0))
+    for step in range(first, first + steps):
         random = np.random.RandomState(10 * step + index)
         rows = random.rand(16, 8).astype('float32')
         feed = {'x': rows, 'words': random.randint(0, 2000, (16, 1)), 'y': rows.sum(axis=1, keepdims=True)}
@@ -127,6 +130,29 @@ def test_a_saved_model_is_loaded_by_servers_and_by_one_machine(tmp_path, fluid):
         got, = exe.run(program, feed={'x': rows, 'words': random.randint(0, 2000, (16, 1))}, fetch_list=fetches)
         loss = np.mean((got - rows.sum(axis=1, keepdims=True))**2)
         np.testing.assert_allclose(again[index]['losses'][0], loss, rtol=1e-4)
+
+
+@pytest.mark.parametrize('optimizer', [{}, {'ADAM': '1'}])
+def test_a_job_goes_on_from_what_its_servers_have_saved(tmp_path, optimizer):
+    """With the optimizer state and the learning rate that it had."""
+    at_once, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 6, **optimizer)
+    launch_well(tmp_path, TRAIN, 'sync', 'fleet', 3, SAVE='1', **optimizer)
+    again, _ = launch_well(tmp_path, TRAIN, 'sync', 'fleet', 3, MODEL='model', FIRST='3', **optimizer)
+    for one, other in zip(at_once, again):
+        np.testing.assert_array_equal(one['losses'][3:], other['losses'])
+    assert not (tmp_path / 'model' / '__pserver_state__').exists()
+
+
+@pytest.mark.parametrize('strategy', ['async', 'half_async', 'geo'])
+def test_servers_save_their_state_while_others_train(tmp_path, strategy):
+    launch_well(tmp_path, TRAIN, strategy, 'fleet', 20, SAVE='1', ADAM='1')
+    saved = {path.name for path in (tmp_path / 'model').iterdir()}
+    assert {'table', 'fc_0.w_0', 'fc_0.b_0'} <= saved
+    if strategy != 'geo':    # its servers only add up
+        assert {'fc_0.w_0_moment1_0', 'table_moment2_0', 'fc_0.b_0_beta1_pow_acc_0', '@LR_DECAY_COUNTER@'} <= saved
+        rows = np.frombuffer((tmp_path / 'model' / 'table_moment1_0').read_bytes()[-4 * 2000 * 16:], 'float32')
+        assert np.isfinite(rows).all() and np.any(rows)
+    launch_well(tmp_path, TRAIN, strategy, 'fleet', 2, MODEL='model', ADAM='1')
 
 
 def test_a_model_that_is_not_there_is_an_error_of_the_servers(tmp_path):

@@ -313,8 +313,8 @@ TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
     job.trainer(0).last = NotifyProgram(dir, table);
     return job.Run();
   };
-  EXPECT_EQ(error("here", "w", folder / "").id(), "E-server-save");
-  EXPECT_NE(error("here", "w", folder / "").message().find("pserver ps0:1: it holds no table w"),
+  EXPECT_EQ(error("here", "none", folder / "").id(), "E-server-save");
+  EXPECT_NE(error("here", "none", folder / "").message().find("pserver ps0:1: it holds no table none"),
             std::string::npos);
   EXPECT_FALSE(error("here", "t", "/proc/no/such/folder").ok());
   EXPECT_EQ(error("/tmp", "t", folder / "").id(), "E-server-save-path");

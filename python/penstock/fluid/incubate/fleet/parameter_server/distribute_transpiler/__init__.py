@@ -27,7 +27,8 @@ from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.executor import Executor
 from penstock.fluid.framework import Program, default_main_program, default_startup_program
 from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import load_slices
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import (
+    load_slices, load_state, load_tables, save_state)
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy, StrategyFactory, SyncStrategy,
     TrainerRuntimeConfig)
@@ -102,8 +103,9 @@ class DistributedTranspiler(Fleet):
         """Gives this server's parameters their initial values: those of the start-up program, or of a saved model.
 
         Args:
-            model_dir (str): a folder with a file of each parameter, as save_persistables writes them. The state of
-                optimizers begins anew.
+            model_dir (str): a folder with a file of each parameter, as save_persistables writes them. Optimizer state,
+                steps of learning rates and tables with is_distributed are loaded where they have files, and begin anew
+                where they have none.
 
         Raises:
             ValueError: minimize() was not called; the folder or a file is not there, or of another shape.
@@ -111,7 +113,10 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.startup_program)
         if model_dir:
-            load_slices(model_dir, self._transpiler.vars_overview, self.server_endpoints()[self.server_index()])
+            overview, address = self._transpiler.vars_overview, self.server_endpoints()[self.server_index()]
+            load_slices(model_dir, overview, address)
+            load_state(model_dir, overview, address, self.main_program)
+            load_tables(model_dir, self._transpiler._roles.tables, self.server_index())
 
     def run_server(self):
         """Serves until every trainer has stopped.
@@ -182,12 +187,16 @@ class DistributedTranspiler(Fleet):
                                          lambda var: var.name not in names)
 
     def save_persistables(self, executor, dirname, main_program=None):
-        """Saves the parameters and what else outlives a step, as this trainer has it; fluid.io.save_persistables says
-        what servers write.
+        """Saves the parameters and what else outlives a step, for init_server() and for one machine.
+
+        The first trainer has its servers save, too: parameters, optimizer state and steps of learning rates, as they
+        are after its last step, and their tables (fluid.io.save_persistables). Slices are put together in whole
+        variables if trainer and servers share the folder. Servers of Fluid save tables only.
 
         Args:
-            executor (Executor): asks for what servers alone have.
-            dirname (str): the folder; each variable has a file of its name.
+            executor (Executor): asks the servers.
+            dirname (str): the folder; each variable has a file of its name. Servers write only inside their
+                PENSTOCK_CHECKPOINT_DIR; another folder is a warning, and gets no optimizer state.
             main_program (Program): a trainer's; None is fleet.main_program.
 
         Raises:
@@ -202,6 +211,8 @@ class DistributedTranspiler(Fleet):
             raise ValueError("fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables "
                              'saves it')
         io.save_persistables(executor, dirname, main_program)
+        if main_program._is_chief and _penstock.process_wire() != 'fluid':
+            save_state(executor, dirname, main_program)
 
     def _transpile(self, given):
         """Makes this process's programs of the default ones."""

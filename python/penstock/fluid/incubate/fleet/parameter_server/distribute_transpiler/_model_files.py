@@ -1,12 +1,90 @@
-"""Files of a model on a parameter server: each has the rows that are its own."""
+"""Files of a model in a job with parameter servers. A folder holds one file for each whole variable, parameters and
+optimizer state alike, as one machine saves them; each server loads its own rows."""
 
 import os
+import warnings
 
 import numpy
 
+from penstock import _penstock
+from penstock._penstock import RuntimeVariable, Scope
 from penstock.fluid import _var_files
 from penstock.fluid.core import dtype_name
 from penstock.fluid.executor import global_scope
+from penstock.fluid.framework import Program
+
+# Under the folder of a save, while servers write what they keep of each slice.
+_STATE_FOLDER = '__pserver_state__'
+
+
+def save_state(executor, dirname, program):
+    """Has the servers write their parameters and optimizer state, and puts the slices together: one file for each
+    variable.
+
+    program  trainer 0's; the folder already holds the parameters as trainer 0 has them
+    """
+    slices = {}
+    for one in program._parameters_on_pservers.distributed_vars:
+        slices.setdefault(one.origin.name, []).append(one)
+    folder = os.path.join(dirname, _STATE_FOLDER)
+    notice = Program()
+    for one in (each for parts in slices.values() for each in parts):
+        notice.global_block().append_op('checkpoint_notify', attrs={
+            'epmap': [one.endpoint], 'dir': folder, 'lookup_table': one.slice.name})
+    try:
+        executor.run(notice)
+    except (_penstock.ProgramError, _penstock.StateError) as error:
+        if error.id not in ('E-server-save-path', 'E-server-save-exists'):
+            raise
+        warnings.warn('fleet.save_persistables: the servers save no optimizer state: %s' % error)
+        return
+    if not os.path.isdir(folder):
+        warnings.warn('fleet.save_persistables: the servers have saved their state to disks of their own, in %s; '
+                      'put their files together there before fleet.init_server loads them' % folder)
+        return
+    for parts in slices.values():
+        for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items():
+            _var_files.write_file(_var_files.file_of(dirname, name), [_bytes_of(value)])
+    _remove(folder, slices)
+
+
+def _joined(folder, parts):
+    """{name: array} of a parameter and its state, from the files of its slices."""
+    values = {}
+    for one in parts:
+        for name, value in _read_slice(_slice_file(folder, one)).items():
+            sliced = one.is_slice and value.shape == one.slice.shape
+            values.setdefault(one.origin.name if name == one.slice.name else name, []).append((sliced, value))
+    return {name: numpy.concatenate([value for _, value in found]) if found[0][0] else found[0][1]
+            for name, found in values.items()}
+
+
+def _slice_file(folder, one):
+    return os.path.join(folder, one.slice.name + '_0')
+
+
+def _read_slice(path):
+    """{name: array} of a file that a server wrote: the names, then the values in their order."""
+    data, values = _var_files.read_file(path), []
+    offset = 0
+    while offset < len(data):
+        record, offset = RuntimeVariable._from_file_bytes(data, offset, False, path)
+        values.append(numpy.array(record.get_tensor()))
+    return dict(zip(values[0].tobytes().decode().splitlines(), values[1:]))
+
+
+def _bytes_of(array):
+    scope = Scope()
+    scope.var('value').get_tensor().set(numpy.ascontiguousarray(array), None)
+    return scope.find_var('value')._to_file_bytes()
+
+
+def _remove(folder, slices):
+    for one in (each for parts in slices.values() for each in parts):
+        os.remove(_slice_file(folder, one))
+    for here, _, _ in os.walk(folder, topdown=False):
+        if not os.listdir(here):
+            os.rmdir(here)
 
 
 def load_slices(dirname, overview, endpoint):
@@ -18,7 +96,7 @@ def load_slices(dirname, overview, endpoint):
     """
     if not os.path.isdir(dirname):
         raise ValueError('there is no folder %s' % dirname)
-    scope, wholes = global_scope(), {}
+    wholes = {}
     for one in overview.get_distributed_vars_by_ep(endpoint):
         path = _var_files.file_of(dirname, one.origin.name)
         if not os.path.exists(path):
@@ -28,6 +106,50 @@ def load_slices(dirname, overview, endpoint):
             tensor = _var_files.read_single(path).get_tensor()
             _var_files.require_same(one.origin.name, one.origin, tensor.shape(), dtype_name(tensor._dtype()), path)
             wholes = {path: numpy.array(tensor)}    # slices of one parameter come together
-        shape = one.slice.shape
-        rows = wholes[path].reshape(-1)[one.offset:one.offset + int(numpy.prod(shape))].reshape(shape)
-        scope.var(one.slice.name).get_tensor().set(rows, None)
+        _set(one.slice.name, _rows_of(wholes[path], one))
+
+
+def load_state(dirname, overview, endpoint, program):
+    """Puts the optimizer state of server `endpoint` and what its learning rate counts into the global scope, of those
+    variables that have a file. The others keep their initial values.
+
+    program  the server's
+    """
+    slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
+    for block in program.blocks[1:]:
+        kept = {name for op in block.ops for name in set(op.input_arg_names).intersection(op.output_arg_names)}
+        params = [slices[name] for name in kept if name in slices]
+        for name in sorted(kept - slices.keys()):
+            path = _var_files.file_of(dirname, name)
+            held = global_scope().find_var(name)
+            if held is None or not held.is_initialized() or not os.path.isfile(path):
+                continue
+            value, here = numpy.array(_var_files.read_single(path).get_tensor()), held.get_tensor().shape()
+            if params and params[0].is_slice and tuple(here) == params[0].slice.shape:
+                if value.shape != params[0].origin.shape:
+                    raise ValueError('%s holds %s of shape %s, but parameter %s is %s' %
+                                     (path, name, value.shape, params[0].origin.name, params[0].origin.shape))
+                value = _rows_of(value, params[0])
+            if value.shape != tuple(here):
+                raise ValueError('%s holds %s of shape %s, but server %s has %s' %
+                                 (path, name, value.shape, endpoint, tuple(here)))
+            _set(name, value)
+
+
+def load_tables(dirname, tables, number):
+    """Puts server `number`'s rows of tables sharded by id into the global scope, of those tables that have a file."""
+    for table in tables:
+        path = _var_files.file_of(os.path.join(dirname, _var_files.TABLES_FOLDER), '%s_%d' % (table, number))
+        if os.path.isfile(path):
+            rows = RuntimeVariable._from_file_bytes(_var_files.read_file(path), 0, True, path)[0]
+            global_scope().var(table)._assign(rows)
+
+
+def _rows_of(whole, one):
+    """The rows of a slice."""
+    shape = one.slice.shape
+    return whole.reshape(-1)[one.offset:one.offset + int(numpy.prod(shape))].reshape(shape)
+
+
+def _set(name, value):
+    global_scope().var(name).get_tensor().set(numpy.ascontiguousarray(value), None)

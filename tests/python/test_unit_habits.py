@@ -280,3 +280,25 @@ def test_perm_and_lists_of_sequences_are_lists(fluid):
             wrong()
     with pytest.raises(AssertionError, match='logsumexp'):
         fluid.layers.logsumexp(None)
+
+
+def test_a_script_fills_the_queue_of_a_reader_itself(fluid):
+    reader = fluid.layers.py_reader(capacity=4, shapes=[[-1, 2]], dtypes=['float32'])
+    x = fluid.layers.read_file(reader)
+    total = fluid.layers.reduce_sum(x)
+    exe, queue = fluid.Executor(), reader.queue
+    exe.run(fluid.default_startup_program())
+    for value in (1, 2):
+        batch = fluid.LoDTensorArray()
+        tensor = fluid.core.LoDTensor()
+        tensor.set(np.full([3, 2], value, 'float32'))
+        batch.append(tensor)
+        assert queue.push(batch)
+    assert queue.size() == 2
+    queue.close()
+    assert [exe.run(fetch_list=[total])[0].item() for _ in range(2)] == [6, 12]
+    with pytest.raises(fluid.core.EOFException):
+        exe.run(fetch_list=[total])
+    reader.exited = True
+    reader.thread.join(10)
+    assert not reader.thread.is_alive()

@@ -10,6 +10,29 @@ from penstock._penstock import BatchQueue, StateError
 _pumps = weakref.WeakSet()
 
 
+class QueueToFill:
+    """A reader's queue for scripts that push its batches themselves."""
+
+    def __init__(self, queue):
+        self._queue = queue
+
+    def push(self, batch):
+        """Appends a list or LoDTensorArray of arrays or LoDTensors, waiting for room; False if the queue is closed."""
+        return self._queue.push([batch[i] for i in range(len(batch))])
+
+    def size(self):
+        """How many batches wait."""
+        return self._queue.size()
+
+    def close(self):
+        """Says that no more batches come: a program reads those that wait, and then meets the end."""
+        self._queue.end()
+
+    def kill(self):
+        """Drops the batches that wait."""
+        self._queue.close()
+
+
 class Pump:
     """start(source), then next() until it gives None, or a program's `read` ops; stop() in between as well.
 
@@ -26,6 +49,21 @@ class Pump:
     @property
     def started(self):
         return self._thread is not None
+
+    @property
+    def thread(self):
+        """What reads ahead; a thread that has nothing to do, where none does."""
+        if self._thread is not None:
+            return self._thread
+        idle = threading.Thread()
+        idle.start()
+        return idle
+
+    def queue_to_fill(self):
+        """The queue, open for those who push batches themselves where no thread does."""
+        if not self.started:
+            self.queue.open()
+        return QueueToFill(self.queue)
 
     def start(self, source):
         if self.started:

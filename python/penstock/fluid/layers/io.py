@@ -95,7 +95,13 @@ class Reader(Variable):
 
     @property
     def queue(self):
-        return self._pump.queue
+        return self._pump.queue_to_fill()
+
+    @property
+    def thread(self):
+        return self._pump.thread
+
+    exited = property(lambda self: not self._pump.started, lambda self, value: None)    # scripts of Fluid set it
 
     def decorate_sample_list_generator(self, reader, places=None):
         """reader() gives lists of samples: one value for each variable."""

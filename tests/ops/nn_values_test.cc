@@ -29,7 +29,7 @@ TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
   }
 }
 
-Tensors AsFloats(const Tensors& from) {
+Tensors RoundedToFloats(const Tensors& from) {
   Tensors f32;
   for (const auto& [name, tensor] : from) {
     Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
@@ -55,7 +55,7 @@ TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
       for (const std::string& slot : given)
         inputs[slot] = Values(inputs.at(slot.substr(2)).shape(), -1, 1, 11);
       const Result<Tensors> made = RunOp(AllOps(), op, inputs),
-                            made_f32 = RunOp(AllOps(), op, AsFloats(inputs));
+                            made_f32 = RunOp(AllOps(), op, RoundedToFloats(inputs));
       ASSERT_TRUE(made.ok() && made_f32.ok()) << made.status().ToString() << made_f32.status().ToString();
       for (const char* slot : {"DDOutput", "DInput", "DFilter"}) {
         for (std::int64_t i = 0; i < made->at(slot).count(); ++i, ++compared)
@@ -71,7 +71,7 @@ TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
 TEST(Conv2dTranspose, FloatAgreesWithDouble) {
   for (const GradientCase& c : NnGradientCases()) {
     if (c.op.type() != "conv2d_transpose" && c.op.type() != "conv3d_transpose") continue;
-    const Tensors f32 = AsFloats(c.inputs);
+    const Tensors f32 = RoundedToFloats(c.inputs);
     const Tensor expected = RunOne(c.op, c.inputs, "Output"), given = RunOne(c.op, f32, "Output");
     ASSERT_EQ(given.shape(), expected.shape()) << c.name;
     for (std::int64_t i = 0; i < given.count(); ++i)

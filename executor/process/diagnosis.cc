@@ -19,7 +19,8 @@ std::string FromEnvironment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// "trainer 0" -> "trainer.0", "pserver 10.0.0.1:6174" -> "pserver.10.0.0.1_6174": a part of a file's name.
+// The role as part of a file name: "trainer 0" -> "trainer.0", "pserver 10.0.0.1:6174" ->
+// "pserver.10.0.0.1_6174".
 std::string FileNameOf(const std::string& role) {
   std::string name = role;
   for (char& c : name) {
@@ -34,7 +35,7 @@ std::string FileNameOf(const std::string& role) {
 
 Diagnosis& Diagnosis::OfThisProcess() {
   static std::mutex mutex;
-  static Diagnosis* made = nullptr;  // never destroyed: threads may record until the process is gone
+  static Diagnosis* made = nullptr;  // never destroyed: threads may record until the process ends
   static pid_t made_by = 0;
   const std::lock_guard lock(mutex);
   if (made_by != getpid()) made = new Diagnosis();
@@ -79,7 +80,7 @@ void Diagnosis::End() {
   Write(StrCat("receipt.", FileNameOf(role_), ".json"), observe::ReceiptJson(role_, counts));
 }
 
-// Whoever reads it finds it whole or not at all.
+// Replaces the file atomically, so a reader never sees a part of it.
 void Diagnosis::Write(const std::string& name, const std::string& text) const {
   const std::string folder = FromEnvironment("PENSTOCK_LOG_DIR");
   if (folder.empty()) return;

@@ -1,5 +1,5 @@
-// This process's diagnostics in any role: flight recorder and counters, /metrics while it runs, and its
-// receipt at the end.
+// The diagnostics of this process, whatever its role: flight recorder and counters, /metrics while it runs,
+// and its receipt at the end.
 //
 //   Diagnosis& diagnosis = Diagnosis::OfThisProcess();
 //   options.observer = &diagnosis.observer();
@@ -7,8 +7,9 @@
 //   diagnosis.End();                                 // logs the receipt, and writes it to PENSTOCK_LOG_DIR
 //
 // Environment: PENSTOCK_FLIGHT_FD (flight_memory.h), PENSTOCK_METRICS (the port of /metrics on loopback, 0
-// for any free one; unset: no /metrics), PENSTOCK_LOG_DIR (gets receipt.<role>.json and, with /metrics, the
-// address in metrics.<role>). A file or port that cannot be used is a log line, not an error.
+// for any free one; unset: no /metrics), PENSTOCK_LOG_DIR (the folder in which receipt.<role>.json and, with
+// /metrics, the address in metrics.<role> are written). A file or port that cannot be used causes a log line,
+// not an error.
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ namespace penstock::process {
 // Thread-safe.
 class Diagnosis {
  public:
-  // A forked child has its own.
+  // The instance of this process. A forked child has its own.
   static Diagnosis& OfThisProcess();
 
   observe::Observer& observer() { return observer_; }

@@ -36,7 +36,7 @@ void NameRole(int trainer) {
   Diagnosis::OfThisProcess().Begin(role);
 }
 
-// A client after which the process has its receipt.
+// A client that ends the process's diagnosis, and so writes the receipt, once it completes or is destroyed.
 template <typename Client>
 class Observed : public Client {
  public:
@@ -72,7 +72,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.trainers = options.trainers;
   client.session.checkpoint_folder = options.checkpoint_folder;
   client.session.connect_deadline = options.connect_deadline;
-  // A trainer that starts again does so later, by the wall clock too.
+  // The wall clock orders the incarnations: a restarted trainer has a higher number.
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   client.session.on_reaction = TellLauncherOfReaction;
@@ -81,7 +81,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.on_trainer = NameRole;
   client.report =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
-  // What the transport reports, a name that does not resolve, may need somebody's help.
+  // The transport reports problems that may need a person, such as a host name that does not resolve.
   auto warn =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
   auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),

@@ -1,7 +1,7 @@
 // A trainer's client of parameter servers over gRPC.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<RpcClient> rpc,
-//   MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+//                             MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
 //   ... ExecutorOptions{.rpc = rpc.get()} ...
 //   rpc->Complete();                                    // exe.close(): this trainer is finished
 #pragma once
@@ -20,13 +20,13 @@ namespace penstock::process {
 struct GrpcClientOptions {
   std::string job;    // name of the job; servers of other jobs refuse the trainer
   std::string token;  // the job's secret; empty: none
-  int trainers = 0;   // number of trainers as this process was told; 0: it was not told
+  int trainers = 0;   // number of trainers according to the environment; 0: unknown
   std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server to come up
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
   std::string wire = {};
-  std::string checkpoint_folder;                   // where servers save tables; empty: not known
+  std::string checkpoint_folder;                   // where servers save tables; empty: unknown
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the

@@ -17,7 +17,7 @@
 namespace penstock::process {
 namespace {
 
-// As the launcher numbers it; else by its address.
+// Names the pserver by the launcher's number if there is one, else by its address.
 std::string RoleOf(const std::string& address) {
   const char* number = std::getenv("PADDLE_PSERVER_ID");
   return StrCat("pserver ", number == nullptr ? address.c_str() : number);
@@ -25,7 +25,7 @@ std::string RoleOf(const std::string& address) {
 
 class GrpcServer : public ServerLoop {
  public:
-  // A wire of Fluid's needs no transport.
+  // `transport` is null for Fluid's wire, which has its own.
   GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
              std::unique_ptr<pserver::Wire> wire, pserver::LoopOptions options)
       : transport_(std::move(transport)),
@@ -87,9 +87,9 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
   if (wire == WireName::kFluid) {
-    loop.pserver.proven = true;  // there is no hello that could be a stranger's
+    loop.pserver.proven = true;  // Fluid's wire has no hello to verify
     loop.pserver.part_bytes = pserver::FluidService::kPartBytes;
-    loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // its calls tell of no credit
+    loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // Fluid's wire has no flow control
     auto fluid = std::make_unique<pserver::FluidWire>(loop.pserver.job, loop.pserver.report);
     return std::unique_ptr<ServerLoop>(
         std::make_unique<GrpcServer>(ops, blocks, nullptr, std::move(fluid), std::move(loop)));

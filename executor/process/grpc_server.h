@@ -1,8 +1,8 @@
 // A parameter server over gRPC, for listen_and_serv.
 //
-//   std::unique_ptr<ServerLoop> server = ...MakeGrpcServer(ops, executor,
-//   GrpcServerOptions::FromEnvironment());
-//   ... ExecutorOptions{.server = server.get()} ...
+//   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<ServerLoop> server,
+//                             MakeGrpcServer(ops, executor, GrpcServerOptions::FromEnvironment()));
+//   executor.set_server(server.get());
 #pragma once
 
 #include <cstddef>

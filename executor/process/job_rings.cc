@@ -75,7 +75,7 @@ Status JobRings::MakeRing(int ring, int group_ranks) {
 }
 
 void JobRings::WatchWaits() {
-  constexpr int kLooks = 10;  // within the time of the first report
+  constexpr int kLooks = 10;  // before the first report is due
   watch_ = std::make_unique<RingWatch>(observe::ReportAfterFromEnvironment() / kLooks,
                                        [this] { return LookAtWaits(); });
 }
@@ -85,7 +85,7 @@ std::vector<rendezvous::WaitedOperation> JobRings::Waits() {
   bool blocked = waits();
   std::vector<rendezvous::WaitedOperation> out;
   for (const auto& [ring, group] : groups_) {
-    if (!group_ranks_.contains(ring)) continue;  // of this process alone
+    if (!group_ranks_.contains(ring)) continue;  // a ring of this process alone
     const std::optional<CollectiveGroup::Running> running = group->running();
     if (!running) continue;
     blocked |= running->blocks_caller;
@@ -143,7 +143,7 @@ Status JobRings::Begin(const Program& program, int ring, std::string_view label)
   if (begun_.contains(program.content_id())) return OkStatus();
   if (job_.store != nullptr) {
     PENSTOCK_RETURN_IF_ERROR(
-        Flush(ring));  // here, where all ranks come alike: kernels are made again at times
+        Flush(ring));  // here, because all ranks get here; kernels are prepared again at different times
     const Waiting here(*this);
     if (const auto at = groups_.find(ring); at != groups_.end()) {
       const std::string begins = StrCat("begins another program with ", label);
@@ -187,7 +187,7 @@ void JobRings::Leave(const Status& why) {
 }
 
 void JobRings::Disconnect() {
-  cancelled_ = true;  // ends a Look that waits for the store
+  cancelled_ = true;  // ends a LookAtWaits that waits for the store
   watch_.reset();
   std::map<int, std::unique_ptr<CollectiveGroup>> groups;
   JobStore job;
@@ -196,7 +196,7 @@ void JobRings::Disconnect() {
     groups = std::exchange(groups_, {});
     job = std::exchange(job_, {});
   }
-  groups.clear();  // before the store: others learn of an end in the group that they use
+  groups.clear();  // before the store, so that other ranks see the end in the group that they use
 }
 
 }  // namespace penstock::process

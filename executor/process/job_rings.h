@@ -7,8 +7,8 @@
 //
 // After Leave, every call fails with kFailedPrecondition E-collective-left.
 //
-// One a process. Thread-safe, but for Disconnect; calls that wait for other ranks come one after the other,
-// and all ranks make their rings in the same order.
+// One per process. Thread-safe, except Disconnect. Calls that wait for other ranks run one at a time, and all
+// ranks must make their rings in the same order.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,9 @@ class JobRings : public CollectiveRings {
   Status Begin(const Program& program, int ring, std::string_view label) override;
   Result<CollectiveGroup*> Ring(int ring) override;
 
-  // Tells the other ranks that this one is done, or why it gives up, which ends their operations and waits
-  // with this rank. Only the first call counts. Rank 0 waits for the others, at most 5 s.
+  // Tells the other ranks that this one is done, or, if `why` is an error, that it gives up: this ends their
+  // operations and waits with this rank. Only the first call counts. Rank 0 waits for the others, at most 5
+  // s.
   void Leave(const Status& why);
   // Frees groups and connections. The groups must no longer be in use.
   void Disconnect();
@@ -55,14 +56,14 @@ class JobRings : public CollectiveRings {
   // E-collective-ring-made.
   Status RequireGroups(int ring, int group_ranks) const;
   Result<std::unique_ptr<CollectiveGroup>> GroupOfAll(int ring, int group_ranks);
-  // With several rings, ranks can wait for each other in different ones: this detects and ends such waits.
+  // With several rings, ranks can wait for each other in different ones: starts to detect and end such waits.
   void WatchWaits();
-  bool LookAtWaits();
+  bool LookAtWaits();  // returns whether to look again
   // The operations this process waits in; empty while one of its threads may still start awaited ones.
   std::vector<rendezvous::WaitedOperation> Waits();
 
   std::mutex meeting_;  // held while ranks meet; locked before `mutex_`
-  // Guards what follows, which only a meeting writes.
+  // Guards the members below, which are written only while `meeting_` is held too.
   mutable std::mutex mutex_;
   std::optional<rendezvous::JoinFacts> facts_;
   JobStore job_;  // without a store if the job has one rank

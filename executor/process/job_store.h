@@ -19,9 +19,9 @@ struct JobStore {
   std::unique_ptr<rendezvous::Store> store;  // destroyed first
 };
 
-// Returns when all ranks have come, as Store::Join. Reads the job's name and token from PENSTOCK_JOB_ID and
-// PENSTOCK_JOB_TOKEN, TLS files from PENSTOCK_TLS_... (rank 0 presents the certificate), and the carrier from
-// PENSTOCK_TRANSPORT; reports waits after PENSTOCK_REPORT_AFTER seconds.
+// Returns when all ranks have joined, as Store::Join does. Reads the job's name and token from
+// PENSTOCK_JOB_ID and PENSTOCK_JOB_TOKEN, TLS files from PENSTOCK_TLS_... (rank 0 presents the certificate),
+// and the carrier from PENSTOCK_TRANSPORT; reports waits after PENSTOCK_REPORT_AFTER seconds.
 // `interrupted`, if given, is polled while this and later calls of the store wait.
 Result<JobStore> JoinJobStore(const rendezvous::JoinFacts& facts, std::function<bool()> interrupted = {});
 

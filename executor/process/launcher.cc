@@ -11,7 +11,8 @@
 namespace penstock::process {
 namespace {
 
-// "descriptor:inode"; -1 if the descriptor is not that pipe, for then somebody else uses its number.
+// Returns the descriptor in PENSTOCK_LAUNCH_FD ("descriptor:inode"), or -1 if it is not that pipe: the number
+// may have been reused for another file.
 int LauncherPipe() {
   const char* text = std::getenv("PENSTOCK_LAUNCH_FD");
   if (text == nullptr) return -1;
@@ -33,7 +34,7 @@ void TellLauncherOfReaction(const Status& why) {
   line.resize(std::min<std::size_t>(line.size(), 1000));
   std::replace(line.begin(), line.end(), '\n', ' ');
   line += '\n';
-  // The pipe does not block; that its reader is gone is no loss.
+  // The pipe does not block. A failed write is ignored: then the launcher is gone.
   [[maybe_unused]] const auto written = write(pipe, line.data(), line.size());
 }
 

@@ -5,9 +5,9 @@
 
 namespace penstock::process {
 
-// Tells the launcher, once per process, that a peer's error ends this process, which is then not the cause of
-// the job's failure. No effect without PENSTOCK_LAUNCH_FD, or if that descriptor is not the launcher's pipe
-// any more.
+// Tells the launcher, once per process, that a peer's error ends this process, so the launcher does not blame
+// this process for the job's failure. No effect without PENSTOCK_LAUNCH_FD, or if that descriptor is no
+// longer the launcher's pipe.
 void TellLauncherOfReaction(const Status& why);
 
 }  // namespace penstock::process

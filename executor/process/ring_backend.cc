@@ -30,7 +30,7 @@ constexpr char kVariable[] = "PENSTOCK_COLLECTIVE_BACKEND";
 
 using Hosts = std::vector<std::vector<int>>;  // ranks of the ring, by host
 
-// The same for processes that can share memory by shared_memory.h.
+// Identifies the host: equal for all processes that can share memory (shared_memory.h).
 std::string HostOfThisProcess() {
   std::string boot, space(64, '\0');
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -72,7 +72,7 @@ class RingMaker {
     return InvalidArgument("E-collective-choice", "ring ", ring_.number, ": ", parts...);
   }
 
-  // Every rank's word, in the order of ranks.
+  // Publishes `own` and returns the texts of all ranks, by rank.
   Result<std::vector<std::string>> Gather(const std::string& what, std::string own) const {
     const auto key = [&](int rank) { return StrCat(key_, "/", what, "/", rank); };
     PENSTOCK_RETURN_IF_ERROR(store_.Set(key(ring_.rank), std::move(own)));
@@ -84,7 +84,7 @@ class RingMaker {
     return all;
   }
 
-  // In the order of each host's first rank.
+  // Hosts are ordered by their first rank.
   Result<Hosts> HostsOfRanks() const {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, Gather("host", HostOfThisProcess()));
     Hosts hosts;
@@ -130,11 +130,12 @@ class RingMaker {
 
   static Nanoseconds ReportAfter() { return observe::ReportAfterFromEnvironment(); }
 
-  // Groups of `ranks` of the ring, of which this one is; their keys begin with `key`.
   static int PlaceOf(int rank, const std::vector<int>& ranks) {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 
+  // MakeShared, MakeTcp and MakeLevel make the group of `ranks`, which include this one; the group's keys in
+  // the store begin with `key`.
   Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
                                                       Nanoseconds report_after = ReportAfter()) const {
     const std::string point = StrCat(key, "/meeting_point");
@@ -176,7 +177,7 @@ class RingMaker {
     return transport::HostOf(address);
   }
 
-  // Ranks that share memory where they share a host, and have connections where they do not.
+  // Uses shared memory if all of `ranks` are on one host, else connections.
   Result<std::unique_ptr<CollectiveGroup>> MakeLevel(const std::string& key, const std::vector<int>& ranks,
                                                      const Hosts& hosts) const {
     const bool one_host = std::ranges::any_of(hosts, [&](const std::vector<int>& host) {
@@ -198,7 +199,7 @@ class RingMaker {
     return collective::MakeHierarchicalGroup(std::move(parts));
   }
 
-  // The host of this rank, in the order of its ranks.
+  // The ranks on this rank's host, in ascending order.
   const std::vector<int>& OwnHost(const Hosts& hosts) const {
     return *std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int>& host) {
       return std::find(host.begin(), host.end(), ring_.rank) != host.end();
@@ -211,7 +212,7 @@ class RingMaker {
     return rendezvous::DeviceOfRank(environment_, PlaceOf(ring_.rank, OwnHost(hosts)), visible);
   }
 
-  // All ranks learn of each that has no GPU.
+  // If a rank has no GPU, all ranks fail with an error that names it.
   Result<std::unique_ptr<CollectiveGroup>> MakeNccl(const Hosts& hosts, const std::vector<int>& all) const {
     const Result<int> device = FindGpu(hosts);
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words,
@@ -232,7 +233,7 @@ class RingMaker {
   }
 
 #ifdef PENSTOCK_WITH_MPI
-  // Where each rank is among MPI's.
+  // Exchanges the MPI rank of each rank.
   Result<std::unique_ptr<CollectiveGroup>> MakeMpi() const {
     const Result<collective::MpiPlace> place = collective::PlaceInMpi();
     const std::string own = place.ok() && place->size >= size() ? StrCat(place->rank) : "";

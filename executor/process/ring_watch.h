@@ -1,4 +1,4 @@
-// Calls a function periodically on a thread of its own, until it is stopped or the function returns
+// Calls a function periodically on a thread of its own, until the object is destroyed or the function returns
 // false.
 //
 //   RingWatch watch(1s, [this] { return LookAtWaits(); });

@@ -27,8 +27,8 @@ Status Unreadable(const std::string& file, std::string_view reason) {
   return FailedPrecondition("E-dataset-file", "dataset: ", file, " cannot be read: ", reason);
 }
 
-// What posix_spawn is told: standard input and output, and the usual answer to a pipe that nobody reads,
-// which Python has turned off in this process.
+// The set-up of posix_spawn: standard input and output, and the default action of SIGPIPE, which Python
+// ignores in this process.
 class SpawnPlan {
  public:
   SpawnPlan(int in, int out) {
@@ -92,7 +92,7 @@ Status PipeCommands::Start(const std::string& command, int in, int out, pid_t& p
   return OkStatus();
 }
 
-// Its number belongs to it until it is reaped, which is done where Stop does not kill.
+// Reaps the process under the lock, so that Stop never kills a process id that has been reused.
 int PipeCommands::Wait(pid_t process) {
   siginfo_t ended;
   while (waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<LineSource>> LineSource::Open(const std::string& file, co
 LineSource::~LineSource() {
   if (descriptor_ >= 0) close(descriptor_);
   if (process_ == 0) return;
-  kill(process_, SIGKILL);  // it was read to its end, or nobody wants the rest
+  kill(process_, SIGKILL);  // its output was read to the end, or is no longer needed
   commands_.Wait(process_);
 }
 
@@ -152,7 +152,7 @@ Result<bool> LineSource::Next(std::string_view& line) {
   }
 }
 
-// Whether that was all.
+// Reads more bytes into the buffer. Returns true at the end of the input.
 Result<bool> LineSource::Fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;

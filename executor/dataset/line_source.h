@@ -61,9 +61,9 @@ class LineSource {
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
 
-  // The next line without its newline, valid until the next call; false at the end. kFailedPrecondition
-  // E-dataset-command: the command has failed; E-dataset-file; kInvalidArgument E-dataset-line: a line is
-  // longer than kLineBytesMax; kCancelled.
+  // Sets `line` to the next line, without its newline, valid until the next call; returns false at the end.
+  // kFailedPrecondition E-dataset-command: the command has failed; E-dataset-file: the file cannot be read.
+  // kInvalidArgument E-dataset-line: a line is longer than kLineBytesMax. kCancelled.
   Result<bool> Next(std::string_view& line);
   // "part-0, line 3", or "part-0, line 3 of what "python gen.py" wrote".
   std::string Place() const;
@@ -79,7 +79,7 @@ class LineSource {
   const std::string file_, command_;
   PipeCommands& commands_;
   int descriptor_ = -1;
-  bool may_wait_ = true;  // a read
+  bool may_wait_ = true;  // whether a read may block
   pid_t process_ = 0;     // 0: none
   std::string buffer_;
   std::size_t begin_ = 0, searched_ = 0;  // the unread part, and its prefix known to have no newline

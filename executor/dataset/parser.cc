@@ -11,7 +11,7 @@ namespace penstock::dataset {
 namespace {
 
 constexpr std::size_t kShownMax = 60;  // bytes of a word, in errors
-constexpr float kFluidsZero = 1e-6F;   // below it Fluid takes a number for zero
+constexpr float kFluidsZero = 1e-6F;   // Fluid treats smaller numbers as zero
 
 constexpr bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';
@@ -53,7 +53,7 @@ bool Read(std::string_view word, T& value) {
 
 bool ReadFloat(std::string_view word, float& value) {
   if (Read(word, value)) return true;
-  double wide = 0;  // what is too small for a float is 0, what is too large is refused
+  double wide = 0;  // a number too small for a float becomes 0; one that is too large is an error
   if (!Read(word, wide) || wide > 1 || wide < -1) return false;
   value = static_cast<float>(wide);
   return true;
@@ -86,7 +86,7 @@ Status ReadCount(Words& words, std::string_view what, std::uint64_t& count) {
                          Shown(word));
 }
 
-// The numbers of one slot; `kept` of them went into the record.
+// Reads the numbers of one slot and appends `kept` of them to the record.
 Status ReadNumbers(const Slot& slot, bool drops_zeros, Words& words, std::uint64_t count, std::string& record,
                    std::uint32_t& kept) {
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -9,7 +9,7 @@
 namespace penstock::dataset {
 namespace {
 
-// Calls `take` with each record of the file, until it says no.
+// Calls `take` with each record of the file until it returns false.
 Status ReadFile(const Parser& parser, const std::string& file, const std::string& command,
                 PipeCommands& commands, const std::function<bool(std::string_view)>& take) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<LineSource> lines,
@@ -81,7 +81,7 @@ void Reading::Stop() {
 }
 
 Status Reading::ReadFiles(const Files& files, std::size_t thread, BatchQueue& queue) {
-  Records waiting;  // of the next batch, which may begin in one file and end in another
+  Records waiting;  // records of the next batch, which may begin in one file and end in another
   bool wanted = true;
   const auto give = [&] {
     wanted = queue.Push(MakeBatch(parser_.format(), waiting.Slice(0, waiting.size())));
@@ -122,7 +122,7 @@ Status Load(const Format& format, const Files& files, std::size_t threads, PipeC
         of_file[i].Add(record);
         return true;
       });
-      if (!ended[i].ok()) next = files.names.size();  // the files that were begun are read to their ends
+      if (!ended[i].ok()) next = files.names.size();  // no thread begins another file
     }
   };
   std::vector<std::thread> others;

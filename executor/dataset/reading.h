@@ -1,4 +1,4 @@
-// Threads that make batches from files, or from records in memory.
+// Makes batches from files, or from records in memory, on threads of its own.
 //
 //   auto reading = Reading::OfFiles(format, {files, "python gen.py"}, {.threads = 2, .batch_size = 32});
 //   while (...) PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> batch, reading->queue(0)->Pop());
@@ -44,7 +44,7 @@ class Reading {
   Reading& operator=(const Reading&) = delete;
 
   const std::vector<std::shared_ptr<BatchQueue>>& queues() const { return queues_; }
-  // Ends commands and threads; a waiting Pop returns E-read-not-started. From any thread, once.
+  // Ends commands and threads; a waiting Pop returns E-read-not-started. Call it once, from any thread.
   void Stop();
 
  private:
@@ -60,8 +60,8 @@ class Reading {
   std::vector<std::thread> threads_;
 };
 
-// Reads all files with that many threads, and adds their records to `records`, in the order of the files.
-// After an error nothing is added.
+// Reads all files with `threads` threads, and adds their records to `records` in the order of the files. On
+// an error, adds nothing.
 Status Load(const Format& format, const Files& files, std::size_t threads, PipeCommands& commands,
             Records& records);
 

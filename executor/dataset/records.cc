@@ -35,7 +35,7 @@ std::uint32_t WordAt(std::string_view bytes, std::size_t word) {
   return value;
 }
 
-// Of the record at the front of `bytes`; 0 if there is none.
+// Returns the size of the record at the front of `bytes`, or 0 if there is no valid record.
 std::size_t FrontRecordBytes(const Format& format, std::string_view bytes) {
   const std::size_t slots = format.slots.size();
   std::uint64_t size = RecordView::HeadBytes(slots);
@@ -50,7 +50,7 @@ std::size_t FrontRecordBytes(const Format& format, std::string_view bytes) {
   return size == WordAt(bytes, 0) && size <= bytes.size() ? static_cast<std::size_t>(size) : 0;
 }
 
-// Takes the numbers of one slot out of each record.
+// Builds the tensor of one slot from the numbers of all records.
 class SlotColumn {
  public:
   SlotColumn(const Format& format, std::span<const std::byte* const> records, std::size_t slot)
@@ -69,7 +69,7 @@ class SlotColumn {
 
   void Add(const std::byte* numbers, std::uint32_t count) {
     const std::size_t each = RecordView::NumberBytes(slot_);
-    if (count == 0) {  // nothing but zeros was there
+    if (count == 0) {  // all numbers were zeros and were dropped
       std::memset(out_, 0, each);
       out_ += each;
       return;
@@ -113,7 +113,7 @@ void Records::Add(std::string_view record) {
 
 void Records::Append(Records&& other) {
   index_.insert(index_.end(), other.index_.begin(), other.index_.end());
-  // The last chunk is the one with room: ours stays last.
+  // Only the last chunk has free space: this object's last chunk must stay last.
   chunks_.insert(chunks_.begin(), std::make_move_iterator(other.chunks_.begin()),
                  std::make_move_iterator(other.chunks_.end()));
   other = Records();
@@ -154,14 +154,14 @@ Status Records::Unpack(const Format& format, std::string_view packed) {
 
 Batch MakeBatch(const Format& format, std::span<const std::byte* const> records) {
   const std::size_t slots = format.slots.size();
-  // Where each record's numbers of the next slot are.
+  // Per record: the numbers of the next slot.
   std::vector<const std::byte*> numbers;
   numbers.reserve(records.size());
   for (const std::byte* record : records) numbers.push_back(RecordView(record).numbers(slots));
   Batch batch;
   for (std::size_t i = 0; i < slots; ++i) {
     const Slot& slot = format.slots[i];
-    if (!slot.used) continue;  // no record has numbers of it
+    if (!slot.used) continue;  // records do not contain its numbers
     SlotColumn column(format, records, i);
     for (std::size_t r = 0; r < records.size(); ++r) {
       const std::uint32_t count = RecordView(records[r]).count(i);

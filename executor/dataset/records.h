@@ -1,12 +1,12 @@
 // Instances in memory, packed: a few large chunks of bytes and one pointer per instance.
 //
 //   Records records;
-//   records.Add(bytes);                 // as Parser made it
+//   records.Add(record);                // from Parser
 //   records.Shuffle(seed);              // moves pointers; the same order on every machine
 //   Batch batch = MakeBatch(format, records.Slice(0, 32));
 //
-// A record is: u32 bytes, u32 bytes of the id, u32 count of each slot, the slots' numbers (f32 or i64, not
-// aligned), the id. Not thread-safe.
+// Layout of a record: u32 total bytes, u32 bytes of the id, a u32 count for each slot, the slots' numbers
+// (f32 or i64, not aligned), the id. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class RecordView {
   std::uint32_t id_bytes() const { return Word(1); }
   std::uint32_t count(std::size_t slot) const { return Word(2 + slot); }
   std::string_view id() const { return bytes().substr(Word(0) - id_bytes()); }
-  // Where the numbers of the first slot are.
+  // The numbers of the first slot; those of the other slots follow.
   const std::byte* numbers(std::size_t slots) const { return data_ + HeadBytes(slots); }
 
   static constexpr std::size_t HeadBytes(std::size_t slots) { return (2 + slots) * sizeof(std::uint32_t); }
@@ -55,11 +55,11 @@ class Records {
   }
   void Shuffle(std::uint64_t seed);
 
-  // The concatenated records for a peer: those for which the hash, mixed with `salt`, modulo `parts` is
-  // `part`. The hash covers the id if there is one, else all bytes.
+  // Returns the concatenated records whose hash, mixed with `salt`, is `part` modulo `parts`. The hash covers
+  // the id if there is one, else all bytes.
   std::string Pack(std::size_t part, std::size_t parts, std::uint64_t salt) const;
-  // Adds what a peer has packed. kDataLoss E-dataset-packed: it is not a sequence of records of this format;
-  // then nothing is added.
+  // Adds the records that a peer packed. kDataLoss E-dataset-packed: `packed` is not a sequence of records of
+  // this format; nothing is added.
   Status Unpack(const Format& format, std::string_view packed);
 
  private:

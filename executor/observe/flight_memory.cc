@@ -11,7 +11,8 @@
 namespace penstock::observe {
 namespace {
 
-// -1 if there is none: then somebody else uses the number, or the variable was set by hand.
+// Returns the descriptor in PENSTOCK_FLIGHT_FD, or -1 if it is not the launcher's file: the number may have
+// been reused, or the variable set by hand.
 int SharedDescriptor() {
   const char* text = std::getenv("PENSTOCK_FLIGHT_FD");
   if (text == nullptr) return -1;
@@ -41,7 +42,7 @@ FlightMemory::~FlightMemory() {
 
 FlightMemory FlightMemory::Own() { return FlightMemory(Map(MAP_PRIVATE | MAP_ANONYMOUS, -1)); }
 
-// A role's child inherits the descriptor: the first that trains or serves has it.
+// Child processes inherit the descriptor, so only the first process that claims the block uses it.
 FlightMemory FlightMemory::FromEnvironment() {
   const int descriptor = SharedDescriptor();
   if (descriptor < 0) return Own();

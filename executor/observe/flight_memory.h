@@ -1,8 +1,8 @@
-// The memory of a flight recorder: one block that the process which started this one may share, so that a
-// process's last events can be read while it hangs or is stopped, or after it was killed.
+// The memory of a flight recorder: one block, which the parent process may share. It lets the parent read a
+// process's last events while the process hangs or is stopped, or after it was killed.
 //
-//   FlightMemory memory = FlightMemory::FromEnvironment();    // the launcher's, else this process's own
-//   FlightBlock* block = memory.block();                      // null: there is no memory
+//   FlightMemory memory = FlightMemory::FromEnvironment();    // the launcher's block, else a private one
+//   FlightBlock* block = memory.block();                      // null: no memory could be mapped
 //
 // python/penstock/distributed/launch/flight.py reads the block: little-endian, no pointers, every changing
 // field is a 64-bit word.
@@ -45,8 +45,8 @@ class FlightMemory {
  public:
   // Memory of this process alone. Unwritten pages take no memory.
   static FlightMemory Own();
-  // The file in PENSTOCK_FLIGHT_FD ("descriptor:inode", of the block's size) if it is there and no other
-  // process writes it, else Own().
+  // Maps the file in PENSTOCK_FLIGHT_FD ("descriptor:inode", of the block's size) if it exists and no other
+  // process has claimed it; else returns Own().
   static FlightMemory FromEnvironment();
 
   FlightMemory(FlightMemory&& other) noexcept;

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kVisitorsMax = 8;
 constexpr std::size_t kRequestMax = 4096;
 constexpr std::chrono::milliseconds kPatience{2000};
-constexpr int kPollMs = 100;  // for those whose time is over
+constexpr int kPollMs = 100;  // how often to look for connections that have timed out
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -60,7 +60,7 @@ struct MetricsServer::Visitor {
   int descriptor = -1;
   SteadyTime until;
   std::string request = {};
-  std::string answer = {};  // what is left of it; empty: the request is not whole
+  std::string answer = {};  // the part not sent yet; empty: the request is incomplete
 };
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(std::uint16_t port,
@@ -96,7 +96,7 @@ void MetricsServer::Serve() {
       const bool reads = visitor.answer.empty();
       polled.push_back({visitor.descriptor, static_cast<short>(reads ? POLLIN : POLLOUT), 0});
     }
-    // While all places are taken, whoever else comes waits in the listener's queue.
+    // At the maximum number of visitors, further connections wait in the listener's queue.
     if (visitors.size() < kVisitorsMax) polled.push_back({listener_, POLLIN, 0});
     poll(polled.data(), polled.size(), visitors.empty() ? -1 : kPollMs);
     if (polled.front().revents != 0) break;

@@ -1,11 +1,11 @@
-// Records and counts a process's work: the recorder's events, and counters per peer of what it sent, received
-// and waited for. The receipt at the end of a job, /metrics and reports use the same numbers.
+// Records and counts a process's work: the recorder's events, and for each peer counters of messages, bytes
+// and waits. The receipt at the end of a job, /metrics and reports use the same numbers.
 //
 //   Observer observer(recorder);                                      // one per process, or per test
 //   PeerNotes notes(&observer, "pserver 10.0.0.1:6174");              // of one connection
 //   notes.Sent(bytes);  notes.Record(EventKind::kPushSent, step, notes.Name("w@GRAD"), bytes);
 //
-// A PeerNotes without an observer does nothing, so its users need not check. Counting is an atomic
+// A PeerNotes without an observer does nothing, so its users need not check for null. Counting is an atomic
 // addition. Thread-safe.
 #pragma once
 
@@ -30,14 +30,14 @@ struct PeerCounts {
   std::uint64_t connects = 0;  // connections begun, or arrivals of a trainer
   // Of a trainer's compressed gradients: bytes as sent, and as float32.
   std::uint64_t compressed = 0, compressed_from = 0;
-  // Of a trainer: waits until an answer of this server. Of a synchronous server: the time from the
-  // second-to-last trainer's end of a step to this trainer's, if it is the last.
+  // In a trainer: waits that ended with a message of this server. In a synchronous server: the time from the
+  // second-to-last trainer's end of a step to this trainer's, if this trainer was the last.
   std::uint64_t waits = 0;
   Nanoseconds waited{0};
 };
 
-// Bucket b counts gradients applied b updates (of other trainers or of this one) after the pull from which
-// they were computed; the last bucket counts all larger values.
+// Bucket b counts gradients with b updates (of any trainer) between the pull they were computed from and
+// their own update; the last bucket counts all larger numbers.
 constexpr std::size_t kStalenessBuckets = 17;
 using StalenessHistogram = std::array<std::uint64_t, kStalenessBuckets>;
 
@@ -84,7 +84,7 @@ class Observer {
   void SetSteps(std::uint64_t steps);        // never decreases
   void CountUpdate() { updates_.fetch_add(1, std::memory_order_relaxed); }
   void CountStaleness(std::uint64_t versions);
-  // A thread of this process waited until a message of `last` ended the wait (null: something else did).
+  // Counts a wait of a thread of this process that a message of `last` ended; null: something else ended it.
   void CountWait(Nanoseconds waited, Peer* last);
   Counts Now() const;
 
@@ -102,7 +102,7 @@ class Observer {
   std::deque<Peer> peers_;
 };
 
-// Marks the threads of a communicator: their waits do not stop the trainer.
+// Marks the calling thread, while in scope, as a thread of a communicator, whose waits do not block training.
 class BackgroundThread {
  public:
   BackgroundThread();
@@ -110,6 +110,7 @@ class BackgroundThread {
   static bool IsThis();
 };
 
+// Records and counts for one connection. Copyable; without an observer, every call does nothing.
 class PeerNotes {
  public:
   PeerNotes() = default;
@@ -152,7 +153,7 @@ class PeerNotes {
   void Moved() const {
     if (peer_ != nullptr) peer_->observer.moved_by.store(peer_, std::memory_order_relaxed);
   }
-  // Counts time for which others waited for this peer.
+  // Counts time for which this process, or another trainer, waited for this peer.
   void WaitedFor(Nanoseconds waited) const {
     if (peer_ == nullptr) return;
     Add(peer_->waits, 1);

@@ -25,7 +25,7 @@ std::string Size(std::uint64_t bytes) {
   return StrCat(Fixed(value, unit == 0 ? "%.0f" : "%.1f"), " ", kUnits[unit]);
 }
 
-// For JSON and for label values: both escape these the same way.
+// Escapes text for JSON and for label values, which have the same escapes.
 std::string Escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -56,7 +56,7 @@ void AppendCounts(std::string& out, const PeerCounts& counts) {
   out += StrCat("\"waited_s\": ", Fixed(Seconds(counts.waited), "%.6f"));
 }
 
-// One family of the exposition.
+// Writes one metric family of the exposition.
 class Family {
  public:
   Family(std::string& out, std::string_view role, const char* name, const char* type, const char* help)

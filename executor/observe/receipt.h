@@ -1,5 +1,5 @@
-// A summary of a process's counters in three forms: a line for its log, JSON for a file, and Prometheus's
-// text format. All come from one Counts.
+// Formats a process's counters in three ways: a line for its log, JSON for a file, and Prometheus's text
+// format.
 //
 //   Log(LogSeverity::kInfo, ReceiptLine(observer.Now()));
 //   WriteFile(StrCat(folder, "/receipt.trainer.0.json"), ReceiptJson("trainer 0", observer.Now()));
@@ -13,12 +13,12 @@
 namespace penstock::observe {
 
 // "receipt: 50 steps in 12.3 s, 1.2 GB sent, 1.2 GB received, 3.10 s exposed; waited 1.90 s for pserver
-// a:1", followed, where they apply, by resent messages, the size of compressed gradients and of the same as
-// float32, and the staleness of gradients.
+// a:1", followed, where they apply, by resent messages, the compressed and uncompressed size of gradients,
+// and the staleness of gradients.
 std::string ReceiptLine(const Counts& counts);
 
-// One object; times in seconds, sizes in bytes. "staleness" lists counts by number of updates, the last for
-// all larger numbers; empty if no gradient is stale.
+// One JSON object; times in seconds, sizes in bytes. "staleness" lists the counts of StalenessHistogram; it
+// is empty if no gradient is stale.
 std::string ReceiptJson(std::string_view role, const Counts& counts);
 
 // Prometheus's text format, version 0.0.4: families named penstock_*, each with HELP and TYPE, all samples

@@ -5,8 +5,8 @@
 //   const NameId w = recorder.Intern("w@GRAD"), peer = recorder.Intern("pserver 10.0.0.1:6174");
 //   recorder.Record(EventKind::kPushSent, step, peer, w, bytes);
 //
-// Record takes some 20 ns, without a lock or an allocation; the time is that of the clock's last tick
-// (CoarseClock). Intern takes a lock; call it during set-up. Thread-safe.
+// Record takes some 20 ns, without a lock or an allocation; the recorded time is that of the clock's last
+// tick (CoarseClock). Intern takes a lock; call it during set-up. Thread-safe.
 #pragma once
 
 #include <map>
@@ -25,10 +25,10 @@ using NameId = std::uint32_t;  // 0: no name
 enum class EventKind : std::uint8_t {
   kNone,
   // Progress of training.
-  kStepEnded,      // by this trainer, or, if the peer is a trainer, by that one
+  kStepEnded,      // by this trainer, or by the peer if that is a trainer
   kPushSent,       // a message of a gradient or an initial value
   kPushTaken,      // the server has acknowledged it
-  kPullAnswered,   // a parameter has arrived, in version `step`
+  kPullAnswered,   // version `step` of a parameter has arrived
   kGradientTaken,  // server: begins to merge a gradient of the peer
   kBlockRun,       // server: the update of `step` is done
   kPublished,      // server: sends version `step` to the peer
@@ -75,7 +75,7 @@ class Recorder {
     if (kind <= kLastOfProgress) block_->progress_ns.store(now, kRelaxed);
   }
 
-  // The oldest first, without events written meanwhile.
+  // The stored events, oldest first, except those being overwritten during the call.
   std::vector<RecordedEvent> Events() const;
 
  private:

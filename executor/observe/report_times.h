@@ -1,4 +1,4 @@
-// When to report a wait: after an initial time, then each time that the wait has doubled.
+// The times at which to report a wait: after an initial time, then each time the wait has doubled.
 //
 //   ReportTimes times(10s);                        // 10 s, 20 s, 40 s ... after the wait began
 //   while (!WaitFor(answer, times.next() - waited)) { Report(); times.Pass(); }

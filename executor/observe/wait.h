@@ -1,4 +1,4 @@
-// One wait of a thread: records it, counts it, and tells when to report it.
+// Records and counts one wait of a thread, and tells when to report it.
 //
 //   Wait wait(options.observer, clock, step, options.report_after);
 //   while (!WaitFor(answer, wait.ToNextReport())) {

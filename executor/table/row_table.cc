@@ -10,8 +10,8 @@ namespace {
 
 constexpr Dim kCapacityLeast = 16;
 
-// A startup program of Fluid's makes values for as many rows as a server may get, and lists none: each row
-// starts from one of those.
+// The initial values of a table whose startup program, like Fluid's, created values but listed no row ids: id
+// i starts from the given row i modulo their number.
 class GivenRows : public RowStart {
  public:
   explicit GivenRows(Tensor values) : values_(std::move(values)) {}
@@ -67,7 +67,7 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
                              whole);
     }
   }
-  // State that is not there yet begins with the rows, from the start.
+  // A state that lists no rows gets the table's rows, with their initial values.
   const bool alike = rows->rows == table.rows_;
   if (!alike && !rows->rows.empty()) {
     return InvalidArgument("E-server-shape", source.name, " lists other rows than ",
@@ -89,7 +89,7 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
   return OkStatus();
 }
 
-// At least so many positions. Contents up to row_count() stay.
+// Raises the capacity to at least `rows` positions. Stored rows are kept.
 void RowTable::Grow(Dim rows) {
   Dim capacity = std::max(capacity_, kCapacityLeast);
   while (capacity < rows) capacity *= 2;

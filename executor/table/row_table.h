@@ -44,7 +44,7 @@ class RowTable {
   // E-server-shape: the columns do not match, or one is not selected rows.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
 
-  // Creates those of the rows that are not stored yet.
+  // Creates the rows of `ids` that are not stored yet.
   void Require(std::span<const std::int64_t> ids);
   Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // the row must be stored
   Dim row_count() const { return static_cast<Dim>(rows_.size()); }

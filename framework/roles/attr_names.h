@@ -1,5 +1,5 @@
-// The attributes of communication ops, by Fluid's names. Code that reads such an op uses the views (views.h);
-// these names are for code that compares or prints attributes.
+// The attributes of communication ops, with Fluid's names. Code that reads such an op uses the views
+// (views.h); these names are for code that compares or prints attributes.
 #pragma once
 
 #include <string_view>

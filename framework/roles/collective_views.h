@@ -1,10 +1,10 @@
-// Typed views of the ops between ranks: those that join the ranks of a job, and collective operations.
+// Typed views of the ops between ranks: ops that set up rings, and collective operations.
 //
 //   if (const CollectiveView op(entry.op); op.kind() != CollectiveKind::kNone)
 //     ... all ranks of ring op.ring() reduce op.variable() ...
 //
-// As in views.h, a view is a reference; the op outlives the view and its results. An absent attribute reads
-// as Fluid's default: rank, root and ring 0.
+// As in views.h, a view is a reference; the op must outlive the view and its results. An absent attribute
+// reads as Fluid's default: rank, root and ring 0.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace penstock::roles {
 enum class CollectiveKind { kNone, kAllReduce, kBroadcast, kAllGather, kReduceScatter };
 
 // c_allreduce_sum, _max, _min, _prod, _adasum, c_sparse_allreduce_sum, c_broadcast, c_allgather,
-// c_reducescatter, and on the first ring allreduce and broadcast.
+// c_reducescatter; allreduce and broadcast, which use ring 0.
 class CollectiveView {
  public:
   explicit CollectiveView(const Op& op) : op_(op) {}
@@ -60,7 +60,7 @@ class RingIdView {
   const Op& op_;
 };
 
-// c_comm_init: makes a ring from an id. c_comm_init_all: makes one of this process's devices.
+// c_comm_init: makes a ring from an id. c_comm_init_all: makes a ring of this process's devices.
 class RingView {
  public:
   explicit RingView(const Op& op) : op_(op) {}

@@ -1,5 +1,4 @@
-// A variable in transit between a trainer and a server: the name that both know and the type that both
-// declare.
+// A variable that a trainer and a server exchange: the name of its message and the type that both declare.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(PieceType piece, PieceOf(program, 0, "w@GRAD.block0", "w@GRAD.block0"));
 //   piece.ToString()                     // "w@GRAD.block0 : f32[7, 2048]"
@@ -23,19 +22,19 @@ struct PieceType {
   std::string name;
   DType dtype = DType::kFp32;
   Shape shape;
-  bool rows = false;             // travels as selected rows: a sparse gradient
-  Compression compression = {};  // in transit, of a dense f32 gradient
+  bool rows = false;             // sent as selected rows: a sparse gradient
+  Compression compression = {};  // of the message, for a dense f32 gradient
   // "w : f32[7, 2048]", "w@GRAD : rows<f32[7, 2048]>", "w@GRAD : f32[7, 2048] as two_bit 0.5"
   std::string ToString() const;
 };
 
-// The variable `local`, visible from the block, as the message called `remote`. kInvalidArgument:
-// E-contract-var (it is not declared as a tensor or selected rows), E-contract-shape (an extent is unknown
-// or 0).
+// Returns the type of the variable `local`, visible from the block, under the name `remote`.
+// kInvalidArgument: E-contract-var (it is not declared as a tensor or selected rows), E-contract-shape (an
+// extent is unknown or 0).
 Result<PieceType> PieceOf(const Program& program, int block, const std::string& local,
                           const std::string& remote);
 
-// Adds the user's line, if the op has one.
+// Adds the op's user line to an error, if the op has one.
 Status AddPlace(Status status, const Op& op);
 
 }  // namespace penstock::roles

@@ -11,7 +11,7 @@ Names WholesOf(const Op& op) { return Sends(op) ? SendView(op).variables() : Rec
 Names MessagesOf(const Op& op) { return Sends(op) ? SendView(op).messages() : RecvView(op).messages(); }
 Names AddressesOf(const Op& op) { return Sends(op) ? SendView(op).addresses() : RecvView(op).addresses(); }
 
-// kUnknownDim: nothing says it.
+// The number of rows of a piece; kUnknownDim if neither the op nor a declaration gives it.
 Dim RowsOf(const Program& program, const Op& op, std::size_t piece) {
   if (Sends(op)) {
     const Numbers sections = SendView(op).sections();

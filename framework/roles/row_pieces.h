@@ -21,10 +21,11 @@ struct RowPiece {
   Dim begin = 0, end = 0;  // rows of the whole
 };
 
-// In the order of the rows, which they cover without a gap. A send gives the number of rows of each piece;
-// for a recv they come from the declarations of the pieces. kInvalidArgument: E-contract-epmap (not exactly
-// one whole variable, or not one address per piece), E-contract-shape (the pieces are not the rows of the
-// whole), E-contract-var (PieceOf).
+// Returns the pieces in the order of their rows; together they cover the whole without a gap. A send op gives
+// the number of rows of each piece; for a recv op, the pieces' declarations give it.
+//
+// kInvalidArgument  E-contract-epmap: not exactly one whole variable, or not one address per piece;
+//                   E-contract-shape: the pieces do not add up to the rows of the whole; E-contract-var
 Result<std::vector<RowPiece>> RowPiecesOf(const Program& program, const Op& op);
 
 // The whole variable of such an op.

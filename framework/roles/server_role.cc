@@ -11,13 +11,13 @@
 namespace penstock::roles {
 namespace {
 
-// What one update makes of its block.
+// Reads what an optimize block serves.
 class ServedReader {
  public:
   ServedReader(const OpRegistry& ops, const Program& program, const Update& update)
       : ops_(ops), program_(program), update_(update) {}
 
-  // `merges_for`: of how many trainers it must merge gradients; 0: of any number.
+  // `merges_for`: the number of trainers whose gradients the block must merge; 0: any number.
   Result<ServedParam> Read(int merges_for) {
     const int block = update_.block;
     if (update_.optimizer == nullptr) {
@@ -42,7 +42,7 @@ class ServedReader {
     }
     ReadOps();
     const LogicalRows logical = LogicalRowsOf(program_, block, param);
-    served_.logical = served_.by_id ? update_.param : logical.whole;  // a table: it is the whole, by number
+    served_.logical = served_.by_id ? update_.param : logical.whole;  // a table is the whole itself
     if (!served_.by_id) served_.row_begin = logical.row_begin;
     if (served_.by_id) PENSTOCK_RETURN_IF_ERROR(TakeWholeTable());
     return std::move(served_);
@@ -56,7 +56,7 @@ class ServedReader {
         second);
   }
 
-  // All trainers send rows, or none does.
+  // Either all trainers send selected rows, or none does.
   Status ReadGradients() {
     for (const std::string_view name : update_.consumes) {
       const bool rows = IsRows(program_, update_.block, name);
@@ -83,7 +83,8 @@ class ServedReader {
     }
   }
 
-  // What trainers send are rows of the whole, of which the declared shard is a part.
+  // Trainers send rows of the whole table, but the program declares a shard: takes the whole's shape from the
+  // gradient.
   Status TakeWholeTable() {
     served_.param.rows = false;
     if (served_.grads.empty()) return OkStatus();
@@ -131,7 +132,7 @@ class ServerReader {
   }
 
  private:
-  // What listen_and_serv says of itself, blocks aside.
+  // Reads listen_and_serv's attributes, except its blocks.
   Status ReadHead() {
     role_.address = serve_.address();
     role_.trainers = serve_.trainers();
@@ -155,7 +156,7 @@ class ServerReader {
     return OkStatus();
   }
 
-  // The blocks that do something, all ops of which are known.
+  // The optimize blocks that have ops, without the learning rate's. Fails if an op is unknown.
   Result<std::vector<int>> Blocks() const {
     std::vector<int> blocks;
     for (const BlockRef ref : serve_.blocks()) {
@@ -163,7 +164,7 @@ class ServerReader {
         return InvalidArgument("E-server-block", "listen_and_serv names block ", ref.index,
                                "; the program has ", program_.block_count());
       }
-      const auto& ops = program_.block(ref.index).ops();  // none: there are more pservers than slices
+      const auto& ops = program_.block(ref.index).ops();  // empty if there are more pservers than slices
       if (ref.index == role_.lr_block || ops.empty()) continue;
       for (const OpEntry& entry : ops) PENSTOCK_RETURN_IF_ERROR(ops_.Require(*entry.op).status());
       blocks.push_back(ref.index);
@@ -171,7 +172,7 @@ class ServerReader {
     return blocks;
   }
 
-  // Works on a gradient that it does not apply.
+  // Whether the block reads a gradient but does not apply it.
   bool Measures(const Update& update) const {
     const auto& ops = program_.block(update.block).ops();
     return update.optimizer == nullptr && !update.consumes.empty() &&
@@ -179,7 +180,7 @@ class ServerReader {
                        [](const OpEntry& entry) { return Has(entry.op->role(), Role::kOptimize); });
   }
 
-  // What the optimize blocks update, and that they merge all that is received.
+  // Reads the optimize blocks' updates, and checks that the blocks merge all received gradients.
   Status ReadUpdates() {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> blocks, Blocks());
     const ServerWiring wiring =
@@ -213,7 +214,7 @@ class ServerReader {
                            " gradients, but its blocks merge ", merged);
   }
 
-  // What the shared block makes, which updates that clip read.
+  // The outputs of the shared block; updates that clip read them.
   ViewSet MadeForAll() const {
     ViewSet made;
     if (role_.shared_block < 0) return made;
@@ -233,7 +234,7 @@ class ServerReader {
     return false;
   }
 
-  // Each server tells its own values in the order in which all servers list them.
+  // Each server must list its own values in the order in which all servers list them.
   Status ReadExchange(const ExchangeView& exchange) {
     const auto position = [&](const std::string& address) {
       const Names peers = exchange.peers();
@@ -267,7 +268,7 @@ class ServerReader {
                            ", or another order");
   }
 
-  // For each table sharded by id: the name of the question, and the block that answers it.
+  // For each table sharded by id: the name of the request, and the block that answers it.
   Status ReadLookups() {
     for (const std::string& entry : serve_.lookup_blocks()) {
       const auto named = ParseNamedBlock(entry);
@@ -291,7 +292,7 @@ class ServerReader {
     return OkStatus();
   }
 
-  // The params are sorted.
+  // Requires that role_.params is sorted by name.
   Status RequireOnce() const {
     for (std::size_t i = 1; i < role_.params.size(); ++i) {
       const ServedParam& a = role_.params[i - 1];
@@ -307,7 +308,7 @@ class ServerReader {
     return OkStatus();
   }
 
-  // Where the transpiler left a plan, that decides how pieces are cut: everything is whole but what it names.
+  // If the program has a plan, the plan determines the chunks; a piece that it does not name is one chunk.
   Status ReadChunks() {
     if (program_.meta().plan.empty()) return OkStatus();
     const std::map<std::string, std::int64_t>& chunk_rows = program_.meta().chunk_rows;
@@ -327,7 +328,7 @@ class ServerReader {
     return OkStatus();
   }
 
-  // The gradients of a parameter travel alike, whoever sends them.
+  // All trainers must compress the gradients of a parameter in the same way.
   Status ReadCompression() {
     PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program_.meta()));
     for (ServedParam& served : role_.params) {
@@ -347,7 +348,7 @@ class ServerReader {
     return OkStatus();
   }
 
-  // Counters that messages advance are added up, one of each trainer: whole numbers that last.
+  // Finds the step counters: a sum adds one persistable int64 counter per trainer, which messages advance.
   void FindCounters() {
     if (role_.lr_block <= 0) return;
     ViewSet arriving;

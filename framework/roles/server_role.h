@@ -1,12 +1,12 @@
-// What a pserver serves, recovered from the wiring of its program: which gradients belong together and in
-// which order (the inputs of the op that merges them), which block updates which parameter, and how far it
-// may be cut into chunks. Names are never parsed.
+// What a pserver serves, derived from the data flow of its program: which gradients are merged and in which
+// order (the inputs of the op that merges them), which block updates which parameter, and whether the
+// parameter may be cut into chunks. Names are never parsed.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(ServerRole role, ReadServer(ops, pserver_program, listen_and_serv));
 //   for (const ServedParam& served : role.params) ... served.grads update served.param
 //
-// Reads programs of every mode; the runtime decides which of them it runs. Plain data, independent of the
-// program.
+// Reads programs of every mode; the runtime decides which modes it runs. A ServerRole is plain data: it may
+// outlive the program.
 #pragma once
 
 #include <cstdint>
@@ -25,38 +25,38 @@ namespace penstock::roles {
 // A request for rows of a table sharded by id.
 struct ServedLookup {
   std::string ids;            // the name of the request
-  std::int64_t padding = -1;  // the id that stands for no row; -1: none
+  std::int64_t padding = -1;  // the id whose row is all zeros; -1: none
 };
 
-// A parameter piece on a server, or a variable that it only holds: an initial value that trainer 0 sends and
-// all trainers pull.
+// A parameter piece on a server; or a variable that the server only holds: trainer 0 sends its initial value
+// and all trainers pull it.
 struct ServedParam {
   PieceType param;
   bool start = false;  // only held: no block, no gradients
   int block = 0;       // the optimize block that updates it
-  // Per trainer, in the order in which the merge adds them. A single one if nothing merges: all trainers send
-  // under that name, and each gradient is applied by itself.
+  // One name per trainer, in the order in which the merge adds the gradients. A single name if no op merges:
+  // all trainers send under that name, and each gradient is applied separately.
   std::vector<std::string> grads;
-  Compression compression = {};  // of each gradient, in transit
-  bool elementwise = false;      // every op of the block is: it may run on a row range
+  Compression compression = {};  // of each gradient's message
+  bool elementwise = false;      // every op of the block is elementwise: the block may run on a row range
   bool rows = false;             // the gradients are selected rows: the piece is not cut into chunks
-  // A shard of a table sharded by id: `param` is the whole table, some of whose rows are
-  // here.
+  // A shard of a table sharded by id: `param` describes the whole table, of which this server holds some
+  // rows.
   bool by_id = false;
   std::vector<ServedLookup> lookups = {};  // if by_id
-  // The chunk size: rows that are merged, updated and versioned together, from the program's plan. nullopt:
-  // the program has no plan.
+  // The chunk size from the program's plan: the number of rows that are merged, updated and versioned
+  // together. nullopt: the program has no plan.
   std::optional<Dim> chunk_rows = {};
-  // The parameter whose rows it holds ("": not recorded), and the index of its first row (nullopt: not
-  // recorded).
+  // The whole parameter of which this is a piece ("": not recorded), and the index of the piece's first row
+  // in it (nullopt: not recorded).
   std::string logical = {};
   std::optional<Dim> row_begin = {};
   int measure_block = -1;  // merges and measures the gradient before any update runs; -1: `block` merges it
-  // Its update depends on the measures of all gradients, or it has a measure block.
+  // The update depends on the measures of all gradients, or the piece has a measure block.
   bool clips = false;
   bool delta = false;  // geo: `block` adds the arriving difference
-  // Delay compensation: per trainer a copy of the parameter as that trainer last fetched it, and the variable
-  // that gives the trainer whose gradient is being applied.
+  // Delay compensation: one copy of the parameter per trainer, as that trainer last fetched it, and the
+  // variable that holds the number of the trainer whose gradient is being applied.
   std::vector<std::string> backups = {};
   std::string backup_of = {};
 
@@ -66,7 +66,7 @@ struct ServedParam {
   }
 };
 
-// What servers tell each other about their merged gradients before any of them updates (exchange_sums).
+// The measures of merged gradients that servers exchange before any of them updates (exchange_sums).
 struct ServedExchange {
   struct Value {
     PieceType type;
@@ -76,8 +76,8 @@ struct ServedExchange {
   int self = 0;                      // the position of this server
   std::vector<Value> values;         // in the order that all servers share
 
-  std::string ToText() const;            // a line for each server and value
-  std::size_t BytesOf(int owner) const;  // of all its values
+  std::string ToText() const;            // one line per server and value
+  std::size_t BytesOf(int owner) const;  // the bytes of all values of that server
 };
 
 struct ServerRole {
@@ -89,8 +89,8 @@ struct ServerRole {
   std::string job_facts;            // the program's job facts; may be empty
   ServeMode mode = ServeMode::kSync;
   int number = -1;             // its position among the servers; -1: not recorded
-  bool keeps_backups = false;  // keeps of each parameter what each trainer last fetched
-  // Blocks that measure gradients, in the order in which they run before all updates; the last may exchange
+  bool keeps_backups = false;  // keeps a copy of each parameter as each trainer last fetched it
+  // Blocks that measure gradients, in the order in which they run before all updates. The last may exchange
   // the measures with other servers (shared_block; -1: none does).
   std::vector<int> measure_blocks;
   int shared_block = -1;
@@ -98,7 +98,7 @@ struct ServerRole {
   // The counters of the learning rate's block, per trainer, if trainers report their steps.
   std::vector<std::string> counters;
   // The fingerprint (plan::Fingerprint) of the plan that made the program, if recorded. Job facts contain it
-  // too, and are compared at hello.
+  // too; trainers and servers compare them when they connect.
   std::optional<std::uint64_t> plan_fingerprint;
 };
 

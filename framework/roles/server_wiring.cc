@@ -17,7 +17,7 @@ class UpdateReader {
       update_.merge = &op;
       update_.merge_inputs = op.Input("X");
       update_.merged = op.OutputName("Out");
-      // Also of trainers of which nothing is known.
+      // Includes gradients of trainers whose programs are unknown.
       update_.consumes.assign(update_.merge_inputs.begin(), update_.merge_inputs.end());
       in_merge_ = true;
     } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), Role::kOptimize) &&
@@ -38,7 +38,8 @@ class UpdateReader {
   }
 
  private:
-  // Notes what arrives and is read before this block writes it; whether this op did so.
+  // Records the arriving variables that the op reads before this block writes them. Returns whether it reads
+  // any.
   bool NoteConsumed(const Op& op) {
     bool any = false;
     for (const Slot& slot : op.inputs()) {
@@ -59,7 +60,7 @@ class UpdateReader {
   bool in_merge_ = false;
 };
 
-// Geo: P = sum(P, delta), where the delta arrives.
+// Geo-SGD: reads a block that is P = sum(P, delta), where the delta arrives.
 void ReadDelta(const Program& program, Update& update) {
   const auto& ops = program.block(update.block).ops();
   if (ops.size() != 1 || ops.front().op->type() != "sum") return;
@@ -78,8 +79,9 @@ void ReadDelta(const Program& program, Update& update) {
   update.grad = update.consumes.front();
 }
 
-// Finds the blocks without an optimizer that stand before the updates: one that measures what arrives belongs
-// to the update that reads what it merges; one that is given nothing computes for all of them.
+// Finds the blocks without an optimizer that run before the updates. A block that measures an arriving
+// gradient belongs to the update that reads the merged gradient. A block that receives nothing computes for
+// all updates.
 class PreludeFinder {
  public:
   PreludeFinder(const Program& program, ServerWiring& wiring) : program_(program), wiring_(wiring) {}
@@ -131,7 +133,7 @@ class PreludeFinder {
     const auto reader = readers_.find(merged);
     if (reader == readers_.end()) return false;
     Update& update = *reader->second;
-    // Its name may be among those that listen_and_serv maps to blocks, as if it arrived.
+    // The update may seem to receive the merged gradient, if listen_and_serv maps its name to a block.
     if (!update.consumes.empty() && update.consumes != std::vector{merged}) return false;
     update.merge_block = block.block;
     update.consumes = block.consumes;
@@ -144,11 +146,11 @@ class PreludeFinder {
 
   const Program& program_;
   ServerWiring& wiring_;
-  ViewMap<Update*> readers_;  // of a name, the first update
+  ViewMap<Update*> readers_;  // per name, the first update that reads it
 };
 
-// A parameter that is selected rows is a shard of a table. listen_and_serv does not list its gradients: they
-// are the rows that the block reads without having written them, and that are no state.
+// A parameter that is selected rows is a shard of a table. listen_and_serv does not list its gradients. They
+// are the selected rows that the block reads before it writes them and that are not the optimizer's state.
 void AddTableGradients(const OpRegistry& ops, const Program& program, int block, ViewSet& arriving) {
   ViewSet kept, written;
   bool shard = false;

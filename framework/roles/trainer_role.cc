@@ -10,7 +10,7 @@ namespace {
 
 using Kind = CommOp::Kind;
 
-// Texts of the program: some that stand in a list, or one of them as often as is said.
+// Texts of the program: a list, or one text repeated `count` times.
 class Texts {
  public:
   Texts(Names list) : list_(list), count_(list.size()) {}  // NOLINT(google-explicit-constructor)
@@ -24,7 +24,7 @@ class Texts {
   std::size_t count_ = 0;
 };
 
-// By position: pserver i gets or gives remotes[i], which is locals[i] here.
+// Makes a piece per position: remotes[i] on servers[i] is locals[i] in the trainer.
 std::vector<Piece> PiecesOf(Texts locals, Texts remotes, Texts servers) {
   std::vector<Piece> pieces(std::max({locals.size(), remotes.size(), servers.size()}));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -41,7 +41,7 @@ void SetRows(std::vector<Piece>& pieces, const Numbers& rows) {
   for (std::size_t i = 0; i < std::min(pieces.size(), rows.size()); ++i) pieces[i].rows = rows[i];
 }
 
-// The first argument, in the program's own text.
+// The first argument, as a view of the program's text; empty if there is none.
 std::string_view First(Names names) { return names.empty() ? std::string_view() : names.front(); }
 
 class TrainerReader {
@@ -126,7 +126,7 @@ class TrainerReader {
     send.by_communicator = view.by_communicator();
     if (send.kind == Kind::kTold) return;
     role_.by_communicator |= send.by_communicator;
-    if (send.kind == Kind::kStep) {  // one variable, told to all
+    if (send.kind == Kind::kStep) {  // one variable, sent to all servers
       const std::string_view remote = send.by_communicator ? First(view.messages()) : send.whole;
       send.pieces = PiecesOf({servers.size(), send.whole}, {servers.size(), remote}, {servers});
     } else if (send.by_communicator) {
@@ -159,7 +159,7 @@ class TrainerReader {
     }
   }
 
-  // Which op joins what was received.
+  // Finds the op that joins the received pieces.
   void FindJoin(CommOp& recv) const {
     const auto join = join_.find(recv.whole);
     if (recv.cut != Cut::kNot || join == join_.end() || join->second.position <= recv.position) return;
@@ -201,7 +201,7 @@ class TrainerReader {
   }
 
   TrainerRole role_;
-  std::optional<int> looking_up_;  // the trainer that the first lookup names
+  std::optional<int> looking_up_;  // the trainer id of the first lookup
   int position_ = 0;
   ViewMap<CutBy> split_, join_;  // by piece
 };

@@ -1,5 +1,5 @@
-// The communication of a trainer's program with servers: its communication ops in program order, with what
-// each sends, asks for or waits for, and how a whole variable is cut into pieces or joined from them.
+// The communication of a trainer's program with servers: its communication ops in program order, what each
+// sends, requests or waits for, and how a whole variable is cut into pieces or joined from them.
 //
 //   const TrainerRole role = ReadTrainer(trainer_program);       // or its startup program
 //   for (const CommOp& one : role.ops) {
@@ -7,8 +7,8 @@
 //   }
 //
 // Names of variables are never parsed: the ops that split and join determine which pieces make a whole.
-// Reading never fails, for programs of every mode and broken ones too; the caller decides whether they can
-// run or are right. The role is a view of the program, which outlives it.
+// Reading never fails, even for broken programs, and accepts every mode; the caller decides whether a program
+// is correct and can run. The role is a view of the program, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@
 
 namespace penstock::roles {
 
-// A part of a variable that travels as one message. If an op lists fewer of one kind than of another, the
-// missing entries are empty names, or have no address.
+// A part of a variable that is sent as one message. If an op's lists differ in length, missing names are
+// empty and missing addresses leave has_address false.
 struct Piece {
-  std::string_view local;    // the trainer's variable; the whole one if it is cut at run time
-  std::string_view remote;   // the pserver's
+  std::string_view local;    // the trainer's variable; the whole variable if it is cut at run time
+  std::string_view remote;   // the pserver's variable
   std::string_view pserver;  // address
-  Dim rows = kUnknownDim;    // if the op gives the number; else it is in the variable's declaration
+  Dim rows = kUnknownDim;    // if the op gives the number; otherwise see the variable's declaration
   bool has_address = false;  // the op names a pserver for it
 };
 
@@ -35,12 +35,12 @@ struct CommOp {
   enum class Kind {
     kSend,  // gradients, or initial values in a startup program
     kStep,  // no gradient: tells the servers that a step is complete
-    kTold,  // to the trainer's own communicator alone (geo: which rows were touched)
+    kTold,  // a message to the trainer's own communicator only (geo: which rows were touched)
     kRecv,
-    kLookup,    // rows of a range-sliced table
-    kSampler,   // likewise, by an op that also computes with them
-    kPrefetch,  // rows of a table sharded by id
-    kAnswers,   // a merge_ids whose rows no prefetch asked for
+    kLookup,    // requests rows of a range-sliced table
+    kSampler,   // likewise, by an op that also computes with the rows
+    kPrefetch,  // requests rows of a table sharded by id
+    kAnswers,   // a merge_ids whose rows no prefetch requests
     kSendBarrier,
     kFetchBarrier,
     kSave,  // asks servers to save a table
@@ -51,31 +51,32 @@ struct CommOp {
   bool by_communicator = false;  // a thread of the process, not the op, sends or receives the names it lists
   bool idle = false;             // a recv that does nothing
   std::string_view param;        // of the op's (param, grad) pair; empty if it has none
-  std::string_view whole;        // what the pieces are cut from or joined into; of a lookup, the table
+  std::string_view whole;        // the variable that is cut or joined; for a lookup, the table
   Cut cut = Cut::kNot;
   const Op* cut_op = nullptr;  // the op that splits, joins or shards; null if there is none
   int cut_position = 0;
-  const Op* merge_op = nullptr;  // of a prefetch: joins the answers
-  std::vector<Piece> pieces;     // of barriers and saves: only the addresses
+  const Op* merge_op = nullptr;  // for a prefetch: joins the answers
+  std::vector<Piece> pieces;     // for barriers and saves: only the addresses
 };
 
 struct TrainerRole {
   const Program* program = nullptr;
   std::vector<CommOp> ops;  // in program order
-  // Of the first barrier or active recv that gives it, else of a lookup; Fluid's sends say 0.
+  // From the first barrier or active recv that gives it, otherwise from a lookup. Sends do not count: Fluid's
+  // say 0 in every trainer.
   std::optional<int> trainer_id;
-  bool by_communicator = false;       // true if any send is
-  bool pulls_end_at_barrier = false;  // there is a fetch_barrier
-  std::string_view bn_sync = "none";  // how moving statistics stay equal, if the program says so
+  bool by_communicator = false;       // a communicator sends at least one gradient
+  bool pulls_end_at_barrier = false;  // the program has a fetch_barrier
+  std::string_view bn_sync = "none";  // how moving statistics are kept equal (policy "bn_sync")
   // The fingerprint (plan::Fingerprint) of the plan that made the program, if recorded. Job facts contain it
-  // too, and are compared at hello.
+  // too; trainers and servers compare them when they connect.
   std::optional<std::uint64_t> plan_fingerprint;
 };
 
 // Cost: one walk over block 0.
 TrainerRole ReadTrainer(const Program& program);
 
-// Works for any role program.
+// The plan_fingerprint of any role program.
 std::optional<std::uint64_t> PlanFingerprintOf(const Program& program);
 
 }  // namespace penstock::roles

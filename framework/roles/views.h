@@ -8,8 +8,9 @@
 //       ... send.variables()[i] goes to send.addresses()[i]
 //   }
 //
-// A view is a reference: it copies no text and allocates nothing; the op outlives the view and its results.
-// An attribute that is absent, or of another kind, reads as stated. Only Validate compares anything.
+// A view is a reference: it copies no text and allocates nothing; the op must outlive the view and its
+// results. An attribute that is absent or of another kind reads as empty unless stated otherwise. Only
+// Validate reports errors.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +55,7 @@ enum class Comm {
   kFetchBarrier,
   kLookup,    // distributed_lookup_table
   kSampler,   // an op that itself reads rows of a range-sliced table on servers (nce), or its gradient
-  kPrefetch,  // asks for rows of a table sharded by id
+  kPrefetch,  // requests rows of a table sharded by id
   kMergeIds,  // puts the answers in the order of the ids
   kSplit,     // cuts a variable, or rows, or ids, into pieces
   kSave,      // checkpoint_notify
@@ -63,14 +64,14 @@ enum class Comm {
 };
 Comm CommOf(const Op& op);
 
-// The (param, grad) pair that an op belongs to; empty if it has none.
+// The (param, grad) pair of an op; empty if it has none.
 struct ParamPair {
   std::string_view param, grad;
 };
 ParamPair PairOf(const Op& op);
-// Whether the op itself asks the servers for the rows of a table that it needs.
+// Whether the op itself requests rows of a table from the servers.
 bool PrefetchesRows(const Op& op);
-// The trainer that runs the op; nullopt if the op does not say.
+// The trainer that runs the op; nullopt if the op has no trainer_id.
 std::optional<int> TrainerOf(const Op& op);
 // Whether an attribute of the op names servers.
 bool NamesServers(const Op& op);
@@ -79,25 +80,25 @@ class SendView {
  public:
   explicit SendView(const Op& op) : op_(op) {}
   Names variables() const { return op_.Input("X"); }
-  Names addresses() const;   // of each variable, or of each message
-  Names messages() const;    // the pieces of the one variable, which the communicator cuts and sends
+  Names addresses() const;   // one per variable, or per message
+  Names messages() const;    // the pieces into which the communicator cuts the only variable
   Numbers sections() const;  // rows of these pieces
   bool adds() const;         // the communicator adds waiting gradients instead of averaging them
-  bool counts_step() const;  // no gradient: tells the servers that a step is complete
+  bool counts_step() const;  // sends no gradient, but tells the servers that a step is complete
   bool by_communicator() const { return !messages().empty(); }
-  // Only tells the trainer's own communicator something (rows were touched, the initial values are complete);
-  // nothing goes to a server.
+  // Sends nothing to a server, but tells the trainer's own communicator that rows were touched or that the
+  // initial values are complete.
   bool tells_communicator() const;
-  // If it tells the communicator: true if the initial values are complete; false if a step is, which has
-  // touched rows of table messages()[i] by the ids variables()[i].
+  // If tells_communicator(): true if the initial values are complete; false if a step has touched rows of the
+  // tables messages()[i], given by the ids variables()[i].
   bool tells_start() const {
     return !messages().empty() && !variables().empty() && messages()[0] == variables()[0];
   }
   std::string_view done() const { return op_.OutputName("Out"); }  // control variable
-  // Where the trainer keeps the part of the gradient that compression did not send; empty: nowhere.
+  // The variable for the part of the gradient that compression did not send; empty if there is none.
   std::string_view residual() const { return op_.InputName("Residual"); }
   std::string_view residual_out() const { return op_.OutputName("ResidualOut"); }
-  // kInvalidArgument E-contract-epmap: as many addresses as variables.
+  // kInvalidArgument E-contract-epmap: the numbers of addresses and variables differ.
   Status Validate() const;
 
  private:
@@ -113,7 +114,7 @@ class RecvView {
   Names remote() const { return renamed().empty() ? variables() : renamed(); }
   Names messages() const;  // as in SendView; Out is the whole
   bool by_communicator() const { return !messages().empty(); }
-  bool idle() const;        // does nothing: the communicator receives
+  bool idle() const;        // does nothing, because the communicator receives
   Status Validate() const;  // E-contract-epmap
 
  private:
@@ -125,7 +126,7 @@ class BarrierView {
  public:
   explicit BarrierView(const Op& op) : op_(op) {}
   Names addresses() const;
-  bool half_async() const;  // among the threads of this trainer; the communicator does the rest
+  bool half_async() const;  // a barrier among the threads of this trainer; the communicator does the rest
 
  private:
   const Op& op_;
@@ -140,7 +141,7 @@ class LookupView {
   Names pieces() const;  // the table's slices, in the order of their rows
   Numbers heights() const;
   Names addresses() const;
-  std::int64_t padding() const;      // the id that stands for no row; -1: none
+  std::int64_t padding() const;      // the id whose row is all zeros; -1: none
   std::string_view version() const;  // the op that the lookup replaces
   Status Validate() const;           // E-contract-epmap
 
@@ -152,7 +153,7 @@ class LookupView {
 class PrefetchView {
  public:
   explicit PrefetchView(const Op& op) : op_(op) {}
-  Names ids() const { return op_.Input("X"); }  // one variable a server, which also names the request
+  Names ids() const { return op_.Input("X"); }  // one variable per server; its name is the request's name
   Names rows() const { return op_.Output("Out"); }
   Names addresses() const;
   Status Validate() const;  // E-contract-epmap
@@ -206,8 +207,8 @@ class ExchangeView {
   explicit ExchangeView(const Op& op) : op_(op) {}
   Names own() const { return op_.Input("X"); }
   Names all() const { return op_.Output("Out"); }
-  Names owners() const;  // of each of `all`: an address
-  Names peers() const;   // addresses
+  Names owners() const;  // addresses of the servers that own `all`, one each
+  Names peers() const;   // addresses of all servers that take part
 
  private:
   const Op& op_;
@@ -233,8 +234,8 @@ class ServeView {
   explicit ServeView(const Op& op) : op_(op) {}
   const std::string& address() const;
   int trainers() const;
-  ServeMode mode() const;                            // an unknown number is cast as it is
-  std::optional<int> number() const;                 // its position among the servers; -1: it has none
+  ServeMode mode() const;                            // may be a number that is no ServeMode
+  std::optional<int> number() const;                 // its position among the servers; -1: none
   Names received() const { return op_.Input("X"); }  // the gradients' variables
   std::span<const BlockRef> blocks() const;          // in the order in which they run
   int lr_block() const;                              // -1: none
@@ -243,16 +244,16 @@ class ServeView {
   Names lookup_blocks() const;                       // "ids:block"
   Names sparse_params() const;                       // "grad:param"
   Names start_values() const;                        // held variables, whose values trainer 0 sends
-  bool keeps_backups() const;                        // keeps of each parameter what each trainer last fetched
+  bool keeps_backups() const;                        // keeps each parameter as each trainer last fetched it
   int threads(std::string_view attr) const;          // one of attr::kThreads
 
  private:
   const Op& op_;
 };
-// Block 0's listen_and_serv, the last if it has several; null if it has none.
+// The listen_and_serv op of block 0, the last if it has several; null if it has none.
 const Op* FindServe(const Block& main);
 
-// "grad:3" -> {"grad", 3}: splits at the last colon. nullopt if the text has another form.
+// A text such as "grad:3". It is split at the last colon; nullopt if the text has another form.
 struct NamedBlock {
   std::string_view name;
   int block = 0;

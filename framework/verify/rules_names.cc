@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view kSend = "send";
 
-// Calls visit(slot, argument, declaration) for each.
+// Calls visit(slot, argument, declaration) for each argument.
 template <typename Visit>
 void ForEachDeclared(const std::vector<Slot>& slots, std::span<const Declaration> declarations,
                      const Visit& visit) {
@@ -32,8 +32,9 @@ void ForEachDeclared(const std::vector<Slot>& slots, std::span<const Declaration
   }
 }
 
-// What a send op sends, with the name that it goes by where the op gives one for each. One that is for no
-// parameter tells of rows that were touched, and may do so twice.
+// The variables that a send op sends, each with the name of its message if the op gives one per variable. A
+// send for no parameter reports touched rows to the communicator; it may list a variable twice, which counts
+// once.
 std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
   const ArgList& vars = op.Input("X");
   const roles::Names names = roles::SendView(op).messages();
@@ -47,8 +48,8 @@ std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
   return sent;
 }
 
-// A variable of this block whose value comes from this block's ops alone: not fed, not kept between steps,
-// not filled element by element as arrays are.
+// Whether the variable is declared in this block and gets its value only from this block's ops: it is not
+// fed, not kept between steps, and not filled element by element as arrays are.
 bool IsTemporary(const Declaration& declaration) {
   const Var* var = declaration.var;
   return declaration.here >= 0 && !var->persistable && !var->facts.is_data &&
@@ -75,8 +76,8 @@ void ReportOrder(const Block& block, std::size_t reader, const std::vector<std::
 
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
   const Declarations& declarations = scene.DeclarationsIn(block.index());
-  // Of temporaries, by where they are declared. What no op writes is fed; what an op that reads it writes
-  // first itself is updated in place.
+  // The first write of each temporary, by its position in the block. A temporary that no op writes is fed. If
+  // the op that first writes it also reads it, the op updates it in place.
   std::vector<std::size_t> first_write(block.vars().size(), kNever);
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     for (const Declaration& declaration : declarations.OutputsOf(i)) {
@@ -91,22 +92,22 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
     const bool early = std::any_of(inputs.begin(), inputs.end(), [&](const Declaration& declaration) {
       if (declaration.here < 0) return false;
       const std::size_t write = first_write[static_cast<std::size_t>(declaration.here)];
-      return write != kNever && write > i;  // set for temporaries alone
+      return write != kNever && write > i;  // set only for temporaries
     });
     if (early) ReportOrder(block, i, first_write, reported, scene);
   }
 }
 
-// A slot that asks for a raw variable, such as a reader's queue, gets what the process has put into the
-// scope: Fluid declares none.
+// Whether the slot takes a raw variable, such as a reader's queue, that the process puts into the scope.
+// Fluid does not declare such variables.
 bool TakesFromScope(const OpRegistry* ops, const Op& op, const Slot& slot) {
   const OpDef* def = ops == nullptr ? nullptr : ops->Find(op.type());
   const SlotDef* input = def == nullptr ? nullptr : def->FindInput(slot.name);
   return input != nullptr && input->kinds != KindSet::Any() && input->kinds.Has(VarKind::kRaw);
 }
 
-// What the op that runs a gradient's block puts there itself: gradients of what its attributes name in the
-// block whose gradient it is. Fluid declares none of those that reach a step from the one behind it.
+// The gradients that the op that runs a gradient block creates in it: those of the variables of the forward
+// block that its attributes name. Fluid does not declare gradients that one step gets from the next.
 class GivenGradients {
  public:
   GivenGradients(const Program& program, int block) {
@@ -169,7 +170,7 @@ void CheckSentOnce(VerifyScene& scene) {
     int block;
     std::size_t op;
   };
-  std::map<std::pair<std::string, std::string>, Place> sent;  // by variable and the name it is sent as
+  std::map<std::pair<std::string, std::string>, Place> sent;  // by variable and name of the message
   for (int b = 0; b < scene.program().block_count(); ++b) {
     const Block& block = scene.program().block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {

@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Calls visit(def, block, position) for each op to be checked that the registry knows.
+// Calls visit(def, block, position) for each op that must be checked and that the registry knows.
 template <typename Visit>
 void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
   if (scene.ops() == nullptr) return;
@@ -26,13 +26,14 @@ void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
   }
 }
 
-// An array is declared by what was written to it last, but may hold tensors of several shapes.
+// The declaration of an array shows only the type that was written to it last; it may hold tensors of several
+// shapes.
 bool IsArray(const Declaration& argument) {
   return argument.var != nullptr && argument.var->kind == VarKind::kTensorArray;
 }
 
-// Fluid has no tensor of rank 0: a declaration without extents is one whose shape was not inferred, or was
-// lost when a clipped gradient turned out to be rows.
+// Whether the shape is unknown. Fluid has no tensors of rank 0: a declaration without extents means that the
+// shape was not inferred, or was lost when a clipped gradient became selected rows.
 bool IsOfUntoldShape(const Declaration& argument) {
   const Var* var = argument.var;
   const bool shaped =
@@ -40,7 +41,7 @@ bool IsOfUntoldShape(const Declaration& argument) {
   return shaped && var->type && var->shape().rank() == 0;
 }
 
-// Whether the element type may have been left open: Fluid declares such a temporary bool.
+// Whether the element type may be unknown: Fluid declares a temporary of unknown type as bool.
 bool MayBeUntold(const Var& declared) {
   return declared.type && declared.type->dtype == DType::kBool && !declared.persistable &&
          !declared.facts.is_data;
@@ -50,14 +51,14 @@ bool IsOfUntoldType(const Var& declared, const VarInfo& inferred) {
   return MayBeUntold(declared) && inferred.has_type && inferred.dtype != DType::kBool;
 }
 
-// What is written by an op that nobody knows, or made of such a value, may hold any type.
+// Records that outputs of an unknown op, or of an op that reads such outputs, may hold any type.
 void NoteUntold(std::span<const Declaration> outputs, VerifyScene& scene) {
   for (const Declaration& output : outputs) {
     if (output.var != nullptr && MayBeUntold(*output.var)) scene.NoteHeld(*output.var, std::nullopt);
   }
 }
 
-// What is known of a variable: its declaration, and the type that it holds where that leaves it open.
+// The declaration of a variable; if that leaves the element type open, with the type that the variable holds.
 VarInfo KnownOf(const Var& var, const VerifyScene& scene) {
   VarInfo known = InfoOf(var);
   if (MayBeUntold(var)) known.dtype = scene.HeldBy(var);
@@ -78,9 +79,9 @@ bool Names(std::span<const Declaration> arguments, const Var& var) {
   return std::ranges::any_of(arguments, [&](const Declaration& argument) { return argument.var == &var; });
 }
 
-// Whether a variable may rightly hold two shapes, of which its declaration can say one: some op writes it,
-// and another one reads it and writes it in place, as reshape(inplace=True) and its gradient do. Asked only
-// where an op does not agree with the declaration.
+// Whether a variable may hold two shapes, of which its declaration shows one: an op writes it, and another op
+// reads and writes it in place, as reshape(inplace=True) and its gradient do. Called only if an op disagrees
+// with the declaration.
 bool MayHaveTwoShapes(const Var& var, int block, VerifyScene& scene) {
   if (var.persistable || var.facts.is_data) return false;
   const Declarations& declarations = scene.DeclarationsIn(block);
@@ -100,7 +101,7 @@ bool AnyMayHaveTwoShapes(std::span<const Declaration> arguments, int block, Veri
   });
 }
 
-// Whether both may be the shape of the same elements.
+// Whether a tensor of one shape may be reshaped to the other.
 bool MayBeReshaped(const Shape& a, const Shape& b) {
   return !a.IsKnown() || !b.IsKnown() || a.Count() == b.Count();
 }
@@ -113,11 +114,11 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   if (std::ranges::any_of(arguments, IsOfUntoldShape)) return;
   const bool untold = std::ranges::any_of(arguments, [&](const Declaration& argument) {
     if (argument.var == nullptr || !MayBeUntold(*argument.var)) return false;
-    // What a pass did not touch is not looked at: who knows what it holds.
+    // After a pass, unchanged ops are not visited, so the types that their outputs hold are unknown.
     return !scene.Whole() || scene.IsUntold(*argument.var);
   });
   if (untold) return NoteUntold(declarations.OutputsOf(position), scene);
-  auto next = arguments.begin();  // asked for in this order
+  auto next = arguments.begin();  // InferContext looks arguments up in this order
   InferContext context(def, op, [&](const std::string&) -> std::optional<VarInfo> {
     const Var* var = (next++)->var;
     return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));

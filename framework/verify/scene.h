@@ -16,7 +16,7 @@ namespace penstock {
 // The declaration that an argument refers to.
 struct Declaration {
   const Var* var = nullptr;  // null: undeclared, or the argument is no name
-  std::int32_t here = -1;    // its position in the op's own block; -1: not there
+  std::int32_t here = -1;    // its position in the op's own block; -1: not declared there
   bool missing = false;      // a name without a declaration
 };
 
@@ -25,7 +25,7 @@ class Declarations {
  public:
   Declarations(const Program& program, int block);
 
-  bool Complete() const { return complete_; }  // none is missing
+  bool Complete() const { return complete_; }  // every name is declared
   // In the order of the op's slots and of each slot's arguments.
   std::span<const Declaration> InputsOf(std::size_t op) const { return Between(2 * op, 2 * op + 1); }
   std::span<const Declaration> OutputsOf(std::size_t op) const { return Between(2 * op + 1, 2 * op + 2); }
@@ -50,7 +50,7 @@ class VerifyScene {
 
   const Program& program() const { return program_; }
   const OpRegistry* ops() const { return options_.ops; }
-  // Whether the whole program is checked, or only what a pass has touched.
+  // True if the whole program is checked, false if only the ops that a pass has touched.
   bool Whole() const { return options_.before == nullptr; }
   // False for an op that the program before the pass already had, in the same block.
   bool Touched(const Block& block, const OpEntry& entry) const;
@@ -58,8 +58,8 @@ class VerifyScene {
   // Computed once for all rules.
   const Declarations& DeclarationsIn(int block);
 
-  // True for a block that existed before the pass and that no op enters any more: it stays only to keep block
-  // indices.
+  // True for a block that existed before the pass and that no op runs any more. It remains only so that the
+  // indices of other blocks do not change.
   bool LeftBehind(int block) const { return left_behind_.contains(block); }
 
   // Records an op that violates its schema: shape inference for it is skipped.

@@ -1,4 +1,4 @@
-// Prints programs for people, with defaults omitted.
+// Options for printing programs for people, with defaults omitted.
 #pragma once
 
 #include "framework/op/op_registry.h"

@@ -13,7 +13,7 @@ std::span<const BlockRef> BlocksOf(const Attr& attr) {
 }
 
 const std::vector<VerifyRule>& VerifierRules() {
-  // Blocks first: the others walk from a block to its parents.
+  // Rules about blocks come first, because other rules walk from a block to its parents.
   static const std::vector<VerifyRule> rules = {
       {"E-verify-block-parent", "block 0 has no parent, every other block has an earlier one",
        CheckBlockParents},
@@ -40,12 +40,12 @@ VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
 bool IsName(std::string_view arg) { return !arg.empty() && arg != kEmptyVarName; }
 
 Declarations::Declarations(const Program& program, int block) {
-  constexpr std::size_t kTogether = 256;  // names that are looked up in one go
+  constexpr std::size_t kTogether = 256;  // names per batch look-up
   std::vector<std::string_view> names;
   names.reserve(kTogether);
   const std::vector<OpEntry>& ops = program.block(block).ops();
   begins_.reserve(2 * ops.size() + 1);
-  all_.reserve(2 * ops.size());  // of a large program at least
+  all_.reserve(2 * ops.size());  // most ops have at least two arguments
   for (const OpEntry& entry : ops) {
     for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
       begins_.push_back(all_.size() + names.size());
@@ -119,7 +119,7 @@ std::vector<Status> FindViolations(const Program& program, const VerifyOptions& 
   VerifyScene scene(program, options);
   for (const VerifyRule& rule : VerifierRules()) {
     rule.check(scene);
-    // A block whose parents lead nowhere, or in a circle, cannot be walked.
+    // If a parent does not exist or the parents form a cycle, other rules cannot walk the blocks.
     if (rule.check == CheckBlockParents) {
       std::vector<Status> found = scene.TakeViolations();
       if (!found.empty()) return found;

@@ -19,8 +19,8 @@ namespace penstock {
 struct VerifyOptions {
   // Null: schemas and shapes are not checked.
   const OpRegistry* ops = nullptr;
-  // If set, ops that are unchanged from this program are not checked against schemas and shapes again: the
-  // program before a pass.
+  // The program before a pass. If set, ops that the pass has not changed are not checked against schemas and
+  // shapes again.
   const Program* before = nullptr;
   // The maximum number of findings to collect.
   std::size_t findings_max = 100;
@@ -35,7 +35,7 @@ Status VerifyProgram(const Program& program, const VerifyOptions& options = {});
 // One rule.
 class VerifyScene;
 struct VerifyRule {
-  std::string_view id;  // of its errors; rules that ask the registry pass on its ids
+  std::string_view id;  // the id of its errors, or the prefix of ids that the registry gives
   std::string_view says;
   void (*check)(VerifyScene& scene);
 };

@@ -1,4 +1,4 @@
-// ProgramExtra: facts that Fluid's format has no field for, as extension 1000 of ProgramDesc.
+// ProgramExtra: facts for which Fluid's format has no field, as extension 1000 of ProgramDesc.
 #include "extra.pb.h"
 #include "framework/base/hash.h"
 #include "framework/wire/items.h"
@@ -18,7 +18,7 @@ void AppendSlice(const InitialSlice& slice, std::string& out) {
   AppendNumberField(kSliceEnd, slice.row_end, out);
 }
 
-// What is as by default is left out.
+// Omits facts that have their default.
 void AppendFacts(const Var& var, std::string& out) {
   const VarFacts& facts = var.facts;
   const VarFacts defaults;
@@ -32,7 +32,7 @@ void AppendFacts(const Var& var, std::string& out) {
   if (facts.slice) AppendMessage(kFactsSlice, out, [&] { AppendSlice(*facts.slice, out); });
 }
 
-// One op's, behind those before it.
+// Continues the hash of the preceding ops' types by the type of `op`.
 std::uint64_t HashType(const Op& op, std::uint64_t before) {
   return Fnv1a64(";", Fnv1a64(op.type(), before));
 }
@@ -77,7 +77,7 @@ VarFacts ReadFacts(const proto::VarExtra& in) {
 
 }  // namespace
 
-// By hand: protobuf's message objects, one for each op, cost several times the work of the bytes.
+// Does not use protobuf's message objects: one per op would cost several times as much as the bytes.
 bool AppendExtra(const Program& program, std::string& out) {
   bool needed = false;
   for (int i = 0; i < program.block_count(); ++i) {

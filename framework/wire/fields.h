@@ -1,4 +1,4 @@
-// Field numbers of framework.proto, shared by reading and writing in plain form (plain.h), and extra.proto.
+// Field numbers of framework.proto and extra.proto, shared by the code that reads and writes the plain form.
 #pragma once
 
 #include <cstddef>

@@ -26,8 +26,8 @@ Result<std::shared_ptr<Var>> ParseVar(std::string_view bytes);
 bool AppendExtra(const Program& program, std::string& out);
 // kDataLoss.
 Status ReadExtra(std::string_view bytes, proto::ProgramExtra& extra);
-// The facts of one block: those of variables by name (the names outlive them), those of ops by position.
-// Facts of variables or ops that another tool has removed are skipped.
+// The facts of one block: facts of variables by name (`extra` must outlive the map), facts of ops by
+// position. Facts of variables or ops that another tool has removed are skipped.
 using VarFactsByName = ViewMap<const proto::VarExtra*>;
 VarFactsByName VarFactsOf(const proto::BlockExtra& extra);
 void ApplyVarFacts(const proto::VarExtra& facts, Var& var);

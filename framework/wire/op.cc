@@ -1,4 +1,4 @@
-// OpDesc and VarDesc to and from Op and Var.
+// Converts OpDesc and VarDesc to and from Op and Var.
 #include "framework.pb.h"
 #include "framework/wire/items.h"
 #include "framework/wire/plain.h"
@@ -9,7 +9,7 @@ namespace {
 
 template <typename Message>
 bool ParseMessage(std::string_view bytes, Message& message) {
-  // Not ParseFromArray: it writes its own message to standard error when a required field is missing.
+  // ParseFromArray would print its own message to standard error if a required field is missing.
   return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
          message.IsInitialized();
 }

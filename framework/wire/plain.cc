@@ -1,4 +1,4 @@
-// The plain form, read.
+// Reads the plain form.
 #include "framework/wire/plain.h"
 
 #include <cstring>
@@ -17,14 +17,14 @@ struct PlainField {
   std::string_view bytes;  // kBytes, kFixed32
 };
 
-// Notes in `as_written` what AppendOpFields and AppendVarFields would write otherwise: numbers that are
-// longer than need be; what else there is, who uses the reader notes.
+// Reads fields. Clears `as_written` if AppendOpFields and AppendVarFields would write different bytes because
+// a number is longer than necessary; the code that uses the reader clears it for other differences.
 class Reader {
  public:
   Reader(std::string_view bytes, bool& as_written)
       : at_(bytes.data()), end_(bytes.data() + bytes.size()), as_written_(as_written) {}
 
-  // False at the end, or where the bytes make no sense: see ok().
+  // Returns false at the end, and at invalid bytes; ok() tells which.
   bool Next(PlainField& field) {
     if (at_ == end_) return false;
     std::uint64_t tag = 0;
@@ -80,7 +80,7 @@ bool Is(const PlainField& field, int number, int wire_type) {
   return field.number == number && field.wire_type == wire_type;
 }
 
-// How many fields of this number follow, for room that is made at once.
+// The number of fields with this number that follow, to reserve memory.
 std::size_t CountOf(int number, std::string_view bytes) {
   bool ignored = true;
   Reader reader(bytes, ignored);
@@ -90,7 +90,7 @@ std::size_t CountOf(int number, std::string_view bytes) {
   return count;
 }
 
-// The same of what an op has several of.
+// The number of an op's inputs, outputs and attributes.
 struct OpCounts {
   std::size_t inputs = 0, outputs = 0, attrs = 0;
 };
@@ -154,7 +154,7 @@ struct IsList : std::false_type {};
 template <typename T>
 struct IsList<std::vector<T>> : std::true_type {};
 
-// The number as it is written again.
+// The varint as it would be written.
 template <typename T>
 std::uint64_t Rewritten(const T& value) {
   if constexpr (std::is_same_v<T, BlockRef>) {
@@ -171,7 +171,7 @@ T ValueOf(const PlainField& field, bool& as_written) {
   return value;
 }
 
-// What is left of an attribute: its values, all in the field of its kind.
+// Reads the rest of an attribute: its values, all in the field for its kind.
 template <std::size_t kKind>
 bool ReadValue(Reader& reader, std::string_view rest, Attr& value, bool& as_written) {
   using T = std::variant_alternative_t<kKind, Attr>;
@@ -203,7 +203,7 @@ bool ReadValueOf(std::size_t kind, Reader& reader, std::string_view rest, Attr& 
   return kRead[kind](reader, rest, value, as_written);
 }
 
-// Name, then type, then values.
+// Reads the name, then the type, then the values.
 bool ReadAttr(std::string_view bytes, std::string_view& name, Attr& value, bool& as_written) {
   Reader reader(bytes, as_written);
   PlainField field;
@@ -254,7 +254,7 @@ bool IsVarKind(std::uint64_t number) {
          number <= static_cast<std::uint64_t>(VarKind::kTuple) && number != 16;
 }
 
-// Kind, then at most one description.
+// Reads the kind, then at most one description.
 bool ReadType(std::string_view bytes, Var& var, bool& as_written) {
   Reader reader(bytes, as_written);
   PlainField field;
@@ -284,7 +284,7 @@ bool ReadPlainOp(std::string_view bytes, Op& op) {
   Reader reader(bytes, as_written);
   PlainField field;
   bool typed = false;
-  int last = 0;  // number of a field; they are written in this order
+  int last = 0;  // the last field's number; the plain form has ascending numbers
   std::size_t attrs = 0, inputs = 0, outputs = 0;
   const OpCounts counts = CountOpFields(bytes);
   op.Reserve(counts.inputs, counts.outputs, counts.attrs);
@@ -320,7 +320,7 @@ bool ReadPlainOp(std::string_view bytes, Op& op) {
     }
   }
   if (!reader.ok() || !typed) return false;
-  // Of two of one name the last counts.
+  // If two slots or attributes have one name, the last is kept.
   if (inputs != op.inputs().size() || outputs != op.outputs().size() || attrs != op.attrs().size())
     as_written = false;
   if (!as_written) op.set_wire_bytes(bytes);

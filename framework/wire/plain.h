@@ -1,7 +1,7 @@
-// Reads and writes OpDesc and VarDesc without protobuf's message objects, which cost several times the work
-// of the bytes themselves. Writing gives protobuf's bytes. Reading accepts the form that protobuf and Fluid
-// write; for any other legal form (packed lists, unknown fields, a message in two parts) it returns false,
-// and the caller uses protobuf.
+// Reads and writes OpDesc and VarDesc without protobuf's message objects, which cost several times as much as
+// the bytes themselves. Writing gives protobuf's bytes. Reading accepts the form that protobuf and Fluid
+// write, the plain form. For any other legal form (packed lists, unknown fields, a message in two parts) it
+// returns false, and the caller uses protobuf.
 #pragma once
 
 #include <string>
@@ -12,9 +12,8 @@
 
 namespace penstock {
 
-// Reads into a default-constructed op or variable. False: the bytes are not in the plain form, which may be
-// valid or not; fields read so far remain. Sets wire_bytes only if writing would give different
-// bytes.
+// Reads into a default-constructed op or variable. False: the bytes are not in the plain form, whether valid
+// or not; fields read so far remain. Sets wire_bytes only if writing would give different bytes.
 bool ReadPlainOp(std::string_view bytes, Op& op);
 bool ReadPlainVar(std::string_view bytes, Var& var);
 

@@ -1,4 +1,4 @@
-// The plain form, written: the bytes that protobuf writes.
+// Writes the plain form: the same bytes as protobuf.
 #include "framework/wire/plain.h"
 #include "framework/wire/write.h"
 

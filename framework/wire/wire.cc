@@ -76,21 +76,21 @@ Status WrongWireType(std::string_view what, const Field& field) {
   return DataLoss("E-program-bytes", what, ": field ", field.number, " has wire type ", field.wire_type);
 }
 
-// Without the message that protobuf writes to standard error when a required field is missing.
+// Parses without protobuf's message on standard error if a required field is missing.
 bool ParseQuietly(std::string_view bytes, google::protobuf::MessageLite& message) {
   return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
          message.IsInitialized();
 }
 
-// Fields of a BlockDesc that are read by one thread in one go.
+// Consecutive fields of a BlockDesc that one thread reads.
 struct Stretch {
   std::string_view bytes;
-  std::size_t first_var = 0, first_op = 0;  // numbers of the first items in it
+  std::size_t first_var = 0, first_op = 0;  // indices of the first variable and op in it
 };
-// Long enough that a thread is worth starting for it.
+// Long enough to be worth starting a thread.
 constexpr std::size_t kStretchBytes = std::size_t{1} << 17;
 
-// One BlockDesc: what stands in it beside its items, how many of those there are, and where they stand.
+// One BlockDesc: its own fields, the numbers of its variables and ops, and the stretches that hold them.
 struct RawBlock {
   std::int32_t index = -1;
   std::int32_t parent = -1;
@@ -99,7 +99,7 @@ struct RawBlock {
   std::vector<Stretch> stretches;
 };
 
-// The field follows on the last one, and its item has not been counted.
+// Adds the next field, before its item is counted.
 void AddToStretch(std::string_view field, RawBlock& raw) {
   std::vector<Stretch>& all = raw.stretches;
   if (all.empty() || all.back().bytes.size() >= kStretchBytes)
@@ -149,7 +149,7 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   return raw;
 }
 
-// The items of a stretch, and what the program's extension says of its variables.
+// Reads the items of a stretch, and applies the facts that the program's extension has about its variables.
 Status ReadStretch(const Stretch& stretch, int block, const VarFactsByName& facts, std::span<VarRef> vars,
                    std::span<std::shared_ptr<Op>> ops) {
   std::size_t next_var = stretch.first_var, next_op = stretch.first_op;
@@ -239,8 +239,8 @@ Result<RawProgram> ReadRawProgram(std::string_view bytes) {
   return raw;
 }
 
-// Makes room for all items of a list by the length of those that are done, so that the bytes do not move each
-// time they double.
+// Reserves memory for all items of a list, estimated from the size of the items already written, so that the
+// text seldom moves.
 class ItemRoom {
  public:
   ItemRoom(std::size_t count, std::string& out) : count_(count), begin_(out.size()), out_(out) {}
@@ -248,7 +248,7 @@ class ItemRoom {
     constexpr std::size_t kBetween = 256;
     if (++done_ % kBetween != 0) return;
     const std::size_t all = (out_.size() - begin_) / done_ * count_;
-    // And for facts of each that come later.
+    // A quarter more, for facts about each item, which are appended later.
     if (begin_ + all > out_.capacity()) out_.reserve(begin_ + all + all / 4);
   }
 

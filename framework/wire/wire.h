@@ -1,11 +1,13 @@
 // Reads and writes programs in Fluid's binary form.
 //
 // Reading keeps the original bytes of ops and variables that would be written differently; writing restores
-// them if they are unchanged, so binary to binary is byte-equal. Facts travel in extension 1000
-// (proto/extra.proto), which is omitted when all are defaults.
+// the bytes of unchanged ops and variables, so reading and writing an unchanged program gives equal bytes.
+// Extension 1000 (proto/extra.proto) holds the facts for which Fluid has no field; it is omitted if all are
+// defaults.
 //
-// kDataLoss: truncated or foreign bytes, with the place. kInvalidArgument: well-formed but not a program (a
-// block index that is not its position, a required field missing, an element type that does not exist).
+// kDataLoss: truncated or foreign bytes; the message gives the place. kInvalidArgument: well-formed, but not
+// a program (a block index differs from the block's position, a required field is missing, an element type
+// does not exist).
 #pragma once
 
 #include <string>

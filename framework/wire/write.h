@@ -49,7 +49,7 @@ inline void AppendTextField(int number, std::string_view text, std::string& out)
   out.append(text);
 }
 
-// A message as a field: its length precedes it but is known only afterwards.
+// Appends a field whose bytes `write` appends. Inserts the length in front afterwards.
 template <typename Write>
 void AppendMessage(int number, std::string& out, const Write& write) {
   char bytes[kVarintBytesMax + 1];

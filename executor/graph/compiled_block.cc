@@ -16,13 +16,13 @@
 namespace penstock::exec {
 namespace {
 
-// Fluid's saved inference models name their inputs and outputs by these two ops. They move nothing here: a
-// feed binds the variable and a fetch reads it.
+// Fluid's saved inference models name their inputs and outputs by these two ops. They become no instructions:
+// a feed binds the variable and a fetch reads it.
 constexpr char kFeedOp[] = "feed";
 constexpr char kFetchOp[] = "fetch";
 
-// Geo-SGD's startup program tells the communicator that it is over, by a variable that nothing writes. There
-// is nothing to do: the communicator begins right before the first step.
+// Whether `op` is the send by which geo-SGD's startup program tells the communicator that it has ended. The
+// op needs no instruction: the communicator begins right before the first step.
 bool TellsStart(const Op& op) {
   if (roles::CommOf(op) != roles::Comm::kSend) return false;
   const roles::SendView send(op);
@@ -75,11 +75,11 @@ class Compiler {
   const Block& block() const { return out_->program.block(out_->block); }
   SlotInfo& slot(int index) { return out_->slots[static_cast<std::size_t>(index)]; }
 
-  // The slot of a name, made on its first mention; -1 if nothing declares it.
+  // Returns the slot of a name, which the first call makes; -1 if the name is not declared.
   int SlotOf(const std::string& name) {
     if (const auto it = slot_of_.find(name); it != slot_of_.end()) return it->second;
     const int declared_in = out_->program.BlockOfVar(out_->block, name);
-    // Fluid's programs do not declare some of what an op hands to its block.
+    // Fluid's programs do not declare some variables that an op passes to its block.
     const bool undeclared = declared_in < 0 && keeps_.contains(name);
     if (declared_in < 0 && !undeclared) return -1;
     SlotInfo info;
@@ -144,7 +144,8 @@ class Compiler {
     for (const auto& args : instruction.inputs) {
       for (const int index : args) {
         if (index < 0) continue;
-        // What an op's blocks hand on from round to round starts without a value, unless somebody wrote it.
+        // A variable that an op's blocks carry from round to round has no value at the start, unless an
+        // earlier op wrote it.
         const bool carried = starts_blocks && Names(instruction.outputs, index);
         NoteRead(slot(index), at, starts_blocks, carried, instruction.def->side_effect());
       }
@@ -153,7 +154,8 @@ class Compiler {
       for (const int index : args) {
         if (index < 0) continue;
         NoteWrite(slot(index), at);
-        // What a recv asked for may land when the op is long over; what blocks write they may also replace.
+        // A recv's answer may arrive long after the op has ended, and blocks may replace the variables they
+        // write.
         slot(index).kept |= instruction.def->side_effect() || starts_blocks;
         slot(index).written_by_block |= starts_blocks;
       }
@@ -166,7 +168,7 @@ class Compiler {
     return OkStatus();
   }
 
-  // What the blocks that `op` starts mention of this one: it stays where it is until they are done.
+  // Keeps the variables of this block that the blocks of `op` mention alive and in place until the op ends.
   Status Import(const Op& op, int at) {
     for (const int started : StartedBlocks(op)) {
       if (started < 0 || started >= out_->program.block_count()) {
@@ -210,12 +212,13 @@ class Compiler {
 
   void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool carried, bool side_effect) {
     slot.last_use = at;
-    // What outlives the op's Run (a send in flight) or is read by other blocks cannot share the arena.
+    // A variable in use after the op's Run (a send in flight), or read by other blocks, cannot share the
+    // arena.
     slot.kept |= side_effect || starts_blocks;
     if (slot.written || slot.home == Home::kFeed || !HasValue(*slot.var)) return;
     if (slot.home == Home::kFrame && !carried) slot.home = Home::kScope;
     if (starts_blocks || slot.required) return;
-    // What a kernel keeps between its runs, it makes itself in the first one.
+    // A raw variable is state that a kernel keeps between its runs, and makes itself in the first run.
     if (slot.var->kind == VarKind::kRaw && !side_effect) return NoteWrite(slot, at);
     slot.required = true;
     slot.required_by = at;
@@ -250,9 +253,10 @@ class Compiler {
     return OkStatus();
   }
 
-  // What the program says is data comes from the caller, never from a scope that happens to hold the name.
+  // Requires that the caller feeds every data variable: a scope variable of the same name is not used
+  // instead.
   Status CheckFeedsAreThere() {
-    if (out_->use == BlockUse::kNested) return OkStatus();  // the block around has what was fed
+    if (out_->use == BlockUse::kNested) return OkStatus();  // the outer block has the feeds
     for (const auto& [column, name] : feed_columns_) {
       const auto it = slot_of_.find(name);
       if (it == slot_of_.end() || slot(it->second).home == Home::kFeed) continue;

@@ -1,6 +1,6 @@
-// Compilation, level 1: one block of a program, for given feeds and fetches, as slots and instructions. Names
-// become indices here; shapes come with level 2 (specialise.h). Immutable, and shared by all its
-// specialisations.
+// Compilation, level 1: turns one block of a program, for given feeds and fetches, into slots and
+// instructions. Names become indices here; level 2 (specialise.h) adds shapes. A CompiledBlock is immutable
+// and shared by all its specialisations.
 #pragma once
 
 #include <memory>
@@ -25,15 +25,14 @@ struct SlotInfo {
   std::string name;
   VarRef var;  // the declaration
   Home home = Home::kFrame;
-  // False for a variable of an outer block: if the scope lacks it, it is created in the
-  // scope.
+  // False for a variable of an outer block. If the scope lacks it, it is created there.
   bool declared_here = true;
-  bool local = false;  // of home kScope: in the scope in which the block runs, not in a parent
+  bool local = false;  // with home kScope: in the scope in which the block runs, not in a parent
   bool written = false;
   bool written_by_block = false;  // an op that runs a block writes it, or may leave it unchanged
   bool required = false;          // an op reads the value from before the block, so it must have one
   int required_by = -1;           // the first such instruction; -1 also if a fetch requires it
-  // It has its own buffer instead of a part of the arena, because it may be held after the run or beyond its
+  // It has its own buffer instead of a part of the arena, because it may be in use after the run or after its
   // last use: it is fetched, or an op with side effects (a send, a recv) reads or writes it.
   bool kept = false;
   int first_write = -1;  // instructions; -1 if never
@@ -49,14 +48,14 @@ struct Instruction {
   const OpDef* def = nullptr;
   int position = 0;    // in the block
   bool ahead = false;  // a recv that runs before the send_barrier of its step (receive_order.h)
-  // Whether its declaration says that it runs other blocks: what those read is checked where they run. An
-  // unknown attribute that names a block has no meaning.
+  // Whether the op is declared to run other blocks. The inputs of those blocks are checked where they run.
+  // Block attributes that the op does not declare are ignored.
   bool starts_blocks = false;
   std::vector<std::vector<int>> inputs;
   std::vector<std::vector<int>> outputs;
 };
 
-// An instruction that cuts or joins rows, with parts some or all of which are views of the whole
+// An instruction that cuts or joins rows. Some or all of its parts are views of the whole
 // (SlotInfo::view_of).
 struct RowGroup {
   int instruction = 0;
@@ -71,17 +70,17 @@ enum class BlockUse {
 };
 
 struct CompiledBlock {
-  Program program;  // keeps alive the ops, variables and what kernels point to
+  Program program;  // keeps the ops, the variables and everything kernels point to alive
   int block = 0;
   BlockUse use = BlockUse::kMain;
   std::vector<SlotInfo> slots;
   std::vector<Instruction> instructions;
   std::vector<RowGroup> row_groups;
-  std::vector<int> feeds;    // slot of each feed, -1: declared, but not read
+  std::vector<int> feeds;    // slot of each feed
   std::vector<int> fetches;  // slot of each fetch
-  // Temporaries and feeds that nested blocks use; those find them by name.
+  // Slots of temporaries and feeds that nested blocks use, and find by name.
   std::vector<int> imports;
-  // Slots whose types before the run choose the specialisation: feeds and required ones.
+  // Slots whose types before the run choose the specialisation: feeds, and required scope variables.
   std::vector<int> key;
   std::vector<std::string> feed_names;
   std::vector<std::string> fetch_names;
@@ -94,7 +93,7 @@ struct CompileRequest {
   std::vector<std::string> feeds;
   // Empty: the variables that the program's own fetch ops name, in the order of their columns.
   std::vector<std::string> fetches;
-  // Of a nested block: its variables that must live in the scope of the run, to be read afterwards.
+  // For a nested block: its variables that must live in the scope of the run, to be read afterwards.
   std::vector<std::string> keeps = {};
   bool receives_early = false;  // the process's client can PullNext: receive_order.h
 };

@@ -1,5 +1,5 @@
-// Turns an error of one op into one that the author of the program can act on: the op as printed, the facts,
-// the user's line.
+// Extends an error of one op so that the author of the program can act on it: adds the op as printed, the
+// facts about its arguments, and the user's line.
 #pragma once
 
 #include <span>

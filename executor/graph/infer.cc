@@ -9,7 +9,7 @@
 namespace penstock::exec {
 namespace {
 
-// The slot of a name among the instruction's arguments. A handful of comparisons beat a map here.
+// Returns the slot of a name among the instruction's arguments. For so few names, comparing beats a map.
 int SlotNamed(const Instruction& instruction, const std::string& name) {
   const auto search = [&](const std::vector<Slot>& named, const std::vector<std::vector<int>>& slots) {
     for (std::size_t i = 0; i < named.size(); ++i) {
@@ -42,8 +42,8 @@ VarInfo InfoOf(const Variable& variable, const Var& declared) {
     info = InfoOf(*tensor);
   } else if (const auto* rows = variable.If<SelectedRows>()) {
     info.kind = VarKind::kSelectedRows;
-    // The tall tensor that the rows stand for; how many rows there are is not part of the type. Rows that
-    // never had a value know nothing but their height.
+    // The type is that of the whole tensor that the rows stand for; the number of stored rows is not part of
+    // it. Rows without a value have only a height.
     if (rows->value.initialized()) info.dtype = rows->value.dtype();
     info.shape = rows->value.initialized() ? rows->value.shape().WithRows(rows->height) : Shape{rows->height};
     info.lod_level = 0;
@@ -133,8 +133,8 @@ void ShareLods(const Instruction& instruction, std::span<const LodShare> shares,
 
 namespace {
 
-// A variable that an op names twice, once or twice to write it, is one piece of memory: what is read of it
-// and what is written to it must be of one kind, size and element type.
+// Requires that all uses of a variable that an op names twice, and writes, have one kind, size and element
+// type: they are one piece of memory.
 Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
                       std::span<const VarInfo> slots) {
   std::vector<std::tuple<int, const VarInfo*, const std::string*>> named;  // slot, type, the op's slot
@@ -166,7 +166,8 @@ Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
   return OkStatus();
 }
 
-// A program may be looked at without all its outputs; to run, each op needs a place for what it makes.
+// Requires that every output the op must write is named. A program may be inspected without them, but not
+// run.
 Status RequireOutputs(const OpDef& def, const Op& op) {
   for (const SlotDef& slot : def.outputs()) {
     if (slot.optional || slot.intermediate || !op.Output(slot.name).empty()) continue;
@@ -175,7 +176,7 @@ Status RequireOutputs(const OpDef& def, const Op& op) {
   return OkStatus();
 }
 
-// What must hold before a kernel is prepared. An op that starts blocks finds out when it runs.
+// Checks the arguments before a kernel is prepared. An op that starts blocks checks its own when it runs.
 Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
                        std::span<const VarInfo> slots, const KernelSetup& setup) {
   const OpDef& def = *instruction.def;

@@ -25,8 +25,8 @@ bool Holds(const Tensor& tensor, const VarInfo& info);
 // Whether `info` is a dense tensor whose extents are all known.
 bool IsKnownTensor(const VarInfo& info);
 
-// Whether the arguments of input slot `i` must have a type, in their declarations or at the latest when the
-// op runs: the slot does not accept every kind.
+// Whether the arguments of input slot `i` must have a type, from their declaration or at the latest when the
+// op runs. False for a slot that accepts every kind.
 bool NeedsType(const Instruction& instruction, std::size_t i);
 
 // "X = fc_0.out : f32[64, 784]" for each argument of the instruction's inputs.

@@ -24,7 +24,7 @@ class Gaps {
       if (size > bytes) gaps_.emplace(offset + bytes, size - bytes);
       return offset;
     }
-    // The arena grows; a gap at its end is grown rather than left behind.
+    // The arena must grow: extends a gap at its end, if there is one.
     if (!gaps_.empty()) {
       const auto last = std::prev(gaps_.end());
       if (last->first + last->second == end_) {

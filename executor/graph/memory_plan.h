@@ -1,4 +1,4 @@
-// Places temporaries in one arena: two may share bytes if no instruction needs both.
+// Places temporaries in one arena. Two temporaries may share bytes if no instruction needs both.
 #pragma once
 
 #include <cstddef>

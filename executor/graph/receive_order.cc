@@ -11,12 +11,13 @@
 namespace penstock::exec {
 namespace {
 
-struct StepEnds {  // between these a step receives
+// The positions of the two barriers between which a step receives.
+struct StepEnds {
   int send_barrier = -1;
   int fetch_barrier = -1;
 };
 
-// None: the block has no step of this kind, or several.
+// Returns nullopt if the block has no such step, or several.
 std::optional<StepEnds> FindStep(const std::vector<OpEntry>& ops) {
   StepEnds step;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -46,10 +47,11 @@ class LastUses {
       if (comm == roles::Comm::kSend) sent_[std::string(roles::PairOf(op).param)] = i;
     }
   }
-  // False: a block that an op starts cannot be looked into.
+  // False if an op runs a block whose uses cannot be determined.
   bool known() const { return known_; }
 
-  // After which op of the step, before its send_barrier, the recv may run; none: where it stands.
+  // Returns the position of the op, before the send_barrier, after which the recv may run; nullopt if the
+  // recv must stay in its place.
   std::optional<int> After(const Op& op) const {
     const roles::RecvView recv(op);
     const std::string param(roles::PairOf(op).param);

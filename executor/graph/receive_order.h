@@ -4,7 +4,8 @@
 //   program   gw = back(w)  send(gw)  gv = back(v)  send(gv)  send_barrier  w = recv  v = recv  fetch_barrier
 //   order     gw = back(w)  send(gw)  w = recv  gv = back(v)  send(gv)  v = recv  send_barrier  fetch_barrier
 //
-// The values are the same: a server answers for a version when all trainers' gradients of the step are in it.
+// The received values are the same: a server answers a request for a version only when the version contains
+// all trainers' gradients of the step.
 #pragma once
 
 #include <vector>
@@ -21,12 +22,12 @@ struct OrderedOp {
 // All ops of a block, in the order in which they run: the program's, except that a recv moves forward if
 //   * it names its parameter and stands between the block's one send_barrier and its one fetch_barrier;
 //   * an op before the send_barrier sends that parameter's gradient.
-// It then follows that send, or the last op before the barrier that mentions the parameter or an output of
-// the recv, in its arguments or in blocks that it runs. Recvs that follow the same op keep their order. Takes
-// time linear in the size of the program.
+// The recv then follows the later of that send and the last op before the barrier that mentions the parameter
+// or an output of the recv, in its arguments or in blocks that it runs. Recvs that follow the same op keep
+// their order. Takes time linear in the size of the program.
 std::vector<OrderedOp> OrderWithEarlyReceives(const Program& program, int block);
 
-// The program's order.
+// All ops of the block in the program's order.
 std::vector<OrderedOp> OrderOfProgram(const Program& program, int block);
 
 }  // namespace penstock::exec

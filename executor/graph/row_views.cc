@@ -5,10 +5,10 @@
 namespace penstock::exec {
 namespace {
 
-// The instructions that name a slot, in order; one that names it twice is there twice.
+// The instructions that name a slot, in order; an instruction that names it twice is listed twice.
 struct Uses {
   std::vector<int> reads, writes;
-  bool exposed = false;  // fetched, or named by a block that is started
+  bool exposed = false;  // fetched, or named by a nested block
 };
 
 bool AnyWithin(const std::vector<int>& instructions, int begin, int end) {
@@ -90,7 +90,7 @@ class Finder {
     return IsFreeTemporary(part) && OnlyAt(uses(part).writes, group.instruction);
   }
 
-  // The whole is in use as long as one of its views, and kept after the run if one is.
+  // Extends the whole's life to that of its view, and keeps the whole if the view is kept.
   static void KeepFor(SlotInfo& whole, const SlotInfo& view) {
     whole.kept |= view.kept;
     whole.last_use = std::max(whole.last_use, view.last_use);

@@ -1,14 +1,14 @@
-// Decides which temporaries of a block are views: rows of another variable's memory. What an op cuts is then
-// sent from where it was computed, and what is received arrives directly in the place into which an op would
-// join it.
+// Decides which temporaries of a block are views, that is, rows of another variable's memory. A cut part is
+// then sent from where the whole was computed, and a received part arrives directly in the variable that it
+// would otherwise be joined into by a copy.
 //
 //   [g0, g1] = split_byref(X=g)     g0 and g1 are views of g
 //   send(X=[g0, g1])
 //   [w0, w1] = recv()               w0 and w1 are views of the parameter w
 //   w = concat(X=[w0, w1])
 //
-// Kernels copy what is not in place (OpDef::PartsAreRows). A slot that gets no view here, or that a run binds
-// differently, therefore only costs a copy.
+// Kernels copy parts that are not in place (OpDef::PartsAreRows). A slot that gets no view here, or that a
+// run binds differently, therefore only costs a copy.
 #pragma once
 
 #include "executor/graph/compiled_block.h"

@@ -9,10 +9,11 @@ namespace penstock::exec {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// More than any machine addresses, and far from where sums of sizes overflow.
+// More than any machine can address, and far below the size at which sums overflow.
 constexpr std::size_t kTemporaryBytesMax = std::size_t{1} << 47;
 
-// Lays out a kernel's workspaces one after the other. All kernels share the memory: they run one at a time.
+// Lays out a kernel's workspaces one after the other. All kernels share this memory, because they run one at
+// a time.
 std::vector<std::size_t> WorkspaceOffsets(const std::vector<std::size_t>& bytes, std::size_t& total) {
   std::vector<std::size_t> offsets;
   std::size_t end = 0;
@@ -69,9 +70,9 @@ class Specialiser {
     return true;
   }
 
-  // Whether what is known of an input was never more than a guess: the elements of an array need not have one
-  // shape, and of what has open extents some ops guess the rest. What such a guess forbids, the run may
-  // allow.
+  // Whether the known type of an input is a guess: the elements of an array may differ in shape, and some ops
+  // guess the extents that their inputs leave unknown. An op that fails for a guessed type may succeed in the
+  // run.
   bool ReadsGuess(const Instruction& instruction) {
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
@@ -83,7 +84,7 @@ class Specialiser {
     return !InputsAreKnown(instruction);
   }
 
-  // The outputs as declared, of an op that only the run can tell.
+  // The declared types of the outputs, for an op whose inference must wait until it runs.
   Inferred AsDeclared(const Instruction& instruction) {
     Inferred inferred;
     for (const auto& args : instruction.outputs) {
@@ -106,7 +107,7 @@ class Specialiser {
     step.lod_shares = inferred.lod_shares;
     step.starts_blocks = instruction.starts_blocks;
     NoteUncertain(instruction, step);
-    // An op that starts blocks resolves what it reads when it runs.
+    // An op that starts blocks resolves its inputs when it runs.
     if (step.starts_blocks || (inferring.ok() && InputsAreKnown(instruction))) {
       Result<PreparedKernel> prepared = PrepareKernel(*out_->block, instruction, inferred, known_, services_);
       if (!prepared.ok() && !guess) return std::move(prepared).status();
@@ -141,7 +142,8 @@ class Specialiser {
     }
   }
 
-  // What the kernel has seen of its inputs. Before AddOutput: an input that is written has its new type then.
+  // Records the input types that the kernel was prepared for. Call before AddOutput, which replaces the type
+  // of an input that the op also writes.
   void AddInputs(const Instruction& instruction, Step& step) {
     if (step.kernel == nullptr) return;
     step.may_lack_inputs = step.starts_blocks || instruction.def->reads_only_some();
@@ -165,7 +167,7 @@ class Specialiser {
 
   Status AddOutput(Step& step, int slot, const VarInfo& info) {
     Known(slot) = info;
-    // A block that is started makes what it writes, if it writes it.
+    // A nested block makes its outputs itself, and may leave some unwritten.
     block_written_[static_cast<std::size_t>(slot)] = step.starts_blocks;
     if (!IsKnownTensor(info)) return OkStatus();
     if (step.starts_blocks) return OkStatus();
@@ -192,7 +194,7 @@ class Specialiser {
     });
   }
 
-  // What a prepared step reads or writes under this slot; null if that is not known before it runs.
+  // The type of this slot in a prepared step; null if it is not known before the step runs.
   static const VarInfo* InfoIn(const Step& step, int slot) {
     for (const OutputTensor& output : step.outputs) {
       if (output.slot == slot) return &output.info;
@@ -203,7 +205,7 @@ class Specialiser {
     return nullptr;
   }
 
-  // The rows of each part, from what the step that cuts or joins them was prepared for.
+  // Computes the rows of each view from the types that the step which cuts or joins them was prepared for.
   void AddViews(const RowGroup& group) {
     const Step& step = out_->steps[static_cast<std::size_t>(group.instruction)];
     const VarInfo* whole = InfoIn(step, group.whole);
@@ -234,7 +236,7 @@ class Specialiser {
     }
   }
 
-  // The place of a temporary, large enough for all that is written to it; -1 for other variables.
+  // Returns the place of a temporary, large enough for all its writers; -1 for other variables.
   int PlaceOf(int slot, const VarInfo& info) {
     const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
     if (declared.home != Home::kFrame) return -1;
@@ -268,15 +270,15 @@ class Specialiser {
   const Services& services_;
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
-  std::vector<int> view_of_;         // index in views by slot, -1 if it is none
-  std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
+  std::vector<int> view_of_;         // index in views by slot, -1 if it is not a view
+  std::vector<bool> guessed_;        // by slot: the run may produce another shape
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
-  std::vector<bool> sent_;           // by slot: an op with an effect outside has read it
-  // By slot: sent, and no step has written it since. The first step that does takes other memory while the
-  // sender holds this; later ones (a fetch_barrier, after the recv) keep that memory and its value.
+  std::vector<bool> sent_;           // by slot: an op with side effects has read it
+  // By slot: sent, and not written since. The first step that writes it uses other memory while the sender
+  // holds this memory; later steps (a fetch_barrier, after the recv) keep that other memory and its value.
   std::vector<bool> unwritten_since_sent_;
-  std::vector<bool> whole_sent_;     // by slot: one has read rows of it
-  std::size_t temporary_bytes_ = 0;  // of all that is written to temporaries
+  std::vector<bool> whole_sent_;     // by slot: an op with side effects has read a view of it
+  std::size_t temporary_bytes_ = 0;  // of all outputs that are temporaries
   std::unique_ptr<Specialisation> out_;
 };
 

@@ -1,5 +1,5 @@
-// Compilation, level 2: a block for given shapes. Every op's shapes are inferred, its kernel is prepared, and
-// every temporary has its place in the arena.
+// Compilation, level 2: specialises a block for given shapes. Infers every op's shapes, prepares its kernel,
+// and gives every temporary its place in the arena.
 //
 // An op whose input shapes depend on values is marked late: the scheduler prepares it with the actual shapes
 // when it runs.
@@ -13,7 +13,7 @@
 
 namespace penstock::exec {
 
-// What a prepared kernel assumes of an input.
+// The type of an input that a prepared kernel relies on.
 struct InputOperand {
   int slot = -1;
   VarInfo info;  // a tensor of known extents; for other kinds only the kind counts
@@ -25,7 +25,7 @@ struct OutputTensor {
   VarInfo info;
   int place = -1;            // index into places; -1: not placed by the frame
   int view = -1;             // index into views, -1: none
-  bool in_place = false;     // the op reads the same variable: its content must stay
+  bool in_place = false;     // the op reads the same variable: its content must be kept
   bool sent_before = false;  // an earlier step gave the variable to a receiver that may still read its memory
 };
 
@@ -36,7 +36,7 @@ struct Step {
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
   // Checked before each run of the kernel: the last writer of a variable may have left another size, type or
   // kind than inferred. An input that differs makes the step late for this run; an output is reallocated. Ops
-  // that run blocks have no outputs here: the blocks make what they write.
+  // that run blocks have no outputs here: the blocks make their outputs themselves.
   std::vector<InputOperand> inputs;
   std::vector<OutputTensor> outputs;  // dense ones of known shape
   bool may_lack_inputs = false;       // the kernel decides which inputs it reads
@@ -51,7 +51,7 @@ struct Place {
   int slot = -1;
   DType dtype = DType::kFp32;  // as first written
   Shape shape;
-  std::size_t bytes = 0;    // the most that it ever needs
+  std::size_t bytes = 0;    // the most that any of its writers needs
   std::size_t offset = 0;   // in the arena
   bool own_buffer = false;  // not in the arena
   bool sent = false;        // an op with side effects reads it, or rows of it

@@ -34,8 +34,8 @@ struct Executor::Entry {
   const std::shared_ptr<const CompiledBlock> block;
   const std::uint64_t content_id;
   const bool may_wait;
-  const bool lands;  // parameters that the trainer's communicator has received
-  // The fetches as the caller gave them; the block's own may come from the program.
+  const bool lands;  // an op takes parameters from the trainer's communicator
+  // The fetches as the caller gave them; if it gave none, the block's fetches come from the program.
   std::vector<std::string> fetches_asked;
   FramePool pool;
 
@@ -74,7 +74,7 @@ bool SameFeeds(const Entry& entry, std::span<const Feed> feeds) {
                     [](const std::string& name, const Feed& feed) { return name == feed.name; });
 }
 
-// The compute team's size for the time of a run on this thread.
+// Sets the compute team's size for one run on this thread.
 class TeamSize {
  public:
   explicit TeamSize(int threads) : before_(omp_get_max_threads()) {
@@ -88,9 +88,9 @@ class TeamSize {
   int before_;
 };
 
-// Counts a run from its very beginning, so that a Cancel during the compilation is not lost. A run that a
-// kernel starts on its own thread belongs to the run of that kernel: a Cancel between two rounds of a loop
-// stops the loop.
+// Counts a run from its very beginning, so that a Cancel during compilation is not lost. A run that a kernel
+// starts on the same thread belongs to the kernel's run: a Cancel between two rounds of a loop stops the
+// loop.
 class Running {
  public:
   Running(std::atomic<int>& count, const CancellationSource& source,
@@ -143,7 +143,7 @@ struct Executor::Impl {
     return entry;
   }
 
-  // Main programs are few; they are found by comparing, the most recently used first.
+  // Compares the program with each entry, most recently used first: main programs are few.
   EntryRef FindMain(const Program& program, std::span<const Feed> feeds,
                     std::span<const std::string> fetches) {
     const std::lock_guard lock(mutex);
@@ -246,12 +246,12 @@ struct Executor::Impl {
     frame.BeginRun(feeds);
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
     Status status = RunSequential(frame, runnable->late, scope, services, cancellation, timer);
-    // What ranks still exchange is the frame's memory, or a parameter's.
+    // Collective operations in progress may use the frame's memory or a parameter's: ends them.
     if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
       services.rings->GiveUp(status);
     if (status.ok() && out != nullptr) status = Collect(frame, *out);
     frame.EndRun();
-    // A frame whose run failed may hold anything; the next run starts from a new one.
+    // After a failed run the frame's state is unknown: drops it, and the next run makes a new one.
     if (status.ok()) entry.pool.Give(std::move(runnable));
     return status;
   }
@@ -272,12 +272,12 @@ struct Executor::Impl {
 
   Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
                     std::vector<Variable>* out) {
-    // Sizes come from what a user feeds: too large a batch is an error of this run, not of the process.
+    // Sizes depend on the user's feeds: too large a batch is an error of this run, not of the process.
     try {
       return RunEntry(entry, scope, feeds, cancellation, out);
     } catch (const std::bad_alloc&) {
       return NotEnoughMemory(*entry.block);
-    } catch (const std::length_error&) {  // of a vector that no memory could hold
+    } catch (const std::length_error&) {  // a vector larger than any memory
       return NotEnoughMemory(*entry.block);
     } catch (const std::system_error& error) {
       return FailedPrecondition("E-run-memory", "block ", entry.block->block, ": ", error.what());
@@ -291,7 +291,7 @@ struct Executor::Impl {
   std::atomic<int> running{0};
   std::atomic<std::int64_t> compiled_count{0}, specialised_count{0}, late_step_count{0}, fast_run_count{0};
 
-  std::mutex mutex;                  // of the entries' lists, not of the entries
+  std::mutex mutex;                  // guards the lists of entries, not the entries
   std::list<EntryRef> main_entries;  // most recently used first
   std::unordered_map<BlockKey, EntryRef, BlockKeyHash> block_entries;
   std::list<BlockKey> block_order;  // oldest first
@@ -349,7 +349,7 @@ class Executor::Prepared : public PreparedBlock {
   Prepared(Impl& impl, EntryRef entry) : impl_(impl), entry_(std::move(entry)) {}
   Status Run(Scope& scope) override {
     const Running run(impl_.running, impl_.cancel);
-    // The block may be empty; the loop around it is stopped all the same.
+    // Checked here too, because the block may be empty and its loop must still stop.
     if (run.cancellation().requested()) return Cancelled("E-run-cancelled", "the run was cancelled");
     return impl_.RunGuarded(*entry_, scope, {}, run.cancellation(), nullptr);
   }

@@ -46,13 +46,13 @@ struct ExecutorOptions {
   // Change only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one per program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock
-  std::size_t specialisations_max = 16;           // idle ones kept per compiled form
+  std::size_t specialisations_max = 16;           // idle specialisations kept per compiled form
 };
 
 struct ExecutorStats {
   std::int64_t compiled_count = 0;
   std::int64_t specialised_count = 0;
-  std::int64_t late_step_count = 0;  // ops, over all specialisations, that can only be prepared when they run
+  std::int64_t late_step_count = 0;  // late ops of all specialisations
   std::int64_t fast_run_count = 0;   // runs that found all variables already bound
 };
 
@@ -98,9 +98,9 @@ class Executor : public BlockRunner {
   Result<std::vector<Variable>> Run(const Compiled& compiled, Scope& scope, std::span<const Feed> feeds,
                                     const std::function<bool()>& interrupted = {});
 
-  // Runs a block of a program for its owner. Variables that the block itself declares are temporaries; all
+  // Runs a block of a program for its owner. Variables that the block itself declares are temporaries. All
   // others are those of `scope` and its parents, with their shapes there (a view of some rows of a parameter
-  // is allowed); missing ones that the block writes are created in `scope`. Fast when called again, also with
+  // is allowed); missing ones that the block writes are created in `scope`. Later calls are fast, even with
   // other scopes of the same shapes.
   Status RunBlock(const Program& program, int block, Scope& scope) override;
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,

@@ -8,13 +8,13 @@
 namespace penstock::exec {
 namespace {
 
-// Copied over a variable's tensor to let go of its memory; a copy, unlike a move, keeps the capacity of its
-// shape.
+// Assigned to a tensor to release its memory. Assigning a copy, unlike moving, keeps the capacity of the
+// tensor's shape.
 const Tensor kNoTensor;
 
-// What other owners did with the buffer happened before what we do next: they released it with a decrement of
-// its count, and the decrement of this copy acquires what they released. (Reading use_count alone orders
-// nothing.)
+// Makes the accesses of former owners of the buffer happen before ours: each released its share with a
+// decrement of the count, and the decrement of `copy` synchronizes with these. Reading use_count alone orders
+// nothing.
 void SyncWithFormerOwners(std::shared_ptr<Buffer> copy) { copy.reset(); }
 
 Scope& RootOf(Scope& scope) {
@@ -23,8 +23,8 @@ Scope& RootOf(Scope& scope) {
   return *root;
 }
 
-// Whether a kernel may find `variable` where it was prepared for this kind, no tensor: it holds that, or
-// nothing yet.
+// Whether `variable` suits a kernel that was prepared for `kind`, which is not a tensor: it holds that kind,
+// or nothing yet.
 bool MayStandFor(const Variable& variable, VarKind kind) {
   switch (kind) {
     case VarKind::kSelectedRows:
@@ -35,7 +35,7 @@ bool MayStandFor(const Variable& variable, VarKind kind) {
       return variable.Is<RankTable>() || !variable.initialized();
     case VarKind::kStepScopes:
       return variable.Is<StepScopes>() || !variable.initialized();
-    default:  // nothing that a variable holds
+    default:  // kinds without a value
       return true;
   }
 }
@@ -68,8 +68,8 @@ Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope) {
     Variable* variable = slot.local ? scope.FindLocal(slot.name) : scope.Find(slot.name);
     if (slot.required && (variable == nullptr || !variable->initialized())) return NotThere(block, slot);
     if (variable == nullptr && slot.written) {
-      // As in Fluid, what outlives a run belongs to the outermost scope; a nested block's results to its
-      // caller's.
+      // As in Fluid, a main block's persistable variables belong to the outermost scope, and a nested block's
+      // results to its caller's scope.
       Scope& home = block.use == BlockUse::kMain ? RootOf(scope) : scope;
       variable = home.FindOrCreate(slot.name);
     }
@@ -86,7 +86,8 @@ Status OtherDType(const SlotInfo& slot, const Tensor& fed) {
                          "; it is declared ", DTypeName(slot.var->type->dtype));
 }
 
-// As in Fluid, the first extent of what is fed with sequences is their number.
+// Whether `fed` has the declared shape if, as in Fluid, the number of its sequences counts as its first
+// extent.
 bool HoldsAsManySequences(const Tensor& fed, const Shape& declared) {
   if (fed.lod().empty() || fed.shape().rank() == 0) return false;
   return Compatible(fed.shape().WithRows(static_cast<Dim>(fed.lod().front().size()) - 1), declared);
@@ -99,8 +100,8 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
     const Tensor& tensor = feeds[i].tensor;
     const SlotInfo& slot = block.slots[static_cast<std::size_t>(block.feeds[i])];
     if (!tensor.initialized()) return InvalidArgument("E-feed-empty", "feed: ", slot.name, " has no value");
-    // As in Fluid, only what fluid.data declares has to come as declared. Scripts declare the longest
-    // sequence with layers.data and feed what a batch needs.
+    // As in Fluid, only variables declared with fluid.data must be fed as declared. Scripts declare the
+    // longest sequence with layers.data and feed what a batch needs.
     if (!slot.var->type || !slot.var->need_check_feed) continue;
     const TensorType& type = *slot.var->type;
     if (tensor.dtype() != type.dtype) return OtherDType(slot, tensor);
@@ -191,7 +192,7 @@ void Frame::Bind(ScopeBinding binding) {
 void Frame::BindKept(Kept& kept) {
   Tensor& tensor = own_[static_cast<std::size_t>(kept.place.slot)].As<Tensor>();
   std::byte*& planned = planned_[static_cast<std::size_t>(kept.index)];
-  // Two owners, this tensor and the list below: nobody else holds it.
+  // Two owners, this tensor and kept.buffers: nothing else holds the buffer.
   if (tensor.initialized() && tensor.raw() == planned && tensor.buffer().use_count() == 2) {
     SyncWithFormerOwners(tensor.buffer());
     return;
@@ -204,8 +205,8 @@ void Frame::BindKept(Kept& kept) {
     buffer = candidate;
   }
   if (buffer == nullptr) {
-    // Two suffice for a caller that keeps the last value; of one that keeps them all, we forget the older
-    // ones.
+    // Two buffers suffice for a caller that keeps only the last value. If a caller keeps all values, the
+    // older buffers are left to it.
     constexpr std::size_t kBuffersMax = 2;
     if (kept.buffers.size() >= kBuffersMax) kept.buffers.erase(kept.buffers.begin());
     buffer = kept.place.sent ? AllocateToShow(kept.place.bytes) : Buffer::Allocate(kept.place.bytes);
@@ -219,7 +220,7 @@ void Frame::BeginRun(std::span<const Feed> feeds) {
   for (std::size_t i = 0; i < feeds.size(); ++i) {
     const auto slot = static_cast<std::size_t>(block().feeds[i]);
     Tensor& tensor = own_[slot].As<Tensor>();
-    // An op that writes what was fed must not write into the caller's memory.
+    // An op that writes a fed variable must not write into the caller's memory.
     if (block().slots[slot].written) {
       tensor = feeds[i].tensor.Clone();
     } else {
@@ -292,7 +293,7 @@ void Frame::MakeOutputs(const Step& step) {
   }
 }
 
-// A view is bound by the first step that writes it: what it is a view of has its memory by then.
+// Called for the first step that writes the view: the viewed variable has its memory by then.
 bool Frame::BindView(const OutputTensor& output, Tensor& tensor) const {
   const RowView& view = specialisation_->views[static_cast<std::size_t>(output.view)];
   const Tensor* whole = variables_[static_cast<std::size_t>(view.of)]->If<Tensor>();
@@ -301,11 +302,12 @@ bool Frame::BindView(const OutputTensor& output, Tensor& tensor) const {
   return true;
 }
 
-// What is being sent stays as it is: the step writes elsewhere, with a copy of what it updates in place.
+// If a sender still reads the tensor, gives the variable other memory to write to: a copy if the step updates
+// it in place.
 void Frame::LeaveToSender(const OutputTensor& output, Tensor& tensor) const {
   if (!tensor.initialized()) return;
   const bool planned = output.place >= 0 && tensor.raw() == planned_[static_cast<std::size_t>(output.place)];
-  // This tensor, and the list of the buffers that it takes in turn.
+  // The owners without a sender: this tensor and, for planned memory, the arena or the list of buffers.
   if (tensor.buffer().use_count() <= (planned ? 2 : 1)) {
     return SyncWithFormerOwners(tensor.buffer());
   }
@@ -323,7 +325,7 @@ void Frame::Remake(const OutputTensor& output) {
   const bool fits =
       tensor.initialized() && tensor.dtype() == info.dtype && tensor.count() == info.shape.Count();
   if (fits && (output.place < 0 || output.in_place)) {
-    // What is there stays: the op reads it, or it is a parameter, which is updated where it is.
+    // Keeps the content: the op reads it, or it is a parameter, which is updated in place.
     if (tensor.shape() != info.shape) tensor = tensor.Reshaped(info.shape);
     return;
   }

@@ -36,8 +36,9 @@ Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope);
 // has need_check_feed. kInvalidArgument E-feed-empty, E-feed-dtype, E-feed-shape.
 Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
 
-// An error of specialising the block for these feeds. If one of them has another element type than its
-// variable declares, this is the cause: E-feed-dtype, with `refused` as a note. Otherwise `refused` itself.
+// Explains an error of specialising the block for these feeds. If a feed's element type is not its variable's
+// declared one, returns that as the cause: E-feed-dtype, with `refused` as a note. Otherwise returns
+// `refused`.
 Status ExplainByFeeds(Status refused, const CompiledBlock& block, std::span<const Feed> feeds);
 
 class Frame {
@@ -54,10 +55,10 @@ class Frame {
 
   void Bind(ScopeBinding binding);
   void BeginRun(std::span<const Feed> feeds);
-  // Releases the caller's tensors, whose memory may belong to another library, and views.
+  // Releases the views and the caller's tensors, whose memory may belong to another library.
   void EndRun();
-  // The value of fetch i: for temporaries the run's own tensor (the next run writes elsewhere while it is
-  // still held), for variables of the scope and for the caller's memory a copy.
+  // Returns the value of fetch i. A temporary is returned without a copy: the next run writes elsewhere while
+  // the caller holds it. A scope variable, or memory of a feed, is copied.
   Result<Variable> Fetch(int i) const;
 
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
@@ -74,7 +75,7 @@ class Frame {
   // Adds to an error of an instruction: the op as printed, the current values of its inputs, the user's line.
   Status Explain(Status status, const Instruction& instruction) const;
 
-  // The scope for blocks that are run from here: the run's scope, overlaid with the temporaries they use.
+  // The parent scope for nested blocks: the run's scope, overlaid with the temporaries and feeds they use.
   Scope& ImportScope(Scope& scope) { return imports_ == nullptr ? scope : *imports_; }
 
  private:
@@ -96,7 +97,7 @@ class Frame {
   std::vector<Variable*> variables_;  // by slot
   ScopeBinding binding_;
   std::unique_ptr<Scope> imports_;  // null: no nested block uses a temporary
-  std::vector<int> cleared_;        // slots: growing arrays, and what a block may or may not write
+  std::vector<int> cleared_;        // slots: growing arrays, and variables that a block may leave unwritten
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Buffer> workspace_;
   std::vector<std::byte*> workspace_pointers_;

@@ -16,8 +16,7 @@ bool IsInput(const Instruction& instruction, int slot) {
   return false;
 }
 
-// Whether every argument still has the type the kernel was prepared for. What holds no value (a control
-// variable) has none.
+// Whether every argument still has the type that the kernel was prepared for. Control variables have no type.
 bool SameInputs(Frame& frame, const Instruction& instruction, const std::vector<VarInfo>& prepared) {
   std::size_t i = 0;
   for (const auto& args : instruction.inputs) {
@@ -58,7 +57,7 @@ void MakeOutput(Frame& frame, const Instruction& instruction, int slot, const Va
   if (!IsKnownTensor(info)) return;
   Tensor& tensor = frame.variable(slot).As<Tensor>();
   const SlotInfo& what = frame.block().slots[static_cast<std::size_t>(slot)];
-  // Whoever fetched what the last run left here still holds it.
+  // The caller still holds the value that it fetched from the last run.
   if (what.kept && what.home == Home::kFrame && tensor.initialized() && tensor.buffer().use_count() > 1 &&
       !IsInput(instruction, slot)) {
     tensor = Tensor();
@@ -69,7 +68,7 @@ void MakeOutput(Frame& frame, const Instruction& instruction, int slot, const Va
     tensor = tensor.Reshaped(info.shape);
   } else if (!IsInput(instruction, slot)) {
     tensor.Reset(info.dtype, info.shape);
-  }  // else the kernel reads what is there, and resizes it when it has.
+  }  // else the kernel reads the old content first, and resizes the tensor itself.
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The slow but general path: single ops, prepared for the shapes found while the block runs.
+// The slow but general path: prepares single ops for the shapes found while the block runs.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 namespace penstock::exec {
 namespace {
 
-// Names of what has to be fed, in the order in which it is read.
+// The names of the variables that must be fed, in the order in which ops read them.
 std::vector<std::string> FedNames(const Block& block) {
   std::vector<std::string> fed;
   std::set<std::string> settled;

@@ -15,13 +15,13 @@ namespace penstock::exec {
 
 // Bytes.
 struct MemoryNeed {
-  std::size_t persistable = 0;  // of the scope: parameters, state of optimizers
+  std::size_t persistable = 0;  // scope variables: parameters, optimizer state
   std::size_t fed = 0;
   std::size_t temporaries = 0;  // if no two of them shared memory
-  std::size_t arena = 0;        // what they are planned to take, together with own_buffers
+  std::size_t arena = 0;        // of the temporaries as planned; kept ones are in own_buffers
   std::size_t own_buffers = 0;
   std::size_t workspace = 0;
-  int late_ops = 0;  // whose results' sizes depend on values: they are in none of the numbers above
+  int late_ops = 0;  // ops whose result sizes depend on values; not included in the numbers above
 
   std::size_t Planned() const { return persistable + fed + arena + own_buffers + workspace; }
   std::size_t Unshared() const { return persistable + fed + temporaries + workspace; }

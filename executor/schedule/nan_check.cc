@@ -33,10 +33,10 @@ std::atomic<bool>& Flag() {
 struct Counts {
   std::int64_t nan = 0;
   std::int64_t inf = 0;
-  std::int64_t first = -1;  // index of the first of either
+  std::int64_t first = -1;  // index of the first NaN or Inf
 };
 
-// Whether no exponent is all ones: without branches, so the compiler makes vector code of it.
+// Whether no exponent is all ones. Has no branches, so the compiler can vectorise it.
 template <typename T>
 bool AllFinite(std::span<const T> values) {
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -81,7 +81,7 @@ std::string Describe(const Tensor& tensor, const Counts& counts) {
                 IndexText(counts.first, tensor.shape()));
 }
 
-// What a variable holds of them, in words; empty if nothing.
+// Describes the NaNs and Infs that a variable holds; empty if it holds none.
 std::string Found(const Variable& variable) {
   const auto in = [](const Tensor& tensor) {
     const Counts counts = CountIn(tensor);

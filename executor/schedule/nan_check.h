@@ -2,7 +2,7 @@
 //
 //   FLAGS_check_nan_inf=1 in the environment, or SetCheckNanInf(true)
 //
-// Each run checks once whether this is on; when off it costs nothing, when on a pass over each output.
+// Each run reads the flag once. Off, the check costs nothing; on, it costs a pass over each output.
 #pragma once
 
 #include "executor/schedule/frame.h"
@@ -13,8 +13,8 @@ namespace penstock::exec {
 void SetCheckNanInf(bool on);
 bool CheckNanInf();
 
-// Waits for outputs in progress. kFailedPrecondition E-run-nan: names the output, the number of such values,
-// and an input that already had one because it was fed or came from the scope.
+// Returns kFailedPrecondition E-run-nan if an output holds a NaN or an Inf. The error names the output, the
+// number of such values, and any input from a feed or the scope that already held one.
 Status RequireFinite(Frame& frame, const Instruction& instruction);
 
 }  // namespace penstock::exec

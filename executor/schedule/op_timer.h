@@ -1,4 +1,4 @@
-// Times ops while it is switched on: number of runs and total time per op type, and when each op ran.
+// Times ops while it is on: count and total time per op type, and when each op ran.
 //
 //   OpTimer timer(SystemClock());
 //   Executor executor(AllOps(), {.timer = &timer});

@@ -47,8 +47,8 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, step));
     }
     const Nanoseconds begin = timer == nullptr ? Nanoseconds{0} : timer->Now();
-    // What was inferred from a shape that was not known may be a guess (sequence_pad's longest sequence), and
-    // a block, or an op without a kernel yet, may have left something else than what the plan says.
+    // Inputs can differ from the plan: a shape inferred from an unknown one may be a guess (sequence_pad's
+    // longest sequence), and a nested block or a late op may have produced another type.
     if (step.kernel == nullptr || !frame.HasInputs(step)) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
     } else {
@@ -56,8 +56,8 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     }
     if (timer != nullptr) [[unlikely]]
       timer->Add(instruction.op->type(), begin);
-    if (watched && !instruction.ahead) [[unlikely]] {  // what arrives is looked at when it is there
-      // An operation between ranks may still write what is looked at.
+    if (watched && !instruction.ahead) [[unlikely]] {  // a recv ahead is checked after its fetch_barrier
+      // A collective operation in progress may still write the outputs.
       if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
     }

@@ -1,5 +1,5 @@
-// The sequential scheduler: one op after the other, in program order. It is the reference for other
-// schedulers.
+// The sequential scheduler: runs one op after the other, in the order of the instructions. It is the
+// reference for other schedulers.
 #pragma once
 
 #include "executor/schedule/cancellation.h"

@@ -24,7 +24,8 @@ def build(out):
     generate.write_commands(source / 'commands.md')
     generate.write_operators(source / 'operators.md')
     generate.write_errors(source / 'errors.md')
-    command = [sys.executable, '-m', 'sphinx', '-q', '-W', '--keep-going', '-b', 'html', str(source), str(out / 'html')]
+    command = [sys.executable, '-m', 'sphinx', '-q', '-E', '-W', '--keep-going', '-b', 'html', str(source),
+               str(out / 'html')]
     return subprocess.run(command, check=False).returncode
 
 

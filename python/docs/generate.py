@@ -38,11 +38,24 @@ def public_names(module):
                   if not name.startswith('_') and getattr(thing, '__module__', None) == module.__name__)
 
 
-def _entry(module, name, thing):
+def public_classes():
+    """The ids of the classes that have an entry of their own."""
+    things = (getattr(module, name, None) for _, module in public_modules() for name in public_names(module))
+    return {id(thing) for thing in things if inspect.isclass(thing)}
+
+
+def has_hidden_base(thing, public):
+    """Whether a class inherits from a class of ours without an entry, so that its entry must have the members."""
+    return any(base.__module__.startswith('penstock.') and not base.__name__.startswith('_') and id(base) not in public
+               for base in thing.__mro__[1:] if base.__module__ != 'penstock._penstock')
+
+
+def _entry(module, name, thing, public):
     """The directive that documents an object."""
     path = '%s.%s' % (module, name)
     if inspect.isclass(thing):
-        return '.. autoclass:: %s\n   :members:\n   :show-inheritance:\n' % path
+        inherited = '   :inherited-members:\n' if has_hidden_base(thing, public) else ''
+        return '.. autoclass:: %s\n   :members:\n%s   :show-inheritance:\n' % (path, inherited)
     return '.. autofunction:: %s\n' % path
 
 
@@ -53,7 +66,7 @@ def _title(text):
 def write_api(folder):
     """A page for each module with public functions and classes, and their index."""
     folder.mkdir()
-    documented, pages = {}, []
+    documented, pages, public = {}, [], public_classes()
     for module_name, module in public_modules():
         entries, elsewhere = [], []
         for name in public_names(module):
@@ -67,7 +80,7 @@ def write_api(folder):
                     elsewhere.append('* ``%s``: see :doc:`%s`' % (name, documented[id(thing)]))
                 continue
             documented[id(thing)] = module_name
-            entries.append(_entry(module_name, name, thing))
+            entries.append(_entry(module_name, name, thing, public))
         if not entries and not elsewhere:
             continue
         pages.append(module_name)

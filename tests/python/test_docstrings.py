@@ -42,14 +42,18 @@ def _functions_and_classes():
 
 
 def _members():
-    """(name, its class, how it stands there) of the public methods and properties that Python defines."""
+    """(name, its class, how it stands there) of the public methods and properties that Python defines, with those of
+    base classes that are not public."""
+    public, seen = generate.public_classes(), set()
     for where, owner in _functions_and_classes():
-        if not inspect.isclass(owner):
-            continue
-        for name, member in vars(owner).items():
-            inner = getattr(member, '__func__', getattr(member, 'fget', member))
-            if not name.startswith('_') and inspect.isfunction(inner):
-                yield '%s.%s' % (where, name), owner, member
+        for holder in owner.__mro__ if inspect.isclass(owner) else ():
+            if holder is not owner and (id(holder) in public or not holder.__module__.startswith('penstock')):
+                continue
+            for name, member in vars(holder).items():
+                inner = getattr(member, '__func__', getattr(member, 'fget', member))
+                if not name.startswith('_') and inspect.isfunction(inner) and id(inner) not in seen:
+                    seen.add(id(inner))
+                    yield '%s.%s' % (where, name), holder, member
 
 
 def sections(docstring):
@@ -146,6 +150,13 @@ def test_methods_and_properties_are_documented():
         incomplete += ['%s lacks %s' % (name, what)
                        for what in _missing_in_member(owner, name.rpartition('.')[2], member)]
     assert incomplete == [] and seen >= AT_LEAST
+
+
+def test_each_field_of_the_transpilers_configuration_is_documented(fluid):
+    config = fluid.DistributeTranspilerConfig
+    fields = {name for name in dir(config) if name[0] != '_' and not callable(getattr(config, name))}
+    listed = sections(inspect.cleandoc(config.__doc__))['Attributes']
+    assert fields == {entry[1] for entry in map(ENTRY.match, listed) if entry}
 
 
 COMPLETE = '''Adds.

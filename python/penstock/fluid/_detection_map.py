@@ -69,7 +69,7 @@ class DetectionMAP:
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def get_map_var(self):
-        """The mean average precision of the batch, and that of all batches since the last reset.
+        """Returns the mean average precision of the batch, and that of all batches since the last reset.
 
         Returns:
             tuple[Variable, Variable]: the mean average precision of the batch, and that over all batches since

@@ -52,7 +52,7 @@ class DataFeedDesc:
             slots[name][field] = True
 
     def set_batch_size(self, batch_size):
-        """How many instances a batch has.
+        """Sets the number of instances of a batch.
 
         Args:
             batch_size (int): at least 1.
@@ -76,7 +76,7 @@ class DataFeedDesc:
         self._mark('set_use_slots', use_slots_name, 'is_used')
 
     def desc(self):
-        """The message as text.
+        """Returns the message as text.
 
         Returns:
             str: protobuf's text format.

@@ -38,14 +38,14 @@ class DatasetFactory:
     """
 
     def create_dataset(self, datafeed_class='QueueDataset'):
-        """A new dataset.
+        """Creates a dataset.
 
         Args:
             datafeed_class (str): 'QueueDataset', which reads files while training goes on, or 'InMemoryDataset', which
                 can be shuffled.
 
         Returns:
-            DatasetBase: it.
+            DatasetBase: the dataset.
 
         Raises:
             ValueError: there is no such class.
@@ -72,7 +72,7 @@ class DatasetBase:
         self.filelist, self._has_files = [], False
 
     def set_pipe_command(self, pipe_command):
-        """What makes MultiSlot lines of a file: a command of the shell, which gets the file as its standard input.
+        """Sets the shell command that converts a file to MultiSlot lines; the file is its standard input.
 
         Args:
             pipe_command (str): 'cat' unless it is set, which reads the file itself.
@@ -80,37 +80,46 @@ class DatasetBase:
         self._desc['pipe_command'] = pipe_command
 
     def set_batch_size(self, batch_size):
-        """How many instances a batch has. The last batch of each thread may have fewer.
+        """Sets the number of instances of a batch. The last batch of each thread may have fewer.
 
         Args:
             batch_size (int): 32 unless it is set.
+
+        Raises:
+            ValueError: `batch_size` is below 1.
         """
         self._desc['batch_size'] = _positive('batch_size', batch_size)
 
     def set_thread(self, thread_num):
-        """How many threads read, and how many train where the program lets them.
+        """Sets the number of threads that read, and that train where the program allows it.
 
         Args:
             thread_num (int): 1 unless it is set. A QueueDataset has at most as many as files.
+
+        Raises:
+            ValueError: `thread_num` is below 1.
         """
         self.thread_num = _positive('thread_num', thread_num)
 
     def set_filelist(self, filelist):
-        """The files to read; on each trainer its own.
+        """Sets the files to read; each trainer has its own.
 
         Args:
-            filelist (list of str): paths. Thread t of n reads every n-th file from the t-th on.
+            filelist (list[str]): paths. Thread t of n reads every n-th file from the t-th on.
+
+        Raises:
+            TypeError: `filelist` is not a list of paths.
         """
         if isinstance(filelist, str) or not all(isinstance(name, str) for name in filelist):
             raise TypeError('filelist must be a list of paths, not %r' % (filelist,))
         self.filelist, self._has_files = list(filelist), True
 
     def set_use_var(self, var_list):
-        """The variables that a line has numbers of, in the order of the line; replaces those of an earlier call.
+        """Sets the variables whose numbers a line has, in the order of the line; replaces those of an earlier call.
 
         Args:
-            var_list (list of Variable): float32 or int64. With lod_level 0 a line has as many numbers as one row of the
-                variable; with lod_level 1 any number from 1 on, a sequence.
+            var_list (list[Variable]): float32 or int64. With lod_level 0 a line has as many numbers as one row
+                of the variable; with lod_level 1 any number from 1 on, a sequence.
 
         Raises:
             ValueError: a variable has another element type.
@@ -122,34 +131,78 @@ class DatasetBase:
         self._variables = list(var_list)
 
     def set_hdfs_config(self, fs_name, fs_ugi):
-        """Not built: files are read from folders of this machine; a pipe command may read others."""
+        """Is not built: files are read from folders of this machine; a pipe command may read others.
+
+        Args:
+            fs_name (str): must be ''.
+            fs_ugi (str): not used.
+
+        Raises:
+            NotImplementedError: `fs_name` is not ''.
+        """
         if fs_name:
             raise NotImplementedError('Dataset.set_hdfs_config is not built; mount the file system, or let the pipe '
                                       'command read from it')
 
     def set_download_cmd(self, download_cmd):
-        """Not built, as set_hdfs_config."""
+        """Is not built, as set_hdfs_config.
+
+        Args:
+            download_cmd (str): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('Dataset.set_download_cmd is not built; let the pipe command read the file')
 
     def set_rank_offset(self, rank_offset):
-        """Not built: of Fluid's pages of advertisements (PV)."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Args:
+            rank_offset (str): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('set_rank_offset')
 
     def set_pv_batch_size(self, pv_batch_size):
-        """Not built: of Fluid's pages of advertisements (PV)."""
+        """Is not built: it belongs to Fluid's page views.
+
+        Args:
+            pv_batch_size (int): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise _page_views('set_pv_batch_size')
 
     def set_fea_eval(self, record_candidate_size, fea_eval=True):
-        """Not built: the evaluation of features by shuffling slots."""
+        """Is not built: it evaluates features by shuffling slots.
+
+        Args:
+            record_candidate_size (int): not used.
+            fea_eval (bool): must be False.
+
+        Raises:
+            NotImplementedError: `fea_eval` is true.
+        """
         if fea_eval:
             raise NotImplementedError('Dataset.set_fea_eval is not built')
 
     def slots_shuffle(self, slots):
-        """Not built: the evaluation of features by shuffling slots."""
+        """Is not built: it evaluates features by shuffling slots.
+
+        Args:
+            slots (list[str]): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('Dataset.slots_shuffle is not built')
 
     def desc(self):
-        """What the dataset was told, in protobuf's text format (Fluid's DataFeedDesc).
+        """Describes the dataset's settings in protobuf's text format (Fluid's DataFeedDesc).
 
         Returns:
             str: the text.
@@ -163,12 +216,23 @@ class DatasetBase:
         return print_message(dict(self._desc, **{'multi_slot_desc': {'slots': slots}} if slots else {}), _FIELDS)
 
     def local_shuffle(self):
-        """Not of this dataset: InMemoryDataset has it."""
+        """Is an error: only an InMemoryDataset can be shuffled.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('%s does not support local shuffle, please use InMemoryDataset for local_shuffle' %
                                   type(self).__name__)
 
     def global_shuffle(self, fleet=None):
-        """Not of this dataset: InMemoryDataset has it."""
+        """Is an error: only an InMemoryDataset can be shuffled.
+
+        Args:
+            fleet (Fleet | None): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError('%s does not support global shuffle, please use InMemoryDataset for global_shuffle' %
                                   type(self).__name__)
 
@@ -281,8 +345,8 @@ class InMemoryDataset(DatasetBase):
         self.queue_num = _positive('queue_num', queue_num)
 
     def set_parse_ins_id(self, parse_ins_id):
-        """Whether lines begin with "1 <id>", a text without spaces: instances of one id go to one trainer in
-        global_shuffle.
+        """Sets whether lines begin with "1 <id>", a text without spaces: global_shuffle sends instances of one id
+        to one trainer.
 
         Args:
             parse_ins_id (bool): False unless it is set. Before load_into_memory().
@@ -407,8 +471,8 @@ class InMemoryDataset(DatasetBase):
         raise NotImplementedError('InMemoryDataset.generate_local_tables_unlock is not built')
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
-        """How many instances Fluid sends at a time in global_shuffle; makes no difference: each trainer gets its
-        instances in one message.
+        """Sets how many instances Fluid sends at a time in global_shuffle; makes no difference: each trainer gets
+        its instances in one message.
 
         Args:
             fleet_send_batch_size (int): instances.
@@ -416,7 +480,7 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_batch_size = fleet_send_batch_size
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
-        """How long Fluid waits between two messages of global_shuffle; makes no difference.
+        """Sets how long Fluid waits between two messages of global_shuffle; makes no difference.
 
         Args:
             fleet_send_sleep_seconds (int): seconds.
@@ -511,7 +575,7 @@ class InMemoryDataset(DatasetBase):
             self._records = None
 
     def get_memory_data_size(self, fleet=None):
-        """How many instances are loaded.
+        """Counts the instances that are loaded.
 
         Args:
             fleet (Fleet): whose trainers are added up, all of which must ask; None: this one alone.
@@ -527,10 +591,10 @@ class InMemoryDataset(DatasetBase):
         return int(whole[0])
 
     def get_shuffle_data_size(self, fleet=None):
-        """How many instances there are after a shuffle: as get_memory_data_size().
+        """Counts the instances after a shuffle, as get_memory_data_size().
 
         Args:
-            fleet (Fleet): as there.
+            fleet (Fleet | None): as there.
 
         Returns:
             int: their number.

@@ -49,7 +49,15 @@ class Evaluator:
         executor.run(program)
 
     def eval(self, executor, eval_program=None):
-        """Returns the metric over all batches since reset."""
+        """Computes the metric over all batches since reset().
+
+        Args:
+            executor (Executor): runs `eval_program`.
+            eval_program (Program | None): reads the sums; None: a new one.
+
+        Raises:
+            NotImplementedError: the class does not override it.
+        """
         raise NotImplementedError('%s has no eval' % type(self).__name__)
 
     def _create_state(self, suffix, dtype, shape):

@@ -16,6 +16,7 @@ class WeightDecayRegularizer:
 
     @property
     def coefficient(self):
+        """The coefficient, a float."""
         return float(self._regularization_coeff)
 
     def __str__(self):

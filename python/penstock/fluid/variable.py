@@ -248,7 +248,7 @@ class Parameter(Variable):
 
     @property
     def gradient_clip_attr(self):
-        """How clip.set_gradient_clip wants its gradient clipped; None if it does not."""
+        """How clip.set_gradient_clip clips its gradient; None if it does not."""
         return self._attrs.get('gradient_clip_attr')
 
     @gradient_clip_attr.setter

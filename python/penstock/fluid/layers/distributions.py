@@ -24,15 +24,41 @@ class Distribution:
     """What all distributions have; those that lack one of these say so."""
 
     def sample(self):
+        """Draws samples.
+
+        Raises:
+            NotImplementedError: the distribution has none.
+        """
         raise NotImplementedError('%s has no sample' % type(self).__name__)
 
     def entropy(self):
+        """Computes the entropy.
+
+        Raises:
+            NotImplementedError: the distribution has none.
+        """
         raise NotImplementedError('%s has no entropy' % type(self).__name__)
 
     def kl_divergence(self, other):
+        """Computes the Kullback-Leibler divergence from another distribution.
+
+        Args:
+            other (Distribution): the other distribution.
+
+        Raises:
+            NotImplementedError: the distribution has none.
+        """
         raise NotImplementedError('%s has no kl_divergence' % type(self).__name__)
 
     def log_prob(self, value):
+        """Computes the logarithm of the density at a value.
+
+        Args:
+            value (Variable): where.
+
+        Raises:
+            NotImplementedError: the distribution has none.
+        """
         raise NotImplementedError('%s has no log_prob' % type(self).__name__)
 
     def _take(self, kinds, **arguments):

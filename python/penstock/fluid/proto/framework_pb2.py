@@ -47,11 +47,22 @@ class _Message:
         self._set.add(name)
 
     def HasField(self, name):
-        """Whether a field was set."""
+        """Tells whether a field was set.
+
+        Args:
+            name (str): the field.
+
+        Returns:
+            bool: True if it was.
+        """
         return name in self._set
 
     def IsInitialized(self):
-        """Whether all fields are set that must be, here and in the messages within."""
+        """Tells whether all required fields are set, here and in nested messages.
+
+        Returns:
+            bool: True if they are.
+        """
         inner = [each for value in self._values.values() if isinstance(value, _Repeated) for each in value]
         return set(self._REQUIRED) <= self._set and all(each.IsInitialized() for each in inner)
 

@@ -67,7 +67,7 @@ class DataGenerator:
                                   type(self).__name__)
 
     def generate_sample(self, line):
-        """To be written in a subclass.
+        """Makes samples of a line; a subclass overrides it.
 
         Args:
             line (str): a line with its end; None when run from memory.
@@ -75,6 +75,9 @@ class DataGenerator:
         Returns:
             callable: without arguments, gives samples; each is [(name of a slot, [number, ...]), ...], or None, which
             is left out.
+
+        Raises:
+            NotImplementedError: the class does not override it.
         """
         raise NotImplementedError('%s must have generate_sample(line), which returns a function that gives '
                                   '[(name, [number, ...]), ...]' % type(self).__name__)

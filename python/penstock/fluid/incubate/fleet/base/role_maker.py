@@ -429,7 +429,7 @@ def _checked_id(current_id, below, whose):
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """The role as the script says it.
+    """A role that the script itself states.
 
     Args:
         current_id (int): the number of this process among those of its role.
@@ -466,7 +466,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """The rank of a job without parameter servers, as the script says it.
+    """The rank of a job without parameter servers, stated by the script.
 
     Args:
         current_id (int): this rank.

@@ -91,7 +91,7 @@ class Collective(Checkpoints, Fleet):
         _of_servers('stop_worker')
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """The optimizer whose minimize() also makes this rank's programs.
+        """Wraps an optimizer; its minimize() then also makes this rank's programs.
 
         Args:
             optimizer (Optimizer): what updates the parameters.
@@ -148,16 +148,21 @@ fleet = Collective()
 
 
 class DistributedStrategy(BuildStrategy):
-    """How ranks work together: the options of BuildStrategy, and these.
+    """Describes how ranks work together: the options of BuildStrategy, and these.
 
-    mode                'nccl2': the executor adds up gradients; 'collective': ops of the program do
-    collective_mode     of mode 'collective': 'grad_allreduce', or 'local_sgd', which averages parameters
-    use_local_sgd       the same as mode 'collective' with 'local_sgd'
-    nccl_comm_num       how many rings are used in turn
-    forward_recompute, recompute_checkpoints    by RecomputeOptimizer
-    use_amp, amp_loss_scaling                   by mixed precision, which is not built
-    use_dist_fc, dist_fc_config                 classes shared out over ranks, which is not built
-    exec_strategy       the ExecutionStrategy
+    Attributes:
+        mode (str): 'nccl2': the executor adds up gradients; 'collective': ops of the program do.
+        collective_mode (str | None): mode collective: 'grad_allreduce', or 'local_sgd', which averages
+            parameters.
+        use_local_sgd (bool): the same as mode 'collective' with 'local_sgd'.
+        nccl_comm_num (int): rings that are used in turn.
+        forward_recompute (bool): recompute values between `recompute_checkpoints` (RecomputeOptimizer).
+        recompute_checkpoints (list): Variables or names that are kept.
+        use_amp (bool): mixed precision, which is not built.
+        amp_loss_scaling (float): belongs to `use_amp`.
+        use_dist_fc (bool): classes sharded over ranks, which is not built.
+        dist_fc_config (DistFCConfig | None): belongs to `use_dist_fc`.
+        exec_strategy (ExecutionStrategy): how a rank runs its program.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import DistributedStrategy

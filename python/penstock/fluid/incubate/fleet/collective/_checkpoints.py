@@ -66,15 +66,16 @@ class Checkpoints:
 
     def load_check_point(self, executor, path, trainer_id, main_program=None, fs=None, local_cache_path='.cache',
                          ignore_empty=True):
-        """Reads the newest checkpoint in a folder.
+        """Loads the newest checkpoint of a folder.
 
         Args:
-            executor (Executor): any.
+            executor (Executor): runs the loading.
             path (str): the folder of all checkpoints.
-            trainer_id (int): makes no difference on a local file system; nor does local_cache_path.
-            main_program (Program): None is the one of fleet.
-            fs (LocalFS): None is LocalFS(); other file systems are not built.
-            ignore_empty (bool): False makes it an error if there is none.
+            trainer_id (int): makes no difference on a local file system.
+            main_program (Program | None): None: the fleet's.
+            fs (LocalFS | None): None: LocalFS(); other file systems are not built.
+            local_cache_path (str): makes no difference on a local file system.
+            ignore_empty (bool): False: a folder without a checkpoint is an error.
 
         Returns:
             TrainStatus: as it was saved; None if there is no checkpoint.

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class FleetUtil:
-    """Of the fleet with parameter servers.
+    """Measurements and log lines of a fleet with parameter servers.
 
     Args:
         mode (str): 'transpiler'. Fluid's default, 'pslib', is of a library that is not public.
@@ -86,7 +86,7 @@ class FleetUtil:
         self.rank0_print('%s global auc = %s' % (print_prefix, self.get_global_auc(scope, stat_pos, stat_neg)))
 
     def get_global_auc(self, scope=None, stat_pos='_generated_var_2', stat_neg='_generated_var_3'):
-        """The AUC over all trainers' examples. All of them must ask.
+        """Computes the AUC over all trainers' examples. All trainers must call it.
 
         Args:
             scope (Scope): None is the global one.

@@ -137,7 +137,7 @@ class DistributedTranspiler(Fleet):
         self._executor.close()
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """The optimizer whose minimize() also makes this process's programs.
+        """Wraps an optimizer; its minimize() then also makes this process's programs.
 
         Args:
             optimizer (Optimizer): what updates the parameters.

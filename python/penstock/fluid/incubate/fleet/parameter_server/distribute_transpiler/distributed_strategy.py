@@ -60,8 +60,10 @@ class TrainerRuntimeConfig:
         }
 
     def get_communicator_flags(self):
-        """The settings that the mode reads. In modes whose trainers take steps together, queues are as long as a
-        process has threads (CPU_NUM); another length is a warning.
+        """Returns the settings that the mode reads.
+
+        In modes whose trainers take steps together, queues are as long as a process has threads (CPU_NUM); another
+        length is a warning.
 
         Returns:
             dict: {name: text}.
@@ -81,7 +83,7 @@ class TrainerRuntimeConfig:
         return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
 
     def display(self, configs):
-        """A table of settings.
+        """Formats settings as a table.
 
         Args:
             configs (dict): {name: text}.
@@ -245,7 +247,7 @@ class DistributedStrategy:
         self.check_server_runtime_config()
 
     def check_server_runtime_config(self):
-        """All settings go with each strategy."""
+        """Does nothing: all settings of pservers go with each strategy."""
         self._require_kind()
 
     def get_execute_strategy(self):

@@ -1,7 +1,11 @@
 """Several threads of a trainer in the async strategy: all of them train, beside servers and another trainer."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
-from fleet_jobs import launch_well
+from fleet_jobs import launch, launch_well
 
 TRAIN = '''
     import sys
@@ -50,3 +54,65 @@ def test_threads_of_a_trainer_train_beside_each_other(tmp_path):
         rows = np.random.RandomState(9).rand(500, 8)
         loss = np.mean((rows @ trainer['w_0'] + trainer['b_0'] - rows.sum(axis=1, keepdims=True))**2)
         assert loss < 1, 'it is 16.7 of an output of 0'
+
+
+# The gradient of each id is a row of ones and the rate is 1: a row ends at minus the number of times that its id came.
+COUNT = '''
+    import sys
+    import numpy as np
+    import penstock.fluid as fluid
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    ids = fluid.data('ids', [None, 1], 'int64')
+    rows = fluid.embedding(ids, [4, 16], is_sparse=True, param_attr=fluid.ParamAttr(
+        'table', initializer=fluid.initializer.Constant(0.0)))
+    loss = fluid.layers.reduce_sum(rows)
+    exe = fluid.Executor(fluid.CPUPlace())
+    if sys.argv[1] == 'local':
+        index, main = 0, fluid.default_main_program()
+        fluid.optimizer.SGD(1.0).minimize(loss)
+        exe.run(fluid.default_startup_program())
+    else:
+        fleet.init(role_maker.PaddleCloudRoleMaker())
+        fleet.distributed_optimizer(fluid.optimizer.SGD(1.0), StrategyFactory.create_async_strategy()).minimize(loss)
+        if fleet.is_server():
+            fleet.init_server()
+            fleet.run_server()
+            if any(var.name == 'table' for var in fleet.main_program.list_vars()):
+                np.save('table.npy', np.array(fluid.global_scope().find_var('table').get_tensor()))
+            sys.exit(0)
+        fleet.init_worker()
+        exe.run(fleet.startup_program)
+        index, main = fleet.worker_index(), fleet.main_program
+    files = ['ids%d.%d' % (index, i) for i in range(3)]
+    for file in files:
+        with open(file, 'w') as out:
+            out.write('1 0\\n1 1\\n' * 400)
+    dataset = fluid.DatasetFactory().create_dataset('QueueDataset')
+    dataset.set_use_var([ids])
+    dataset.set_batch_size(4)
+    dataset.set_thread(3)
+    dataset.set_filelist(files)
+    exe.train_from_dataset(main, dataset)
+    if sys.argv[1] != 'local':
+        fleet.stop_worker()
+    else:
+        np.save('table.npy', np.array(fluid.global_scope().find_var('table').get_tensor()))
+'''
+
+
+def test_servers_lose_no_update_of_several_threads(tmp_path):
+    code, said, logs = launch(tmp_path, COUNT, 'servers')
+    assert code == 0, said + ''.join(logs.values())
+    expected = np.repeat([[-2400.0], [-2400.0], [0.0], [0.0]], 16, axis=1)
+    np.testing.assert_array_equal(np.load(tmp_path / 'table.npy'), expected)
+
+
+def test_threads_without_servers_lose_updates_of_the_same_moment_at_most(tmp_path):
+    """They do not wait for each other (Hogwild)."""
+    (tmp_path / 'job.py').write_text(textwrap.dedent(COUNT))
+    subprocess.run([sys.executable, 'job.py', 'local'], cwd=tmp_path, check=True, timeout=60)
+    table = np.load(tmp_path / 'table.npy')
+    assert (table[2:] == 0).all()
+    assert (table[:2] >= -1200).all() and (table[:2] < -0.9 * 1200).all(), table

@@ -30,7 +30,8 @@ class Writer {
   std::string out_;
 };
 
-// Once something is missing, everything read is zero or empty and Finish says so.
+// Reads fields one after the other. After a missing field, every read gives zero or empty, and Finish returns
+// the error.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
@@ -82,7 +83,7 @@ std::string WriteHello(const HelloBody& body) {
   out.Number(body.trainers);
   if (body.contract.size() <= kHelloContractMax) {
     out.Text(body.contract);
-  } else {  // whole lines, of which the first that differs is told
+  } else {  // cut after a whole line: the receiver compares line by line
     out.Text(StrCat(body.contract.substr(0, body.contract.rfind('\n', kHelloContractMax - 1) + 1), kCutLine));
   }
   out.Text(body.job_facts);

@@ -1,5 +1,5 @@
-// The bodies of control messages. Each can be read back, checks every size against the remaining bytes before
-// it allocates, and rejects trailing bytes (kDataLoss E-rpc-body).
+// Writes and reads the bodies of control messages. Each Read checks every size against the remaining bytes
+// before it allocates, and rejects trailing bytes (kDataLoss E-rpc-body).
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace penstock::protocol {
 
 struct HelloBody {
   std::string job;
-  std::uint32_t trainers = 0;  // as this trainer was told; 0: it was not told
+  std::uint32_t trainers = 0;  // number of trainers according to this trainer's environment; 0: unknown
   std::string contract;        // Contract::ToText
   std::string job_facts;       // ProgramMeta::job_facts; may be empty
 };
-// If the contract is too long for a hello, which a server limits to 64 KB for unknown peers, only its first
-// lines and kCutLine are sent: the envelope's hash covers all of it.
+// A server limits the hello of an unknown peer to 64 KB. If the contract is too long for it, only its first
+// lines and kCutLine are sent; the envelope's hash covers the whole contract.
 inline constexpr std::string_view kCutLine = "...\n";
 std::string WriteHello(const HelloBody& body);
 Result<HelloBody> ReadHello(std::string_view bytes);
@@ -27,7 +27,7 @@ struct WelcomeBody {
   std::uint32_t part_bytes = 0;           // the size of the parts in which a chunk travels
   std::uint32_t window = 0;               // steps that a push may be ahead of its variable's version
   std::vector<std::uint64_t> chunk_rows;  // by variable
-  // Variables whose pushes wait for Credit from the first step on, instead of using the window.
+  // Variables whose pushes wait for Credit from the first step on, whatever the window.
   std::vector<std::uint32_t> by_turn = {};
 };
 std::string WriteWelcome(const WelcomeBody& body);
@@ -44,7 +44,7 @@ std::string WriteSave(const SaveBody& body);
 Result<SaveBody> ReadSave(std::string_view bytes);
 
 std::string WriteStatus(const Status& status);
-// The status that the other side wrote; kDataLoss if the bytes are no status.
+// Returns the status that the other side wrote; kDataLoss if the bytes are not a status.
 Status ReadStatus(std::string_view bytes);
 
 }  // namespace penstock::protocol

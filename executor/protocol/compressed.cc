@@ -27,11 +27,11 @@ void Store(T value, std::byte* to, std::size_t index) {
   std::memcpy(to + index * sizeof(T), &value, sizeof(T));
 }
 
-// The nearest; of two as near, the even one. A float's upper half is a bfloat16.
+// Rounds to the nearest bfloat16, ties to even. A bfloat16 is the upper half of a float.
 std::uint16_t BfloatOf(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u)
-    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // NaN stays one
+    return static_cast<std::uint16_t>(bits >> 16 | 0x40u);  // a NaN stays a NaN
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 float FloatOfBfloat(std::uint16_t value) { return std::bit_cast<float>(std::uint32_t{value} << 16); }
@@ -72,7 +72,7 @@ bool ExpandTwoBit(float threshold, const std::byte* bytes, std::span<float> out)
 
 // --- top_k.
 
-// Orders by magnitude; NaN is above all, so that it is sent and seen.
+// Orders elements by magnitude. A NaN is larger than any number, so it is sent and noticed.
 std::uint32_t MagnitudeOf(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
 
 void CompressTopK(std::size_t sent, std::span<const float> gradient, std::span<float> residual,
@@ -86,7 +86,7 @@ void CompressTopK(std::size_t sent, std::span<const float> gradient, std::span<f
   const auto least = magnitudes.begin() + static_cast<std::ptrdiff_t>(sent - 1);
   std::nth_element(magnitudes.begin(), least, magnitudes.end(), std::greater());
   const std::uint32_t bound = *least;
-  // All above the bound are sent, and of those at it the first.
+  // Sends all elements above the bound, and the first of those equal to it.
   auto at_bound = static_cast<std::size_t>(std::count(magnitudes.begin(), least + 1, bound));
   std::size_t written = 0;
   for (std::size_t i = 0; i < residual.size() && written < sent; ++i) {
@@ -110,7 +110,7 @@ bool ExpandTopK(std::size_t sent, const std::byte* bytes, std::span<float> out) 
   return true;
 }
 
-// The parts end to end: where they lie, if they are one piece, or in `joined`.
+// Returns the bytes of all parts, contiguous: in place if they are one piece, else copied to `joined`.
 const std::byte* EndToEnd(const std::vector<Payload>& parts, std::size_t size,
                           std::vector<std::byte>& joined) {
   if (parts.size() == 1 && parts.front().pieces().size() == 1) return parts.front().pieces().front().data;

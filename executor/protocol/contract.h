@@ -1,5 +1,5 @@
-// The variables that one trainer and one parameter server exchange, computable from either side's program
-// alone: the roles (framework/roles), as far as this runtime supports them. Names are never parsed.
+// The variables that one trainer and one parameter server exchange. Either side computes them from its own
+// program's role (framework/roles), if this runtime supports the role. Names are never parsed.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, ReadServer(ops, pserver_program, listen_and_serv));
 //   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts trainer, ReadTrainer(trainer_program));
@@ -25,13 +25,13 @@ using ContractPiece = roles::PieceType;
 // A message names a variable by its position: first the params, then the tables, then the grads.
 struct Contract {
   std::vector<ContractPiece> params;  // what the trainer pulls, by name
-  std::vector<ContractPiece> starts;  // of trainer 0: params whose initial value it sends, by name
+  std::vector<ContractPiece> starts;  // only for trainer 0: params whose initial value it sends, by name
   std::vector<ContractPiece> grads;   // what it pushes each step, by name; none in a startup program
-  // Tables of which it asks for single rows and never pulls the whole, by name; none in a startup program. A
-  // table sharded by id is listed under the names of its requests, without a number of rows.
+  // Tables from which it requests single rows and which it never pulls whole, by name; none in a startup
+  // program. A table sharded by id is listed under the names of its requests, without a number of rows.
   std::vector<ContractPiece> tables = {};
 
-  std::string ToText() const;  // a line for each, "param ...", "start ...", "table ..." and "grad ..."
+  std::string ToText() const;  // one line per variable: "param ...", "start ...", "table ..." or "grad ..."
   std::uint64_t Hash() const;
   Contract Startup() const { return {.params = params, .starts = starts, .grads = {}, .tables = {}}; }
   // Positions among the variables; -1 if absent.
@@ -45,21 +45,22 @@ struct Contract {
 
 void SortByName(std::vector<ContractPiece>& pieces);  // the order in a contract
 
-// Combines the needs of two programs of one process. kInvalidArgument E-plan-mismatch: they use one name with
-// different types, and `pserver` cannot hold both.
+// Combines the contracts of two programs of one process with `pserver`. kInvalidArgument E-plan-mismatch:
+// they use one name with different types, and a server cannot hold both.
 Result<Contract> Join(const Contract& a, const Contract& b, const std::string& pserver);
 
 // The first line in which two contracts differ, as "line 3:  HERE | THERE"; empty if they are equal.
 std::string FirstDifference(const std::string& here, const std::string& there);
 
-// Reads a server's role if it can run here. In addition to the errors of roles::ReadServer, kUnimplemented:
-// E-server-mode (unknown mode), E-contract-policy; kInvalidArgument E-server-backups (the delay correction
-// in the blocks does not match what the server keeps), E-server-measures (a measured gradient updates
-// nothing), E-server-exchange (the measures are too large for a message).
+// Reads a server's role, and checks that this runtime supports it. In addition to the errors of
+// roles::ReadServer: kUnimplemented E-server-mode (unknown mode), E-contract-policy. kInvalidArgument
+// E-server-backups (the delay correction in the blocks does not match the backups that the server keeps),
+// E-server-measures (a measured gradient updates nothing), E-server-exchange (the measures are too large for
+// a message).
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
-// How a trainer uses parameters that are updated by rows: it may ask for single rows or for the whole; the
-// server's program does not tell which.
+// How a trainer uses parameters that are updated by rows: it requests single rows, or pulls the whole. The
+// server's program does not determine which.
 enum class SparseParams { kAsTables, kAsParams };
 Contract ContractOf(const roles::ServerRole& role, int trainer,
                     SparseParams sparse = SparseParams::kAsTables);
@@ -75,8 +76,8 @@ struct TrainerContracts {
   bool pushes_after_pulls = false;
 };
 
-// kUnimplemented: E-contract-policy. kInvalidArgument: E-contract-compression (not of a dense f32 gradient),
-// E-policy-value, E-text-syntax, E-compression-value (framework/text/policies.h),
+// kUnimplemented: E-contract-policy. kInvalidArgument: E-contract-compression (a compressed gradient is not a
+// dense f32 tensor), E-policy-value, E-text-syntax, E-compression-value (framework/text/policies.h),
 // E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
 // the trainer), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);

@@ -1,4 +1,4 @@
-// What a contract takes from a role, and which roles this runtime refuses.
+// Makes contracts from roles, and refuses the roles that this runtime does not support.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -14,7 +14,8 @@ namespace {
 
 using roles::CommOp;
 
-// What is kept is what the blocks read. A gradient of rows is applied as it comes.
+// Requires that the server keeps backups exactly if the parameter's block reads them. Gradients of rows need
+// none: they are applied on arrival.
 Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& served) {
   if (served.start || (served.rows && served.backups.empty())) return OkStatus();
   if (role.keeps_backups == served.backups.empty()) {
@@ -34,7 +35,7 @@ Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& s
                          " for ", served.backups.size(), " trainers, but there are ", role.trainers);
 }
 
-// A gradient is measured for its update, before it or with those of all others.
+// Requires that each measured gradient also updates a parameter.
 Status RequireMeasuresOfUpdates(const roles::ServerRole& role) {
   std::set<int> blocks(role.measure_blocks.begin(), role.measure_blocks.end());
   blocks.erase(role.shared_block);
@@ -53,7 +54,7 @@ Status RequireMeasuresOfUpdates(const roles::ServerRole& role) {
   return OkStatus();
 }
 
-// The one place where it is said what runs.
+// The only function that decides which servers this runtime supports.
 Status RequireServable(const roles::ServerRole& role) {
   const auto mode = static_cast<int>(role.mode);
   if (mode < 0 || role.mode > roles::ServeMode::kGeo) {
@@ -70,7 +71,7 @@ Status RequireServable(const roles::ServerRole& role) {
   return RequireMeasuresOfUpdates(role);
 }
 
-// `sync`: nothing for a startup program, which belongs to a job of any mode.
+// `sync` is nullopt for a startup program, which is the same in every mode.
 Status RequirePolicies(const JobPolicies& policies, std::optional<bool> sync) {
   if (policies.staleness && sync == true) {
     return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
@@ -89,7 +90,7 @@ class ContractMaker {
 
   Status Add(const CommOp& one) {
     switch (one.kind) {
-      case CommOp::Kind::kTold:  // what the communicator makes of it is a program of its own
+      case CommOp::Kind::kTold:  // the communicator makes a program of its own for it
         return OkStatus();
       case CommOp::Kind::kSend:
       case CommOp::Kind::kStep:
@@ -105,7 +106,7 @@ class ContractMaker {
         return AddPrefetch(one);
       case CommOp::Kind::kAnswers:
         return OkStatus();
-      case CommOp::Kind::kSave:  // of servers that other programs know
+      case CommOp::Kind::kSave:  // goes to servers that only other programs may use
         AddServers(one);
         return OkStatus();
       case CommOp::Kind::kSendBarrier:
@@ -128,7 +129,7 @@ class ContractMaker {
       out_.trains |= !contract.grads.empty();
       const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
       for (std::vector<ContractPiece>* pulled :
-           {&contract.params, &contract.tables})  // one may be pulled twice
+           {&contract.params, &contract.tables})  // a program may pull a variable twice
         pulled->erase(std::unique(pulled->begin(), pulled->end(), same), pulled->end());
       const auto twice = std::adjacent_find(contract.grads.begin(), contract.grads.end(), same);
       if (twice == contract.grads.end()) continue;
@@ -140,7 +141,7 @@ class ContractMaker {
   }
 
  private:
-  // What is sent under the name under which it is also fetched is no gradient but an initial value.
+  // A variable that is sent and fetched under one name is an initial value, not a gradient.
   static void TakeStarts(Contract& contract) {
     const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
     std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
@@ -163,7 +164,7 @@ class ContractMaker {
     for (const roles::Piece& piece : one.pieces) out_.contracts[std::string(piece.pserver)];
   }
 
-  // `send` is not asked: Fluid leaves 0 in it, whoever sends.
+  // Not called for `send`: Fluid writes trainer 0 there in every trainer's program.
   Status CheckTrainer(const Op& op) {
     const std::optional<int> id = roles::TrainerOf(op);
     if (!id) return OkStatus();
@@ -206,7 +207,7 @@ class ContractMaker {
     return OkStatus();
   }
 
-  // What the communicator cuts, or puts together.
+  // Adds the row pieces of a variable that the communicator sends or receives.
   Status AddRows(const Op& op, std::vector<ContractPiece> Contract::*pieces) {
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<roles::RowPiece> cut, roles::RowPiecesOf(program_, op));
     for (roles::RowPiece& piece : cut)
@@ -214,7 +215,7 @@ class ContractMaker {
     return OkStatus();
   }
 
-  // Slices of a table that is asked for single rows, from its first row on.
+  // Adds the slices of a table from which single rows are requested, in the order of their rows.
   Status AddSlices(const CommOp& one) {
     const roles::LookupView lookup(*one.op);
     PENSTOCK_RETURN_IF_ERROR(lookup.Validate());
@@ -231,7 +232,7 @@ class ContractMaker {
     return OkStatus();
   }
 
-  // Rows of a table sharded by id: what is asked for is called like the ids.
+  // Adds a table sharded by id, under the names of the ids' variables.
   Status AddPrefetch(const CommOp& one) {
     const roles::PrefetchView prefetch(*one.op);
     PENSTOCK_RETURN_IF_ERROR(prefetch.Validate());
@@ -254,7 +255,7 @@ class ContractMaker {
   const Program& program_;
   TrainerContracts out_;
   int last_send_ = -1, last_recv_ = -1;  // positions
-  bool ends_otherwise_ = false;          // by a send_barrier, or by the communicator
+  bool ends_otherwise_ = false;          // a send_barrier or the communicator ends steps
 };
 
 }  // namespace
@@ -300,7 +301,7 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
   }
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(role.program->meta()));
   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take(policies));
-  if (!out.trainer_id) out.trainer_id = role.trainer_id;  // as its lookups say
+  if (!out.trainer_id) out.trainer_id = role.trainer_id;  // from its lookups
   const std::optional<bool> sync = out.trains ? std::optional(!out.ends_steps) : std::nullopt;
   PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, sync));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;

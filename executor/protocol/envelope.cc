@@ -37,7 +37,7 @@ std::uint32_t CrcOfHead(std::string_view head) {
   return Crc32c(crc, head.data() + kCrcAt + 4, 4);
 }
 
-// Reads all bytes, whatever the body says of its sum.
+// Computes the CRC from all bytes, even if the body carries a checksum.
 std::uint32_t CrcOf(std::string_view head, const Payload& body) {
   std::uint32_t crc = CrcOfHead(head);
   for (const Bytes& piece : body.pieces()) crc = Crc32c(crc, piece.data, piece.size);

@@ -5,9 +5,10 @@
 //   24 incarnation    32 step         40 durable version   48 credit      56 trainer (4)
 //   60 variable (4)   64 chunk (4)    68 part (4)          72 CRC-32C (4) 76 body size (4)
 //
-// The connection proves that the sender belongs to the job (executor/transport/proof.h): no message carries
-// the token. The CRC covers the kind, the head from `job` on (with its own field as zero) and the body. A
-// decoder compares the sizes with the body's true size: it allocates nothing by a size from the message.
+// The connection proves that the sender belongs to the job (executor/transport/proof.h), so no message
+// carries the token. The CRC covers the kind, the head from `job` on (with its own field as zero) and the
+// body. A decoder compares the sizes with the body's true size, and never allocates by a size from the
+// message.
 #pragma once
 
 #include <cstdint>
@@ -76,16 +77,18 @@ struct Envelope {
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
-// Whether the CRC covers the body. It need not if the body stays in one machine's memory (Connection::local):
-// reading all of it once more costs as much as a copy.
+// Whether the CRC covers the body. The body may be left out if it stays in one machine's memory
+// (Connection::local): reading it once more costs as much as a copy.
 enum class BodyChecksum : std::uint8_t { kIncluded = 0, kLeftOut = 1 };
 
-// The fields of a head before its body is there: only its size is verified. nullopt: not an envelope.
+// Reads the fields of a head whose body has not arrived yet; verifies only the head's size. nullopt: not an
+// envelope.
 std::optional<Envelope> ReadHead(std::string_view head);
 
-// Reads the body only if its checksum is needed and it carries none (Payload::crc32c).
+// Makes a message. Reads the body only if its checksum is needed and it carries none (Payload::crc32c).
 Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum = BodyChecksum::kIncluded);
-// kDataLoss E-rpc-envelope, E-rpc-crc. `least`: what the connection requires; kLeftOut accepts both.
+// Verifies and reads a message's envelope. `least` is what the connection requires: kLeftOut accepts both.
+// kDataLoss E-rpc-envelope, E-rpc-crc.
 Result<Envelope> Open(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
 
 }  // namespace penstock::protocol

@@ -6,8 +6,9 @@
 //   std::visit([](const auto& e) { ... }, event);
 //
 // A variable is given by its position in the contract. Version v of a chunk is the result of the updates of
-// steps 0..v-1: of all trainers or, in asynchronous modes, of the requesting trainer and whatever others have
-// sent. A large body travels in parts of WelcomeBody::part_bytes; parts have no other meaning.
+// steps 0..v-1 of all trainers; in asynchronous modes, of the requesting trainer's steps 0..v-1 and of the
+// gradients that other trainers have sent so far. A large body travels in parts of WelcomeBody::part_bytes;
+// parts have no other meaning.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@
 
 namespace penstock::protocol {
 
-// In each message: the trainer that sends or receives it, and its contract with the server.
+// Part of each message: the trainer that sends or receives it, and its contract with the server.
 struct Sender {
   std::uint64_t job = 0;          // FNV-1a of the job's name
   std::uint64_t contract = 0;     // Contract::Hash
@@ -74,8 +75,9 @@ struct PullRows {
   std::uint32_t request = 0;
   Payload ids;  // int64
 };
-// Asks for all rows of a table that were updated since the trainer's request of a lower version (the first:
-// since training began). A repeated request also gets what was updated since.
+// Asks for all rows of a table that were updated since the trainer's request for the last lower version (for
+// the first request: since training began). The answer to a repeated request also has the rows updated
+// meanwhile.
 struct PullChanged {
   std::uint32_t variable = 0;
   std::uint64_t version = 0;
@@ -85,7 +87,7 @@ struct Save {
   std::uint32_t request = 0;
   SaveBody body;
 };
-// Asks what a pull of the chunk waits for, and whether a push of it is welcome. Without a chunk: only reports
+// Asks what a pull of the chunk waits for, and whether a push of it is welcome. Without a chunk, only reports
 // what the trainer waits for.
 struct Ask {
   std::optional<ChunkRef> about;
@@ -93,7 +95,7 @@ struct Ask {
   std::string waits_for;
 };
 struct Complete {};
-// From either side: it has failed, and why.
+// From either side: the sender has failed.
 struct Failure {
   Status why;
 };
@@ -180,7 +182,7 @@ struct Answer {
   ChunkRef at;
   std::uint64_t step = 0;
   std::uint64_t welcome_below = 0;
-  std::string lacking;  // "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody
+  std::string lacking;  // "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for no trainer
 };
 // A part of the updated rows: all ids, ascending, then all values. Parts with different numbers of updates
 // (low bits) must not be combined.

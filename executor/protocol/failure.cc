@@ -3,7 +3,7 @@
 namespace penstock::protocol {
 namespace {
 
-// A connection is given up 8 s after a keepalive ping without an answer, at the earliest.
+// A connection counts as lost at least 8 s after a keepalive ping that was not answered.
 constexpr Nanoseconds kSilence = std::chrono::seconds(8);
 
 }  // namespace

@@ -12,9 +12,9 @@ namespace penstock::protocol {
 // The id of an exception in a trainer's own code, which only that trainer can fix.
 inline constexpr char kTrainerRaised[] = "E-trainer-raised";
 
-// The error in this process that follows from the failure `why` of `peer`, such as "trainer 1". An interrupt
-// or an exception of the user's code is kUnavailable here. An error that already blames another peer is
-// unchanged; other errors keep their code and id, and name the peer.
+// Returns this process's error for the failure `why` of `peer` ("trainer 1"). An interrupt or an exception of
+// the user's code becomes kUnavailable. An error that already blames another peer is unchanged. Other errors
+// keep their code and id, and name the peer.
 Status FailureOf(std::string_view peer, const Status& why);
 
 // " after a silence of 13 s", to be appended to the text about a lost connection; empty if the loss was

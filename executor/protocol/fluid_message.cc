@@ -16,8 +16,9 @@ using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 
 constexpr std::size_t kMessageBytesMax = std::numeric_limits<std::int32_t>::max();
-// All but values and rows' numbers. Fluid 1.8.5 has a buffer of 1024 bytes for it, so nothing longer comes
-// from there; what a number takes in memory is many times what it takes in a message.
+// Limits the description: everything except values and row numbers. Fluid 1.8.5 never sends more than its
+// buffer of 1024 bytes. A limit is needed because a number takes many times more bytes in memory than in a
+// message.
 constexpr std::size_t kDescriptionBytesMax = std::size_t{64} << 10;
 
 enum FluidField {
@@ -37,7 +38,7 @@ enum FluidField {
 };
 constexpr int kLodData = 1;  // the field inside kLod
 
-// What kType says. Its third value, an id of NCCL, passes between trainers only.
+// The value of kType for selected rows. A third value, an NCCL id, is only used between trainers.
 constexpr std::uint64_t kSelectedRows = 1;
 
 constexpr std::uint32_t VarintTag(int field) { return static_cast<std::uint32_t>(field) << 3; }
@@ -46,7 +47,7 @@ constexpr std::uint32_t BytesTag(int field) { return VarintTag(field) | 2; }
 // --- Writing.
 
 void WriteVarint(int field, std::int64_t value, CodedOutputStream& out) {
-  if (value == 0) return;  // as proto3 has it
+  if (value == 0) return;  // as in proto3
   out.WriteVarint32(VarintTag(field));
   out.WriteVarint64(static_cast<std::uint64_t>(value));
 }
@@ -84,7 +85,7 @@ void WriteLod(const LoD& lod, CodedOutputStream& out) {
   }
 }
 
-// The head of a field whose bytes follow.
+// Writes the tag and length of a field whose bytes follow.
 void WriteHead(int field, const Payload& bytes, CodedOutputStream& out) {
   out.WriteVarint32(BytesTag(field));
   out.WriteVarint32(static_cast<std::uint32_t>(bytes.size()));
@@ -161,7 +162,7 @@ class FluidReader {
     }
   }
 
-  // How many bytes come next: no more than there are.
+  // Reads a length; an error if it exceeds the remaining bytes.
   Status ReadLength(int& length) {
     std::uint32_t claimed = 0;
     if (!in_.ReadVarint32(&claimed)) return CutOff();
@@ -172,7 +173,7 @@ class FluidReader {
     length = static_cast<int>(claimed);
     return OkStatus();
   }
-  // Whether `more` bytes of description may come.
+  // Requires that `more` further bytes of description stay within the limit.
   Status BoundDescription(int more) const {
     const std::size_t bytes = static_cast<std::size_t>(in_.CurrentPosition() + more) -
                               (values_ ? values_->size() : 0) - (rows_ ? rows_->size() : 0);
@@ -240,7 +241,7 @@ class FluidReader {
     return OkStatus();
   }
 
-  // Puts together what describes the values, if there are any.
+  // Makes the tensor from its fields, if the message has values.
   Status FinishTensor() {
     if (!values_) {
       if (!tensor_fields_) return OkStatus();
@@ -268,7 +269,8 @@ class FluidReader {
   Status CompareSizes(std::size_t element_bytes) {
     std::size_t bytes = element_bytes;
     for (const Dim dim : dims_) {
-      // One extent of zero makes it empty, however large the others are; any other is at most a message long.
+      // With an extent of zero the tensor is empty, however large the others are. Otherwise its bytes are
+      // limited by the size of a message.
       if (dim < 0 || static_cast<std::uint64_t>(dim) > kMessageBytesMax) {
         return DataLoss("E-wire-size", "an extent of ", dim, " cannot be");
       }
@@ -297,7 +299,7 @@ class FluidReader {
   PieceStream stream_;
   CodedInputStream in_;
   VariableMessage message_;
-  bool tensor_fields_ = false;  // one of those that describe a tensor was there
+  bool tensor_fields_ = false;  // a field that describes a tensor was read
   std::uint64_t type_ = 0, data_type_ = 0, lod_level_ = 0;
   std::int64_t height_ = 0;
   std::vector<Dim> dims_;

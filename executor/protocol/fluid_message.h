@@ -60,8 +60,8 @@ Result<Payload> WriteVariableMessage(const VariableMessage& message);
 
 // kDataLoss. E-wire-message: truncated, a length exceeds the remaining bytes, or too long. E-wire-field: a
 // field or an element type unknown to Fluid. E-wire-order: the values come before the fields that describe
-// them. E-wire-size: shape, values, rows and lod contradict each other. An empty message is one without a
-// name. Never allocates by a size that is only claimed.
+// them. E-wire-size: shape, values, rows and lod contradict each other. An empty message is valid: it has no
+// name and no tensor. Never allocates by a size that is only claimed.
 Result<VariableMessage> ReadVariableMessage(const Payload& message);
 
 }  // namespace penstock::protocol

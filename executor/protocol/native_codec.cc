@@ -5,14 +5,14 @@
 namespace penstock::protocol {
 namespace {
 
-constexpr std::uint32_t kNoVariable = 0xffffffff;  // of a question about no chunk
+constexpr std::uint32_t kNoVariable = 0xffffffff;  // in an Ask without a chunk
 
 struct Written {
   Envelope envelope;
   Payload body;
 };
 
-// A field of each message in the envelope, which has fewer names than there are meanings.
+// Maps the fields of each message to the envelope, whose fields have several meanings each.
 
 Written Write(const Hello& m) {
   return {{.kind = MessageKind::kHello, .step = m.step}, Payload::Of(WriteHello(m.body))};

@@ -20,8 +20,8 @@ struct Decoded {
   T message;
 };
 
-// Whether the checksum of messages over this connection covers the body: of messages to send, and as the
-// minimum for messages that arrive.
+// Whether the checksum covers the body on this connection: used for messages to send, and as the minimum for
+// received messages.
 inline BodyChecksum ChecksumOver(const Connection& connection) {
   return connection.local() ? BodyChecksum::kLeftOut : BodyChecksum::kIncluded;
 }

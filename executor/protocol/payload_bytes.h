@@ -1,4 +1,4 @@
-// The bytes of tensors and ids in a message: what both sides count as sent and received.
+// Counts the bytes of tensors and ids in a message, which both sides report as sent and received.
 //
 //   notes.Sent(PayloadBytes(event));
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace penstock::protocol {
 
-// Of an Event or a Reply.
+// `message` is an Event or a Reply.
 template <typename... Messages>
 std::uint64_t PayloadBytes(const std::variant<Messages...>& message) {
   return std::visit(

@@ -27,7 +27,7 @@ class PieceStream : public google::protobuf::io::ZeroCopyInputStream {
     read_ += *size;
     return true;
   }
-  // Call only directly after Next, with at most the count that it gave.
+  // Call only directly after Next, with at most the size that Next returned.
   void BackUp(int count) override {
     if (count == 0) return;
     --at_;

@@ -1,5 +1,5 @@
-// The name of a file that a server is to write for a trainer (checkpoint_notify): its path in a folder that
-// both know.
+// The name of a file that a server writes for a trainer (checkpoint_notify): its path relative to a folder
+// that both sides know.
 //
 //   NameInFolder("/data/job7", "/data/job7/model/t_0");    // "model/t_0"
 //   NameInFolder("/data/job7", "model/t_0");               // "model/t_0"
@@ -16,10 +16,11 @@ inline constexpr char kSavedLedger[] = ".penstock_saved";
 // The absolute path in this process's file system, normalised, without a trailing slash.
 std::filesystem::path AbsoluteOf(const std::string& path);
 
-// Whether the text of a name stays below the folder.
+// Whether a relative name stays below the folder, judged by its text alone.
 bool IsInside(const std::filesystem::path& name);
 
-// For a trainer that has the same folder: the name relative to it of a path inside; other paths unchanged.
+// For a trainer with the same folder: returns a path inside the folder relative to it, and other paths
+// unchanged.
 std::string NameInFolder(const std::string& folder, const std::string& path);
 
 }  // namespace penstock::protocol

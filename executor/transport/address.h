@@ -19,9 +19,9 @@ struct SocketAddress {
   std::string ToText() const;  // "127.0.0.1:6174", "[::1]:6174"
 };
 
-// All addresses of the name, at least one; may query a name server and block. `to_listen`: an empty host
-// stands for every address of this machine. kInvalidArgument E-rpc-address: not host:port. kUnavailable
-// E-rpc-resolve: the name cannot be resolved (now).
+// Returns all addresses of the name, at least one. May query a name server and block. With `to_listen`, an
+// empty host stands for every address of this machine. kInvalidArgument E-rpc-address: not host:port.
+// kUnavailable E-rpc-resolve: the name cannot be resolved at the moment.
 Result<std::vector<SocketAddress>> Resolve(const std::string& address, bool to_listen);
 
 bool AllLoopback(const std::vector<SocketAddress>& addresses);

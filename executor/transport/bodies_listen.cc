@@ -12,14 +12,15 @@
 
 namespace penstock::transport {
 
-// A socket until it is known whose it is, then its stream.
+// A socket whose connection is not known yet, and then the stream on it.
 class BodiesServer::Guest {
  public:
   explicit Guest(Descriptor socket) : socket_(std::move(socket)) {
     fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
   }
 
-  // The pass of the connection that it belongs to. One that does not say it in time is ended by the gate.
+  // Reads the pass of the connection that the socket belongs to. The gate ends a socket that does not send it
+  // in time.
   std::optional<std::string> ReadLead() const {
     std::string lead(kPassBytes, '\0');
     const ssize_t size = recv(socket_.get(), lead.data(), lead.size(), MSG_WAITALL);

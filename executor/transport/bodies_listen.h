@@ -14,9 +14,9 @@ namespace penstock::transport {
 
 class BodiesServer {
  public:
-  // The connection whose first stream has that pass, if it may have more streams; else null.
+  // Finds the connection whose first stream has this pass, if it may have more streams; else returns null.
   using Find = std::function<std::shared_ptr<PeerConnection>(const std::string& lead)>;
-  // The destructor ends every stream; stop the gate before.
+  // The destructor ends every stream. Stop the gate first.
   BodiesServer(Gate& gate, Find find) : gate_(gate), find_(std::move(find)) {}
 
   // Takes a socket that has passed the gate. Call from one thread at a time.

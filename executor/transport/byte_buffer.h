@@ -11,7 +11,7 @@
 namespace penstock::transport {
 
 grpc::ByteBuffer ToByteBuffer(const std::vector<Bytes>& pieces);
-// kDataLoss E-rpc-frame: gRPC cannot read it.
+// kDataLoss E-rpc-frame: gRPC cannot read the buffer.
 Result<std::vector<Bytes>> FromByteBuffer(const grpc::ByteBuffer& buffer);
 
 }  // namespace penstock::transport

@@ -35,7 +35,7 @@ class ClientConnection : public PeerConnection {
         connections_(std::move(connections)) {
     wake_.Reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   }
-  // Not on the dialing thread: ClientConnections sees to it.
+  // Never runs on the dialing thread: ClientConnections holds ended connections.
   ~ClientConnection() override {
     if (dialer_.joinable()) dialer_.join();
   }
@@ -61,7 +61,7 @@ class ClientConnection : public PeerConnection {
     const std::lock_guard lock(dial_mutex_);
     changed_.notify_all();
   }
-  // The owner may end this object at once.
+  // The owner may destroy this object as soon as End is called.
   void OnOver() override {
     StopDialing();
     const std::shared_ptr<ClientConnections> connections = connections_;
@@ -91,7 +91,7 @@ class ClientConnection : public PeerConnection {
       const Status& why = dialed.status();
       if (stopped_) break;
       if (why.code() != StatusCode::kUnavailable) return EndWithout(why);
-      // A server that is still to start refuses; anything else may need somebody's help.
+      // A server that has not started yet refuses connections; other errors may need a person's help.
       if (why.id() != "E-rpc-connect" && why.message() != told) {
         told = why.message();
         options_.report(StrCat(options_.peer, " ", address_, ": ", told, "; trying again"));
@@ -121,7 +121,8 @@ class ClientConnection : public PeerConnection {
     tls == nullptr ? CarryBodies(dial, lead) : OpenMore(dial, tls, lead);
   }
 
-  // One stream carries a connection of small messages. Where another does not come about, it carries all.
+  // A connection with small messages only needs no second stream. If the second stream cannot be opened, the
+  // first carries all messages.
   void WaitForLarge() {
     std::unique_lock lock(dial_mutex_);
     changed_.wait(lock, [&] { return stopped_ || large_; });
@@ -140,7 +141,7 @@ class ClientConnection : public PeerConnection {
     }
   }
 
-  // On this thread, to the connection's end.
+  // Runs the stream of bodies on this thread until the connection ends.
   void CarryBodies(DialOptions dial, const std::string& lead) {
     if (options_.streams < 2 || stopped_) return;
     dial.local = false;
@@ -172,8 +173,8 @@ class ClientConnection : public PeerConnection {
 
   std::mutex dial_mutex_;
   std::condition_variable changed_;
-  std::atomic<bool> stopped_ = false;  // no more streams
-  std::atomic<bool> large_ = false;    // a large body has come or gone
+  std::atomic<bool> stopped_ = false;  // no more streams may be opened
+  std::atomic<bool> large_ = false;    // a large body was sent or received
 };
 
 }  // namespace
@@ -204,7 +205,7 @@ std::shared_ptr<Connection> ConnectTo(const std::string& address, ConnectionHand
                                       const GrpcTransportOptions& options,
                                       const std::shared_ptr<ClientConnections>& connections) {
   auto connection = std::make_shared<ClientConnection>(address, handler, options, connections);
-  connections->TakeOver();  // not the last users of gRPC: the new one is there
+  connections->TakeOver();  // destroys ended connections; the new one keeps gRPC in use
   connection->Start();
   return connection;
 }

@@ -12,8 +12,8 @@
 
 namespace penstock::transport {
 
-// The client connections of one transport. Ended connections are kept here until the transport destroys them:
-// the last owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor
+// The client connections of one transport. Keeps ended connections until the transport destroys them: the
+// last owner of a channel must not be one of gRPC's own threads, which would wait for itself, and must not
 // outlive the process's main.
 class ClientConnections {
  public:
@@ -29,6 +29,7 @@ class ClientConnections {
   std::vector<std::shared_ptr<Connection>> over_;
 };
 
+// Returns a connection that dials `address` in the background until the server answers.
 std::shared_ptr<Connection> ConnectTo(const std::string& address, ConnectionHandler& handler,
                                       const GrpcTransportOptions& options,
                                       const std::shared_ptr<ClientConnections>& connections);

@@ -14,7 +14,7 @@
 namespace penstock::transport {
 namespace {
 
-// One socket, whose every wait ends at one time or when somebody wakes it.
+// A socket whose waits all end at one deadline, or when the `wake` event is set.
 class Line {
  public:
   Line(Descriptor socket, Nanoseconds patience, int wake)
@@ -33,7 +33,7 @@ class Line {
     const ssize_t sent = send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     return sent == static_cast<ssize_t>(bytes.size()) ? OkStatus() : Failed(sent < 0 ? errno : EAGAIN);
   }
-  // These bytes and not one more: what follows is for the transport.
+  // Reads exactly `size` bytes: the bytes that follow belong to the transport.
   Result<std::string> Read(std::size_t size) {
     std::string bytes(size, '\0');
     std::size_t have = 0;
@@ -101,7 +101,7 @@ Result<Dialed> Prove(Line line, const DialOptions& options, Nonces nonces) {
   return Dialed{.socket = line.Take(), .pass = WritePass(nonces.server, stream)};
 }
 
-// By the unix socket if there is one that can be reached from here.
+// Proves the token on the server's unix socket if it can be reached, else on `line`.
 Result<Dialed> Enter(Line line, const DialOptions& options, int wake) {
   PENSTOCK_ASSIGN_OR_RETURN(const Nonces nonces, Challenge(line, options));
   Descriptor local;

@@ -14,23 +14,23 @@ namespace penstock::transport {
 struct DialOptions {
   std::string token;
   bool tls = false;                                // whether this side requires TLS
-  bool local = false;                              // whether it uses the unix socket of a server on this host
-  Follows follows = Follows::kRecords;             // on a socket that is not local
+  bool local = false;                              // whether to use the unix socket of a server on this host
+  Follows follows = Follows::kRecords;             // what follows on a socket that is not local
   Nanoseconds patience = std::chrono::seconds(5);  // to connect and prove
 };
 
 struct Dialed {
-  Descriptor socket;   // ready for what was agreed
-  std::string pass;    // to be shown by the stream
+  Descriptor socket;   // ready for the agreed stream
+  std::string pass;    // the stream must show it
   bool local = false;  // a unix socket: continue with LocalLink
 };
 
-// Makes one attempt; `wake` (an eventfd) ends it early: kCancelled.
+// Makes one attempt. `wake` (an eventfd) ends it early: kCancelled.
 //
-// kUnavailable: E-rpc-connect (nothing listens or answers there), E-rpc-route, E-rpc-resolve, E-rpc-full: a
-// retry may succeed. kFailedPrecondition: E-rpc-token (the other side has another token, or does not know
-// ours), E-rpc-token-missing (there is no token, and the server is on another machine), E-rpc-tls (only one
-// side uses TLS), E-rpc-protocol: a retry is useless.
+// kUnavailable, a retry may succeed: E-rpc-connect (nothing listens or answers there), E-rpc-route,
+// E-rpc-resolve, E-rpc-full. kFailedPrecondition, a retry is useless: E-rpc-token (the other side has another
+// token), E-rpc-token-missing (there is no token, and the server is on another machine), E-rpc-tls (only one
+// side uses TLS), E-rpc-protocol.
 Result<Dialed> Dial(const std::string& address, const DialOptions& options, int wake);
 
 }  // namespace penstock::transport

@@ -8,9 +8,9 @@ namespace penstock::transport {
 namespace {
 
 constexpr std::size_t kSizesBytes = 8;
-constexpr std::size_t kCopyBelow = 4096;  // a shared piece costs about as much as copying this many bytes
+constexpr std::size_t kCopyBelow = 4096;  // sharing a piece costs about as much as copying this many bytes
 
-// Walks over bytes that lie in pieces.
+// Reads bytes across pieces.
 class Cursor {
  public:
   explicit Cursor(const std::vector<Bytes>& pieces) : pieces_(pieces) {

@@ -21,15 +21,16 @@ namespace {
 
 constexpr auto kSweepEvery = std::chrono::milliseconds(100);
 constexpr auto kIdle = std::chrono::seconds(1);
-// From the end of a stream to that of its connection: by then its last bytes are with the other side.
+// The time from the end of a stream to the end of its connection, in which its last bytes reach the other
+// side.
 constexpr Nanoseconds kLeave = std::chrono::milliseconds(500);
 constexpr std::size_t kAcceptsInARow = 64;
-// Descriptors that the process needs for other things.
+// Descriptors reserved for other uses of the process.
 constexpr std::size_t kOwnDescriptors = 64;
-// Without a token anybody of this machine enters, so what is kept for those who say nothing good is little.
+// Without a token any process of this machine passes the gate, so few connections may wait to be admitted.
 constexpr std::size_t kNewcomersWithoutToken = 2;
 
-// A part of the descriptors that this process may have, within bounds.
+// Returns the process's limit of descriptors divided by `divisor`, within [least, most].
 std::size_t OfDescriptors(std::size_t divisor, std::size_t least, std::size_t most) {
   rlimit limit{};
   const bool known = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -85,7 +86,8 @@ Status Gate::Listen(const std::vector<SocketAddress>& addresses) {
     }
   }
   wake_.Reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  // One of several addresses may be in use by another server, whose clients would come to us.
+  // Some of several addresses may fail, but not because another server uses the port: its clients would reach
+  // this server.
   if (!listeners_.empty() && error != EADDRINUSE && wake_.valid()) return OkStatus();
   const std::string why = error == EADDRINUSE      ? std::string("the port is in use")
                           : error == EADDRNOTAVAIL ? std::string("the address is not this machine's")
@@ -93,7 +95,7 @@ Status Gate::Listen(const std::vector<SocketAddress>& addresses) {
   return Unavailable("E-rpc-bind", "cannot listen on ", address_, ": ", why);
 }
 
-// Without the socket, processes of this host come by TCP too.
+// If this fails, processes of this host use TCP too.
 void Gate::ListenLocally() {
   const Result<ProofBytes> id = MakeNonce();
   if (!options_.local || options_.tls || !id.ok()) return;
@@ -176,7 +178,7 @@ void Gate::Run() {
   }
 }
 
-// Until something can be done; and does what was there to read.
+// Waits until a socket is ready or the next deadline passes, and reads from the ready sockets.
 void Gate::Wait() {
   std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0}};
   for (const Descriptor& listener : listeners_) {
@@ -184,7 +186,7 @@ void Gate::Wait() {
   }
   polled.push_back({local_listener_.get(), static_cast<short>(short_since_ ? 0 : POLLIN), 0});
   const std::size_t waiting_at = polled.size();
-  // Of one that has proved there is nothing to read: what comes next is for gRPC.
+  // A connection that has proved the token is not read from: the next bytes are for gRPC.
   for (const Waiting& waiting : waiting_)
     polled.push_back({waiting.socket.get(), static_cast<short>(waiting.proved ? POLLRDHUP : POLLIN), 0});
   bool guests = false;
@@ -244,11 +246,11 @@ void Gate::AcceptLocal() {
   }
 }
 
-// Whether to try again at once.
+// Returns whether to accept again at once.
 bool Gate::OnAcceptError(int error) {
   if (error == EAGAIN || error == EWOULDBLOCK) return false;
   if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
-    return true;  // of that one connection
+    return true;  // the error concerns only that one connection
   if (!waiting_.empty()) {
     Evict();
     return true;
@@ -261,7 +263,7 @@ bool Gate::OnAcceptError(int error) {
   return false;
 }
 
-// One that has not proved, if there is any: the eldest.
+// Drops the oldest connection without a proof; if all have proved the token, the oldest of all.
 void Gate::Evict() {
   auto victim = std::find_if(waiting_.begin(), waiting_.end(), [](const Waiting& w) { return !w.proved; });
   if (victim == waiting_.end()) victim = waiting_.begin();
@@ -379,7 +381,7 @@ void Gate::SweepGuests() {
         shutdown(guest.handle.get(), SHUT_RDWR);
         guest.ended = true;
       }
-      // While there is a stream, its end comes through Leave.
+      // While a claimed stream is open, only Leave ends its connection.
       const bool out = (closed || over) && (!guest.claimed || guest.leaving);
       at = out ? guests_.erase(at) : std::next(at);
     }

@@ -10,10 +10,10 @@
 // With GateOptions::local it also listens on a unix socket, whose name its challenges contain. Processes of
 // this host and user come in there, with the same proof and limits.
 //
-// gRPC 1.51 closes its listening socket permanently when accept fails once (no descriptors left), reads what
-// any peer sends, and limits neither connections nor their time, so it does not listen itself here. The gate
-// keeps the number of connections below the process's descriptors; should these run out all the same,
-// connections wait in the kernel's queue.
+// gRPC does not listen itself, because gRPC 1.51 closes its listening socket permanently when accept fails
+// once (no descriptors left), reads from any peer, and limits neither connections nor their time. The gate
+// keeps the number of connections below the process's descriptors; if these run out anyway, connections wait
+// in the kernel's queue.
 //
 // Thread-safe, except for Start and Stop.
 #pragma once
@@ -59,7 +59,7 @@ class Gate {
   static Result<std::unique_ptr<Gate>> Open(const std::string& address, GateOptions options);
   ~Gate() { Stop(); }
 
-  // Each receives connections that have proved the token, on a thread of the gate.
+  // Functions that receive the connections that have proved the token; called on a thread of the gate.
   struct Ways {
     std::function<void(Descriptor)> grpc;
     // Connections already claimed, with their id: those from the unix socket, and streams for bodies
@@ -69,11 +69,12 @@ class Gate {
   Status Start(Ways ways);
   void Stop();
 
-  // The id of the connection with this pass, if it has entered and its stream is unclaimed; else nullopt.
+  // Claims the connection with this pass for its stream, and returns its id; nullopt if no such connection
+  // has entered, or it is claimed already.
   std::optional<std::string> Claim(std::string_view pass);
   // Lifts the time limit.
   void Admit(const std::string& id);
-  // The stream has ended; its connection is closed a little later.
+  // Tells that the stream has ended; its connection is closed a little later.
   void Leave(const std::string& id);
 
  private:
@@ -84,7 +85,7 @@ class Gate {
     Nonces nonces;
     std::string answer;
     bool proved = false;
-    bool local = false;  // it came by the unix socket
+    bool local = false;  // it uses the unix socket
     Follows follows = Follows::kRecords;
   };
   struct Guest {

@@ -26,7 +26,7 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
     context_.AddMetadata(kPassKey, pass);
     if (!lead.empty()) context_.AddMetadata(kLeadKey, lead);
     stub_.PrepareBidiStreamingCall(&context_, kTalkMethod, grpc::StubOptions(), this);
-    AddHold();  // until BeginEnd: writes are started from any thread
+    AddHold();  // until BeginEnd, because any thread may start a write
     StartCall();
     Started();
   }
@@ -40,10 +40,11 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
     Read(ok);
   }
   void OnWriteDone(bool ok) override { Written(ok); }
-  // The last thing that happens; the owner may end this object at once.
+  // The last call of gRPC. The owner may destroy this object during Over.
   void OnDone(const grpc::Status& status) override {
     if (status.ok()) return Over(OkStatus());
-    // The gate has let us in, and nothing came: in TLS that is a certificate that one side does not take.
+    // The gate accepted the connection but nothing arrived: with TLS, one side rejects the other's
+    // certificate.
     if (relay_ != nullptr && !heard_ && !aborted_) {
       return Over(FailedPrecondition("E-rpc-tls", "TLS does not come about (", status.error_message(),
                                      "); check the certificates, their names, and PENSTOCK_TLS_MUTUAL"));

@@ -12,8 +12,9 @@
 
 namespace penstock::transport {
 
-// Opens the stream and starts to read. `tls`: null for none. `lead`: the pass of the peer's first stream, for
-// a further one. The caller keeps it until OnClosed, and must not destroy it on a thread of gRPC.
+// Opens the stream and starts to read. `tls` is null for no TLS. For a further stream of a connection, `lead`
+// is the pass of the first. The caller keeps the stream until OnClosed, and must not destroy it on a thread
+// of gRPC.
 Result<std::shared_ptr<Connection>> OpenStream(const std::string& address, Dialed dialed,
                                                ConnectionHandler& handler,
                                                const std::shared_ptr<grpc::ChannelCredentials>& tls,

@@ -22,7 +22,7 @@
 namespace penstock::transport {
 namespace {
 
-// What the handler sees of a client: its first stream, and those that it opens after it was admitted.
+// A client's connection as the handler sees it: its first stream, and the streams opened after its admission.
 class ServerConnection : public PeerConnection {
  public:
   using PeerConnection::PeerConnection;
@@ -61,7 +61,7 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
   void OnWriteDone(bool ok) override { Written(ok); }
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override {
-    const auto connection = std::move(connection_);  // and with it this stream
+    const auto connection = std::move(connection_);  // owns this stream
     Over(cancelled_ ? Unavailable("E-rpc-stream", "its connection broke") : OkStatus());
     gate_.Leave(id_);
     on_over_();
@@ -76,7 +76,7 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
     read_ += bytes;
     return read_ <= kStrangerBytesMax;
   }
-  // Of a stranger no more than one frame is held.
+  // Before its admission, only one frame of a connection is held.
   bool MayReadAhead() const override { return admitted_; }
 
  private:
@@ -86,11 +86,11 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
   const std::function<void()> on_over_;
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> admitted_ = false;
-  std::size_t read_ = 0;  // before it was admitted
+  std::size_t read_ = 0;  // bytes read before its admission
   std::shared_ptr<ServerConnection> connection_;
 };
 
-// Ends a stream that nobody knows, or whose connection is over.
+// Refuses a stream that has no valid pass, or whose connection has ended.
 class Refused : public grpc::ServerGenericBidiReactor {
  public:
   Refused() {
@@ -130,7 +130,7 @@ class Service : public grpc::CallbackGenericService {
     gate_.Leave(*id);
     return new Refused();
   }
-  // The connection whose first stream has shown that pass, if it may have more streams.
+  // Returns the connection whose first stream has this pass, if it may have more streams; else null.
   std::shared_ptr<ServerConnection> Admitted(const std::string& lead) {
     const std::lock_guard lock(mutex_);
     const auto found = leads_.find(lead);
@@ -174,11 +174,12 @@ class GrpcListener : public Listener {
     gate_->Stop();
     local_.reset();
     if (server_ == nullptr) return;
-    // Connections that are closed have until then to send their last; the end of one stream ends the others.
+    // Gives closed connections this time to send their queued messages. The end of one stream of a connection
+    // ends the others.
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     server_->Wait();
     bodies_.reset();
-    service_.WaitForStreams();  // after this the handler is not called any more
+    service_.WaitForStreams();  // afterwards the handler is not called any more
   }
 
   Status Start(const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
@@ -191,7 +192,7 @@ class GrpcListener : public Listener {
                                                                      credentials);
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr) {  // of all that it needs, only this can be wrong
+    if (server_ == nullptr) {  // only the certificates can be the reason
       return InvalidArgument("E-rpc-tls-files", "the certificate or key of ", address,
                              " is not one, or they do not belong together");
     }

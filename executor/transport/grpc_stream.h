@@ -26,9 +26,9 @@ void TuneUnary(const std::function<void(const char*, int)>& set);
 // may take for an attack.
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
-// One stream of a PeerConnection, and its handler: the queue of outgoing messages, and reading. At most one
-// write is in progress; `open_` allows writes. One frame is read ahead while another is handled, no more: two
-// frames per stream wait for a slow handler, the rest waits in the network.
+// One stream of a PeerConnection: queues and writes outgoing messages, reads frames and calls the handler. At
+// most one write is in progress; `open_` allows writes. At most one frame is read ahead while another is
+// handled, so two frames per stream wait for a slow handler, and the rest waits in the network.
 class Stream : public Connection, public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(ConnectionHandler& handler) : handler_(handler) {}
@@ -49,8 +49,8 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   void Started();
   void Written(bool ok);
   void Read(bool ok);
-  // The handler's last call, which may destroy this stream on another thread: no reference to it may be left
-  // here. Releases what is still queued first.
+  // Releases queued messages, then makes the handler's last call. That call may destroy this stream on
+  // another thread, so this function must not use the stream afterwards.
   void Over(const Status& why);
 
  private:

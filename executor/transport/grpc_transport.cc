@@ -13,9 +13,9 @@
 namespace penstock::transport {
 namespace {
 
-// gRPC receives each large message into memory of its own, which glibc would give back to the system
-// afterwards and fault in again for the next: a fifth of what receiving costs. At the end of each heap at
-// most 64 MB of free memory are kept.
+// Makes glibc keep up to 64 MB of free memory at the end of each heap. gRPC allocates memory for each large
+// message; glibc would return it to the system afterwards and fault it in again for the next message, a fifth
+// of the cost of receiving.
 void KeepFreedPages() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
@@ -24,7 +24,7 @@ void KeepFreedPages() {
 class GrpcTransport : public Transport {
  public:
   explicit GrpcTransport(GrpcTransportOptions options) : options_(std::move(options)) {}
-  // Its owner has closed or aborted every connection: what is left is the end of gRPC's last calls.
+  // The owner has closed or aborted every connection; this waits for gRPC's last calls to end.
   ~GrpcTransport() override {
     connections_->WaitForAll();
     connections_->TakeOver();

@@ -1,7 +1,7 @@
 // The transport between processes. On one host: records over a unix socket, large bodies through shared
 // memory (local_link.h). Between hosts, with TLS, or by choice: one bidirectional stream of gRPC's generic
 // service per connection, with messages as ByteBuffers that share the tensors' memory. Keepalive pings find a
-// dead host within 15 s; a dead process is found at once, and a slow one is never mistaken for dead.
+// dead host within 15 s. A dead process is detected at once, and a slow one is never mistaken for dead.
 //
 // A client first proves the job's token, and verifies that the server knows it (proof.h, gate.h): handlers
 // see only proven peers. Without a token the proof means nothing, and only addresses of this machine are
@@ -23,7 +23,7 @@ namespace penstock::transport {
 // PEM files; empty: none.
 struct TlsFiles {
   std::string cert, key;  // a server's; with `mutual`, a client's too
-  std::string ca;         // by which clients verify servers and, with `mutual`, servers verify clients
+  std::string ca;         // clients verify servers with it and, with `mutual`, servers verify clients
   bool mutual = false;
 
   // Reads PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY, PENSTOCK_TLS_CA, PENSTOCK_TLS_MUTUAL (1: true).
@@ -34,7 +34,7 @@ enum class Carrier {
   kAuto,  // a unix socket and shared memory if both processes have one host and user, else TCP
   kTcp,
 };
-// "" and "auto", "tcp". kInvalidArgument E-rpc-transport.
+// "" or "auto": kAuto; "tcp": kTcp. kInvalidArgument E-rpc-transport.
 Result<Carrier> CarrierOf(const std::string& text);
 
 struct GrpcTransportOptions {
@@ -51,8 +51,7 @@ struct GrpcTransportOptions {
 };
 
 // A connection that can never be established is closed with the reason: kFailedPrecondition E-rpc-token,
-// E-rpc-token-missing, E-rpc-tls, E-rpc-protocol; kInvalidArgument
-// E-rpc-tls-files, E-rpc-address.
+// E-rpc-token-missing, E-rpc-tls, E-rpc-protocol; kInvalidArgument E-rpc-tls-files, E-rpc-address.
 std::unique_ptr<Transport> MakeGrpcTransport(GrpcTransportOptions options);
 
 }  // namespace penstock::transport

@@ -33,7 +33,7 @@ Status FromGrpc(const std::string& address, const grpc::Status& status) {
   }
 }
 
-// The calls that are under way. A call enters, ends, and leaves once its `done` has returned.
+// The calls in progress. A call enters, ends, and leaves once its `done` has returned.
 class LiveCalls {
  public:
   void Enter(grpc::ClientContext* context) {
@@ -64,13 +64,13 @@ class LiveCalls {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<grpc::ClientContext*> contexts_;  // of those that have not ended
-  int count_ = 0;                            // of those that have not left
+  std::set<grpc::ClientContext*> contexts_;  // of calls that have not ended
+  int count_ = 0;                            // number of calls that have not left
   bool cancelled_ = false;
 };
 
-// One call; owns itself until it is over. A stub's unary call would take a reply without a message for an
-// error.
+// One call; owns itself until it has ended. A stub's own unary call would treat a reply without a message as
+// an error.
 class ClientCall : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   ClientCall(std::string address, const Payload& request, UnaryDone done, LiveCalls& calls)

@@ -33,7 +33,7 @@ class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_sha
         on_over_(std::move(on_over)) {}
 
   void Start() { StartRead(&in_); }
-  // Once; from any thread.
+  // Only the first call counts. From any thread.
   void Answer(Result<UnaryReply> reply) {
     if (answered_.exchange(true)) return;
     if (!reply.ok()) return Finish(ToGrpc(reply.status()));
@@ -54,7 +54,7 @@ class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_sha
   void OnDone() override { on_over_(shared_from_this()); }
 
  private:
-  // Answers when nobody has done so before it is dropped.
+  // Answers the call with an error if it is destroyed before the handler has answered.
   struct Ticket {
     explicit Ticket(std::shared_ptr<ServerCall> answers) : call(std::move(answers)) {}
     Ticket(const Ticket&) = delete;
@@ -74,7 +74,7 @@ class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_sha
   std::atomic<bool> answered_ = false;
 };
 
-// Ends a call of a server that stops.
+// Ends a call to a server that is stopping.
 class StoppedCall : public grpc::ServerGenericBidiReactor {
  public:
   StoppedCall() { Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server stops")); }
@@ -105,7 +105,7 @@ class UnaryService : public grpc::CallbackGenericService {
     call->Start();
     return call.get();
   }
-  // Answers all calls and waits until gRPC has let go of them.
+  // Answers all calls and waits until gRPC has released them.
   void Stop() {
     for (const std::shared_ptr<ServerCall>& call : StopCalls()) {
       call->Answer(Unavailable("E-rpc-stopping", "the server stops"));
@@ -127,7 +127,7 @@ class UnaryService : public grpc::CallbackGenericService {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::set<std::shared_ptr<ServerCall>> calls_;  // owns them until gRPC has let go of them
+  std::set<std::shared_ptr<ServerCall>> calls_;  // owns the calls until gRPC has released them
 };
 
 class UnaryListener : public Listener {

@@ -1,4 +1,4 @@
-// Threads of a server, each of which runs one connection or stream to its end.
+// The threads of a server. Each runs one connection or stream until it ends.
 //
 //   if (!threads.Start([link] { link->Run(); }, [link] { link->Abort(); })) ... refuse it
 #pragma once

@@ -20,14 +20,14 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 
-// Of returned bodies, in all mappings of this process.
+// The mapped bytes of returned bodies, in all mappings of this process.
 std::atomic<std::size_t> kept_bytes = 0;
 
 Status NoMemory(int error) {
   return Unavailable("E-run-shared-memory", "no shared memory: ", std::strerror(error));
 }
 
-// What was lent over connections that have ended, by borrowers that may still read it.
+// Keeps the owners of memory lent over ended connections, while their borrowers may still read it.
 class Unreturned {
  public:
   using Owners = std::vector<std::shared_ptr<const void>>;
@@ -39,7 +39,7 @@ class Unreturned {
   }
   void DropReturned() {
     if (!any_) return;
-    std::vector<Kept> dropped;  // owners may do anything; not under the lock
+    std::vector<Kept> dropped;  // destroyed without the lock, because a destructor may run any code
     const std::lock_guard lock(mutex_);
     const auto held = std::stable_partition(kept_.begin(), kept_.end(), [](const Kept& kept) {
       pollfd polled{kept.watch.get(), 0, 0};
@@ -52,7 +52,7 @@ class Unreturned {
 
  private:
   struct Kept {
-    Descriptor watch;  // hangs up when the borrower has returned all
+    Descriptor watch;  // hangs up when the borrower has returned everything
     Owners owners;
   };
   std::mutex mutex_;
@@ -114,8 +114,8 @@ struct BorrowedMemory::Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // A body often comes where one was before, and its pages are found mapped: to map them anew costs a
-  // third of what it costs to add them up. Those of others go.
+  // Keeps the pages of a returned body mapped, up to a limit, because the next body is often at the same
+  // place. Mapping them again would cost a third of the time of summing them. Other pages are unmapped.
   void LetGo(std::uint64_t offset, std::size_t size) {
     const std::lock_guard lock(mutex);
     if (kept.contains({offset, size})) return;

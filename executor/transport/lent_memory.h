@@ -1,5 +1,5 @@
-// Memory of one process that another process of the host reads in place: the lender's bookkeeping, and the
-// borrower's view.
+// Lends memory of one process to another process of the host, which reads it in place: the lender's
+// bookkeeping, and the borrower's view.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Loans loans, Loans::Make());         // the lender; passes heap.fd() and hold()
 //   const std::uint64_t loan = loans.Lend({.owner = body.owner});
@@ -9,9 +9,9 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(BorrowedMemory memory, BorrowedMemory::Map(fd, hold, 0));  // the borrower
 //   PENSTOCK_ASSIGN_OR_RETURN(Bytes body, memory.Borrow(at, size, [] { ... tell the lender ... }));
 //
-// Lent memory does not change until it is returned. When a connection ends, a borrower that lives on may
-// still read what was lent over it: the owners are kept until the borrower's end of a pipe (`hold`) is
-// closed, with its last borrowed bytes or its process. Not thread-safe.
+// Lent memory does not change until it is returned. After the end of a connection, its borrower may still
+// read the memory lent over it. The owners are therefore kept until the borrower's end of a pipe (`hold`)
+// closes, with the last borrowed bytes or with the borrower's process. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class Loans {
   Loan* Find(std::uint64_t number);
   // Returns whether the loan existed: a borrower may send any number. Moves its owners to `returned`.
   bool Return(std::uint64_t number, Loan& returned);
-  std::size_t copied() const { return copied_; }  // bytes of all loans
+  std::size_t copied() const { return copied_; }  // copied bytes of all loans
 
  private:
   Loans(Descriptor watch, Descriptor hold) : watch_(std::move(watch)), hold_(std::move(hold)) {}
@@ -62,14 +62,13 @@ class Loans {
 
 class BorrowedMemory {
  public:
-  // kDataLoss E-rpc-frame: not a memory file, or its size could change while it is read.
-  // kUnavailable E-run-shared-memory: it cannot be mapped. Pages of returned bodies stay
-  // mapped, and count as this process's memory, up to `keep_mapped` bytes for all
-  // lenders.
+  // Pages of returned bodies stay mapped, and count as this process's memory, up to `keep_mapped` bytes for
+  // all lenders. kDataLoss E-rpc-frame: not a memory file, or its size could change while it is read.
+  // kUnavailable E-run-shared-memory: it cannot be mapped.
   static Result<BorrowedMemory> Map(const Descriptor& memory, Descriptor hold, std::size_t keep_mapped);
 
-  // Bytes of the lender; `done` is called once, from any thread, when their last owner is gone.
-  // kDataLoss E-rpc-frame: they are not in that memory.
+  // Returns bytes of the lender. `done` is called once, from any thread, when their last owner is gone.
+  // kDataLoss E-rpc-frame: they are not within that memory.
   Result<Bytes> Borrow(std::uint64_t offset, std::size_t size, std::function<void()> done) const;
 
  private:

@@ -16,26 +16,26 @@
 namespace penstock::transport {
 namespace {
 
-constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // bodies of so many bytes go by shared memory
-// As by gRPC (grpc_stream.cc).
+constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // larger bodies use shared memory
+// The same times as gRPC's pings (grpc_stream.cc).
 constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
 constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
 constexpr auto kLookEvery = std::chrono::milliseconds(1000);
 
 constexpr std::size_t kUntakenMax = std::size_t{4} << 20;
 
-// For kLookEvery at most.
+// Waits at most kLookEvery.
 void WaitForRoom(const Descriptor& socket) {
   pollfd polled{socket.get(), POLLOUT, 0};
   poll(&polled, 1, kLookEvery.count());
 }
 
-// Memory that runs out while a peer sends ends the connection, not the process.
+// If memory runs out while a peer sends, only the connection ends, not the process.
 Status OutOfMemory() {
   return FailedPrecondition("E-run-memory", "there is no memory for what a connection carries");
 }
 
-// Where the body lies, if it lies in one piece in the heap.
+// Returns the body's offset in the heap; nullopt if it is not one piece in the heap.
 std::optional<std::uint64_t> OffsetIn(const SharedHeap* heap, const Payload& body) {
   if (heap == nullptr || body.pieces().size() != 1) return std::nullopt;
   return heap->OffsetOf(body.pieces().front().data, body.size());
@@ -85,7 +85,7 @@ void LocalLink::Run() {
     }
     {
       const std::lock_guard lock(mutex_);
-      // What this side has ended itself ends as it says; and after its own end nothing is missing.
+      // If this side ended the connection, its own reason counts; a break after this side's end is no error.
       if (why_) why = *why_;
       if (why.id() == "E-rpc-stream" && said_end_ && !why_) why = OkStatus();
       if (heard_end_ && !said_end_) SendRecord(socket_, NewRecord(RecordKind::kEnd));
@@ -98,7 +98,7 @@ void LocalLink::Run() {
     EndNow(why);
   }
   {
-    std::deque<Outgoing> small;  // they end without the lock: an owner may be a payload of this connection
+    std::deque<Outgoing> small;  // destroyed without the lock: an owner may be a payload of this connection
     std::deque<Message> large;
     std::optional<Loans> loans;
     const std::lock_guard lock(mutex_);
@@ -158,7 +158,7 @@ void LocalLink::EndNow(const Status& why) {
 }
 
 void LocalLink::OfferMemory() {
-  if (heap_ == nullptr) return;  // bodies go through the socket
+  if (heap_ == nullptr) return;  // then bodies go through the socket
   Result<Loans> loans = Loans::Make();
   if (!loans.ok()) return;
   std::vector<Message> sent;
@@ -182,7 +182,7 @@ bool LocalLink::TryRecord(std::string_view record, int pass) {
   const Sent sent = SendRecord(socket_, record, pass);
   full_ = sent == Sent::kFull;
   if (full_) changed_.notify_one();
-  // Whether it broke is seen by the reading thread, which still reads what came before.
+  // The reading thread notices a broken socket, after it has read the records that arrived before.
   return !full_;
 }
 
@@ -244,7 +244,7 @@ bool LocalLink::FlushSmall(std::vector<Message>& sent) {
 bool LocalLink::TryLend(Outgoing& outgoing) {
   const std::uint64_t loan = loans_->Lend({.owner = outgoing.message.body.pieces().front().owner});
   if (TryRecord(SharedRecord(RecordKind::kLent, loan, *outgoing.lent, outgoing.message))) return true;
-  Loans::Loan returned;  // its owner is the message's too
+  Loans::Loan returned;  // not the last owner: the message is one too
   loans_->Return(loan, returned);
   return false;
 }
@@ -252,13 +252,13 @@ bool LocalLink::TryLend(Outgoing& outgoing) {
 bool LocalLink::LargeMayGo() const {
   if (large_.empty()) return false;
   const std::size_t size = large_.front().body.size();
-  const bool is_second = untaken_ <= size;  // one may be copied while one is read, however large they are
+  const bool is_second = untaken_ <= size;  // a body of any size may be copied while another is read
   return !mapped_ || is_second || untaken_ + size <= kUntakenMax;
 }
 
 bool LocalLink::EndMayGo() const { return closing_ && !said_end_ && large_.empty(); }
 
-// A process that was stopped itself finds what has come meanwhile unread, and does not take that for silence.
+// If this process was stopped itself, unread records show that the other side was not silent.
 void LocalLink::LookForSilence() {
   const Nanoseconds now = SystemClock().Now(), heard = heard_;
   if (ended_ || now - heard < kPingAfter) return;

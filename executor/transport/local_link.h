@@ -9,15 +9,13 @@
 // link; at most 4 MB or two of such copies wait for the other side's handler. If there is no room, or the
 // other side keeps 256 MB of copies, a body travels through the socket.
 //
+// The caller of Send writes small messages itself if the socket has room; they never wait behind copies.
 //
-// Small messages are written by the caller of Send if the socket has room, and never wait behind
-// copies.
-//
-// The end of a process is noticed at once; a stopped process answers no ping, and counts as gone after 14 s.
+// The end of a process is noticed at once. A stopped process answers no ping, and counts as gone after 14 s.
 //
 // Only admitted connections share memory: the server passes its memory when it admits the client, and the
-// client its own when it receives that. Memory is lent once the other side has mapped it; if it cannot
-// (ulimit -v), bodies go through the socket. Before it admits the client, the server reads at most 64 KB.
+// client passes its own on receipt. Memory is lent once the other side has mapped it; if it cannot (ulimit
+// -v), bodies go through the socket. Before it admits the client, the server reads at most 64 KB.
 
 #pragma once
 
@@ -50,7 +48,7 @@ enum class LocalEnd { kClient, kServer };
 
 class LocalLink : public Connection, public std::enable_shared_from_this<LocalLink> {
  public:
-  // The socket has passed the gate. The first Admit on a server's end calls `on_admit`.
+  // `socket` must have passed the gate. The first Admit on a server's end calls `on_admit`.
   LocalLink(Descriptor socket, ConnectionHandler& handler, LocalEnd end, std::function<void()> on_admit = {});
 
   void Run();
@@ -112,7 +110,7 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   const std::function<void()> on_admit_;
   std::atomic<bool> admitted_;
 
-  // The link whose record this thread handles: messages that its handler sends or frees meanwhile are sent
+  // The link whose record this thread is handling. Messages that the handler sends or frees meanwhile go out
   // together.
   static inline thread_local const LocalLink* reading_ = nullptr;
 
@@ -136,7 +134,7 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   bool mapped_ = false;      // the other side has mapped it
   std::size_t untaken_ = 0;  // bytes of copies in messages that the other side has not handled yet
   bool full_ = false;        // the socket was full; the writing thread waits for room
-  bool pong_ = false;        // must be sent
+  bool pong_ = false;        // a pong must be sent
   std::optional<Nanoseconds> pinged_;
   bool closing_ = false;
   bool said_end_ = false;

@@ -1,4 +1,4 @@
-// The reading thread of a LocalLink: what may come, and what of it is believed.
+// The reading thread of a LocalLink: receives records and verifies them.
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -11,8 +11,8 @@
 namespace penstock::transport {
 namespace {
 
-// Of what others lend. A server's memory is bounded, and it has many clients; a client maps the parameters
-// anew for each step otherwise.
+// The bytes of other processes' memory that stay mapped. A server has many clients, so it keeps little. A
+// client would otherwise map the parameters again in each step.
 constexpr std::size_t kKeptByServer = std::size_t{16} << 20;
 constexpr std::size_t kKeptByClient = std::size_t{256} << 20;
 
@@ -25,7 +25,8 @@ Status LocalLink::Read() {
   while (true) {
     std::optional<Received> received = ReceiveRecord(socket_, buffer.get(), kRecordMax);
     if (!received) {
-      // The other side has closed without having read all; what it sent before is still to be read.
+      // ECONNRESET: the other side closed before it had read everything. The records it sent before can still
+      // be read.
       if (errno == EINTR || errno == ECONNRESET) continue;
       return Unavailable("E-rpc-stream", "its connection broke");
     }
@@ -144,7 +145,7 @@ Status LocalLink::OnMemory(const Descriptor& passed) {
 }
 
 Status LocalLink::OnNotes(std::string_view notes) {
-  std::vector<Loans::Loan> returned;  // owners end without the lock: one may be a payload of this connection
+  std::vector<Loans::Loan> returned;  // freed without the lock: an owner may be a payload of this connection
   const std::lock_guard lock(mutex_);
   if (!loans_ || offer_) return Bad("is about memory that was not lent");
   mapped_ = true;

@@ -14,7 +14,7 @@ void LocalServer::Enter(Descriptor socket, const std::string& id) {
     link->Run();
     gate_.Leave(id);
   };
-  if (!threads_.Start(carry, [link] { link->Abort(); })) gate_.Leave(id);  // the client comes again
+  if (!threads_.Start(carry, [link] { link->Abort(); })) gate_.Leave(id);  // the client will retry
 }
 
 }  // namespace penstock::transport

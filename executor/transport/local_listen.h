@@ -12,8 +12,7 @@ namespace penstock::transport {
 
 class LocalServer {
  public:
-  // The destructor ends every connection; after it the handler is not called any more. Stop the gate
-  // before.
+  // The destructor ends every connection; afterwards the handler is not called any more. Stop the gate first.
   LocalServer(ConnectionHandler& handler, Gate& gate) : handler_(handler), gate_(gate) {}
 
   // Takes a connection that has passed the gate. Call from one thread at a time.

@@ -76,7 +76,8 @@ void PeerConnection::Closed(Member& member, const Status& why) {
     ending_ = true;
     if (why_.ok()) why_ = why;
     if (--open_ > 0) {
-      // After an orderly end the other side ends the rest too, when it has sent what is left.
+      // After an orderly end, the other side ends the other streams too, once it has sent its queued
+      // messages.
       for (Member& other : members_) {
         if (other.open && !why.ok()) other.stream->Abort();
       }

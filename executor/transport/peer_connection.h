@@ -3,10 +3,10 @@
 //   auto connection = std::make_shared<PeerConnection>(handler);
 //   connection->Carry([&](ConnectionHandler& member) { return OpenStream(..., member); });  // and again
 //
-// Small messages use the first stream, in order. Large bodies use the streams reserved for them in turn, or
-// without any such stream all streams in turn, so that several cores and TCP windows carry them. Messages
-// sent before the first stream is there wait for it. When one stream breaks, the others are ended, and the
-// handler sees a single end, after all of them.
+// Small messages use the first stream, in order. Large bodies use the streams reserved for them in turn, or,
+// if there are none, all streams in turn, so that several cores and TCP windows carry them. Messages sent
+// before the first stream exists wait for it. When one stream breaks, the others are ended, and the handler
+// is told once, after all have ended.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
   bool local() const override { return local_; }
 
  protected:
-  // A large body arrives, or is sent after something arrived; locks may be held.
+  // Called when a large body arrives, or is sent after a first message arrived. Locks may be held.
   virtual void OnLarge() {}
   // The last call: the object may be destroyed at once.
   virtual void OnOver() {}

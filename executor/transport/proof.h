@@ -1,5 +1,5 @@
-// How the two ends of a connection prove to each other that they know the job's token, before anything else
-// is sent. The token itself is never sent, and nothing that is sent can be used on another connection:
+// The two ends of a connection prove to each other that they know the job's token, before they send anything
+// else. The token itself is never sent, and the bytes sent are useless on another connection:
 //
 //   server   "PNS" 2, flags (bit 0: TLS follows, bit 1: a unix socket is open), 3 zeros, its nonce (32)
 //                                                                                             40 bytes
@@ -11,8 +11,8 @@
 // of its connections. A client that reaches that socket proves the token there; over TCP it then sends kMoved
 // and zeros (72 bytes) and closes.
 //
-// The stream that follows shows a further proof (ProofOf kStream), which TLS, if used, hides on the wire: so
-// nobody can take over a connection between proof and TLS.
+// The stream that follows shows a further proof (ProofOf kStream). TLS, if used, hides it on the wire, so no
+// third party can take over a connection between the proof and TLS.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ using ProofBytes = std::array<char, kProofBytes>;
 
 struct Nonces {
   bool tls = false;    // whether TLS follows, according to the server
-  bool local = false;  // the server has a unix socket, or this is it
+  bool local = false;  // the server has a unix socket, or this connection uses it
   ProofBytes server{}, client{};
 };
 
@@ -42,12 +42,12 @@ enum class Prover { kClient, kServer, kStream };
 Result<ProofBytes> MakeNonce();
 // kUnavailable E-rpc-random if the cryptographic library refuses (no memory).
 Result<ProofBytes> ProofOf(Prover prover, const std::string& token, const Nonces& nonces);
-// Takes the same time wherever they differ.
+// Compares in constant time.
 bool SameProof(std::string_view a, const ProofBytes& b);
 
 inline constexpr std::size_t kChallengeBytes = 40;
 std::string WriteChallenge(const Nonces& nonces);
-// kFailedPrecondition E-rpc-protocol: the peer is no pserver, or one of another version.
+// kFailedPrecondition E-rpc-protocol: the peer is not a pserver, or has another version of the protocol.
 Status ReadChallenge(std::string_view bytes, Nonces& nonces);
 
 // What follows the verdict on the socket.
@@ -62,20 +62,19 @@ std::string WriteAnswer(Follows follows, const ProofBytes& nonce, const ProofByt
 // The answer of a client that has moved to the unix socket.
 std::string WriteMoved();
 bool IsMoved(std::string_view bytes);
-// Stores the client's nonce in `nonces`. E-rpc-protocol as above.
 struct AnswerRead {
   Follows follows = Follows::kRecords;
   std::string proof;
 };
+// Stores the client's nonce in `nonces`. E-rpc-protocol as above.
 Result<AnswerRead> ReadAnswer(std::string_view bytes, Nonces& nonces);
 
 enum class Verdict : unsigned char { kWelcome = 0, kWrongToken = 1, kFull = 2 };
 inline constexpr std::size_t kVerdictBytes = 40;
 std::string WriteVerdict(Verdict verdict, const ProofBytes& proof);
-// The proof in a positive verdict.
 struct VerdictRead {
   Verdict verdict = Verdict::kWelcome;
-  std::string proof;
+  std::string proof;  // in a positive verdict
 };
 Result<VerdictRead> ReadVerdict(std::string_view bytes);
 

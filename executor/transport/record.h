@@ -22,7 +22,7 @@ enum class RecordKind : std::uint32_t {
   kMessages = 1,  // a frame (frame.h)
   kCopied = 2,    // SharedHead, head: the body was copied into the sender's shared memory
   kBegin = 3,     // BeginHead, head: the body follows in parts
-  kPart = 4,      // the next bytes of that body
+  kPart = 4,      // the next bytes of the body
   kMemory = 5,    // passes the descriptor of the sender's shared memory (shared_heap.h), after kHold
   kNotes = 6,     // u64 each, about memory that the receiver lent: kMappedNote, ReturnedNote or TakenNote
   kEnd = 7,       // the sender sends no more
@@ -47,7 +47,7 @@ constexpr std::uint64_t ReturnedNote(std::uint64_t loan) { return (loan << 1) | 
 constexpr std::uint64_t TakenNote(std::uint64_t loan) { return loan << 1; }
 constexpr bool IsReturned(std::uint64_t note) { return (note & 1) != 0; }
 
-inline constexpr std::size_t kRecordBytes = std::size_t{60} << 10;  // small messages are joined up to this
+inline constexpr std::size_t kRecordBytes = std::size_t{60} << 10;  // small messages are joined up to here
 inline constexpr std::size_t kRecordMax = std::size_t{64} << 10;    // the largest record
 
 inline std::string NewRecord(RecordKind kind) { return {reinterpret_cast<const char*>(&kind), sizeof(kind)}; }

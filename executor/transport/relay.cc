@@ -20,19 +20,19 @@ namespace {
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
 constexpr int kLocalWaitMs = 10'000;
 
-// One of the two directions: what was read and is not yet written.
+// One of the two directions: bytes that are read but not written yet.
 struct Direction {
   const Descriptor& from;
   const Descriptor& to;
   std::vector<char> bytes = std::vector<char>(kPieceBytes);
   std::size_t begin = 0, end = 0;
-  bool ended = false;   // nothing more comes
-  bool closed = false;  // and the other side knows
+  bool ended = false;   // no more bytes arrive
+  bool closed = false;  // the end was passed on
 
   short FromEvents() const { return static_cast<short>(!ended && begin == end ? POLLIN : 0); }
   short ToEvents() const { return static_cast<short>(begin < end ? POLLOUT : 0); }
 
-  // Moves what can be moved without waiting; false: one of the two is broken.
+  // Moves as many bytes as possible without waiting. Returns false if a socket is broken.
   bool Move() {
     if (begin == end && !ended) {
       const ssize_t got = recv(from.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -51,7 +51,7 @@ struct Direction {
   }
 };
 
-// The process's own user; an abstract socket has no permissions.
+// Whether the peer runs as this process's user. An abstract socket has no permissions of its own.
 bool IsOurs(const Descriptor& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -100,7 +100,7 @@ void Relay::Run() {
     Direction out{.from = local_, .to = remote_};
     Direction in{.from = remote_, .to = local_};
     while (!(out.closed && in.closed)) {
-      // A side of which nothing is wanted is left out: poll would tell of its end again and again.
+      // Leaves out a side for which there is nothing to do: poll would report its end over and over.
       const auto polled_for = [](const Descriptor& side, int events) {
         return pollfd{events == 0 ? -1 : side.get(), static_cast<short>(events), 0};
       };

@@ -1,5 +1,5 @@
-// Carries bytes between a socket that has passed a server's gate and gRPC's own TLS client, which can only
-// connect by itself: it connects to a socket of this process.
+// Carries bytes between a socket that has passed a server's gate and gRPC's own TLS client. That client can
+// only connect by itself, so it connects to a socket of this process.
 #pragma once
 
 #include <memory>

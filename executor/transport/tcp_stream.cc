@@ -27,7 +27,7 @@ constexpr Sizes kEnd = {~std::uint32_t{0}, 0};
 
 Status Broke() { return Unavailable("E-rpc-stream", "its connection broke"); }
 
-// As gRPC's pings (grpc_stream.cc), by the kernel.
+// Lets the kernel detect a lost host in the same time as gRPC's pings (grpc_stream.cc).
 void FindLostHosts(const Descriptor& socket) {
   const auto set = [&](int level, int name, int value) {
     setsockopt(socket.get(), level, name, &value, sizeof(value));
@@ -39,8 +39,8 @@ void FindLostHosts(const Descriptor& socket) {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 13'000);
 }
 
-// On loopback, where bytes are only copied: a system that paces its senders (BBR) would set timers for them.
-// Where that is not allowed, it stays as it is.
+// Turns off pacing on loopback, where bytes are only copied: a system that paces its senders (BBR) would set
+// timers for them. If the system does not allow this, nothing changes.
 void SendWithoutPacing(const Descriptor& socket) {
   SocketAddress peer{.storage = {}, .size = sizeof(sockaddr_storage)};
   if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.size) != 0) return;
@@ -49,10 +49,10 @@ void SendWithoutPacing(const Descriptor& socket) {
   setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
-// What is to be written, in pieces; heads lie in `heads`.
+// Returns the pieces to write; their heads are stored in `heads`.
 std::vector<iovec> PiecesOf(const std::deque<Message>& messages, std::vector<std::string>& heads) {
   std::vector<iovec> pieces;
-  heads.reserve(messages.size());  // their bytes stay where they are
+  heads.reserve(messages.size());  // so that their bytes never move
   for (const Message& message : messages) {
     const Sizes sizes = {static_cast<std::uint32_t>(message.head.size()),
                          static_cast<std::uint32_t>(message.body.size())};
@@ -85,9 +85,9 @@ void TcpStream::Run() {
     }
     {
       const std::lock_guard lock(mutex_);
-      if (said_end_ && why.id() == "E-rpc-stream") why = OkStatus();  // nothing is missing
+      if (said_end_ && why.id() == "E-rpc-stream") why = OkStatus();  // a break after our end is no error
       EndNow(why);
-      why = why_;  // what this side has ended itself ends as it says
+      why = why_;  // this side ended it, for its own reason
     }
     writer.join();
   } catch (const std::system_error& error) {
@@ -96,7 +96,7 @@ void TcpStream::Run() {
     EndNow(why);
   }
   {
-    std::deque<Message> dropped;  // without the lock: an owner may do anything
+    std::deque<Message> dropped;  // destroyed without the lock, because a destructor may run any code
     const std::lock_guard lock(mutex_);
     dropped.swap(queue_);
   }
@@ -184,11 +184,11 @@ void TcpStream::Write() {
   }
 }
 
-// The other side reads it, and closes; where it has closed before, that is seen by reading.
+// The other side reads the end and closes. If it has closed already, the reading thread notices.
 void TcpStream::SayEnd() const { (void)!send(socket_.get(), kEnd.data(), sizeof(kEnd), MSG_NOSIGNAL); }
 
 bool TcpStream::WriteAll(const std::deque<Message>& messages) const try {
-  constexpr std::size_t kPiecesMax = 64;  // of one call; the kernel takes 1,024
+  constexpr std::size_t kPiecesMax = 64;  // per call; the kernel allows 1,024
   std::vector<std::string> heads;
   std::vector<iovec> pieces = PiecesOf(messages, heads);
   for (std::size_t at = 0; at < pieces.size();) {

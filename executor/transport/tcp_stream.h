@@ -1,15 +1,15 @@
-// A stream of a connection for its large bodies, directly over TCP: bodies go from the sender's memory to the
-// receiver's, while gRPC would copy them once more on each side and cut them into frames. A further stream of
-// a PeerConnection, whose first stream is gRPC's and carries everything else.
+// A stream for a connection's large bodies, directly over TCP. Bodies go from the sender's memory to the
+// receiver's; gRPC would copy them once more on each side and cut them into frames. It is the second stream
+// of a PeerConnection, whose first stream is gRPC's and carries all other messages.
 //
 //   auto stream = std::make_shared<TcpStream>(std::move(socket), member);
 //   stream->Run();     // on a thread of its own: reads until the end, then calls OnClosed
 //
-// Messages as in a frame (frame.h): u32 head size, u32 body size, head, body, little endian; a side that
-// closes ends with a head size of 2^32 - 1 and no body. Sizes are checked before anything is allocated. A
-// body is received where the handler has room for it. Only one message is read while the handler is busy, so
-// a slow handler makes the network wait. A second thread writes, in the order of sending. The peer's host
-// counts as lost after 13 s without an answer.
+// Messages are encoded as in a frame (frame.h): u32 head size, u32 body size, head, body, little endian. A
+// side that closes sends a head size of 2^32 - 1 and no body at the end. Sizes are checked before anything is
+// allocated. A body is received into the memory that the handler provides, if any. Only one message is read
+// while the handler is busy, so a slow handler makes the network wait. A second thread writes, in the order
+// of sending. The peer's host counts as lost after 13 s without an answer.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ namespace penstock::transport {
 
 class TcpStream : public Connection, public std::enable_shared_from_this<TcpStream> {
  public:
-  // The socket has passed the gate, and both sides know its connection.
+  // `socket` must have passed the gate, and both sides must know its connection.
   TcpStream(Descriptor socket, ConnectionHandler& handler);
 
   void Run();

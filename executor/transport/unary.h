@@ -1,4 +1,4 @@
-// Single calls over gRPC, as other services' protocols use them: a request, then a reply or an error.
+// Single calls over gRPC for the protocols of other services: a request, then a reply or an error.
 // Independent of the protocol: the caller gives service, methods and bytes.
 //
 //   const UnaryServerOptions options{.service = "sendrecv.SendRecvService", .methods = {"GetVariable"}};
@@ -6,8 +6,9 @@
 //   auto client = MakeUnaryClient("127.0.0.1:6174", "sendrecv.SendRecvService");
 //   client->Call("GetVariable", request, 180s, [](Result<UnaryReply> reply) { ... });
 //
-// Cleartext, with gRPC's own listening socket, without proof of the caller: for protocols that have none.
-// Messages may have gRPC's maximum size (2 GiB); their bytes are shared, not copied.
+// The calls are cleartext, use gRPC's own listening socket and prove nothing about the caller: they are for
+// protocols without authentication. Messages may have gRPC's maximum size (2 GiB); their bytes are shared,
+// not copied.
 #pragma once
 
 #include <functional>
@@ -38,7 +39,7 @@ class UnaryHandler {
 
 struct UnaryServerOptions {
   std::string service;
-  std::vector<std::string> methods;                // others are UNIMPLEMENTED
+  std::vector<std::string> methods;                // other methods return UNIMPLEMENTED
   std::function<void(const std::string&)> report;  // default: a log line
 };
 

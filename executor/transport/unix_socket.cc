@@ -15,7 +15,7 @@ struct UnixAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// "\0penstock/" and the id in hexadecimal.
+// The abstract address "\0penstock/" followed by the id in hexadecimal.
 UnixAddress AddressOf(std::string_view id) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string name("\0penstock/", 10);
@@ -90,7 +90,7 @@ std::optional<Received> ReceiveRecord(const Descriptor& socket, char* buffer, st
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // one descriptor: the kernel closes what is beyond
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // one descriptor: the kernel closes any others
   const ssize_t size = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
   if (size < 0) return std::nullopt;
   Received received{.size = static_cast<std::size_t>(size),

@@ -1,5 +1,5 @@
-// Unix sockets between processes of one host: SOCK_SEQPACKET, so that a record arrives whole or not at all,
-// under abstract names, which are no files and end with the process.
+// Unix sockets between processes of one host. They are SOCK_SEQPACKET, so a record arrives whole or not at
+// all, and have abstract names, which are not files and end with the process.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Descriptor listener, ListenUnix(id));   // a server
 //   const Descriptor socket = ConnectUnix(id);                        // a client; invalid without a listener

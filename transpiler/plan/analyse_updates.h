@@ -1,5 +1,5 @@
-// What a program consists of where trainers update their parameters themselves (geo, jobs without pservers).
-// How an update is computed does not matter then, so nothing is asked of optimizers.
+// The analysis for jobs in which trainers update their parameters themselves (geo, jobs without pservers).
+// The computation of an update does not matter there, so optimizers need no declaration.
 #pragma once
 
 #include "framework/base/status.h"
@@ -8,16 +8,17 @@
 
 namespace penstock::plan {
 
-// Of the Analysis: parameters with gradient and updating op, update_order, and clip_ops (those that Fluid
-// makes part of the backward pass). An update is an optimize-role op that writes the parameter of its own
-// op_role_var; in compat, one with the slots Param, Grad and LearningRate. E-plan-no-params,
-// E-plan-undeclared, E-plan-updated-twice.
+// Fills these parts of the Analysis: parameters with gradient and updating op, update_order, and clip_ops
+// (those that Fluid makes part of the backward pass). An update is an optimize-role op that writes the
+// parameter of its own op_role_var; in compat, an op with the slots Param, Grad and LearningRate.
+//
+// kInvalidArgument: E-plan-no-params, E-plan-undeclared, E-plan-updated-twice.
 Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect);
 
-// The startup program's parameters in the order in which they were made. Programs without facts do not say
-// what a parameter is: then these are the lasting variables that the forward pass reads, the one initialized
-// last first, since Fluid puts each initializer in front of the others. Without those that lie on several
-// machines.
+// The startup program's parameters in the order of their creation, without distributed ones. A program
+// without facts does not say which variables are parameters; then these are the persistable variables that
+// the forward pass reads, in reverse order of their initializers, because Fluid puts each initializer in
+// front of the others.
 std::vector<std::string> InitialParams(const Program& main, const Program& startup);
 
 }  // namespace penstock::plan

@@ -1,4 +1,4 @@
-// Who gets which slice.
+// Assigns slices to pservers.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace penstock::plan {
 
-// Gives each slice its pserver, by the configuration. Needs all else of the plan: pservers, params with their
-// slices, send_order, names. kInvalidArgument E-plan-dispatcher: what the user's dispatcher answered is of
-// the wrong length or names no pserver; its own errors.
+// Assigns each slice to a pserver, according to the configuration. The rest of the plan must be complete:
+// pservers, params with their slices, send_order, names. kInvalidArgument E-plan-dispatcher: the answer of
+// the user's dispatcher has the wrong length or names no pserver. Also returns the dispatcher's own errors.
 Status DealSlices(const TranspileConfig& config, PlacementPlan& plan);
 
-// HashName: the same in every process and for both directions, since it is always the parameter's slice that
-// is asked for.
+// HashName: the same in every process, and for both directions, because the name is always that of the
+// parameter's slice.
 int PserverOfName(std::string_view name, int pservers);
 
-// SizeBalanced: the largest first, each to the pserver that has the fewest bytes so far. Of equal sizes the
-// earlier is placed first; of equal loads the earlier pserver gets it. Returns one pserver for each size.
+// SizeBalanced: places the largest first, each on the pserver with the fewest bytes so far. Among equal
+// sizes, the earlier is placed first; among equal loads, the earlier pserver is chosen. Returns one pserver
+// per size.
 std::vector<int> BalanceSizes(std::span<const std::int64_t> bytes, int pservers);
 
 }  // namespace penstock::plan

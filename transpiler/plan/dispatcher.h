@@ -1,4 +1,4 @@
-// A placement of the user's own: who gets which slice. Fluid's PSDispatcher.
+// The user's own rule for placing slices on pservers; Fluid's PSDispatcher.
 //
 //   class Last : public Dispatcher {
 //     Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) override {
@@ -11,10 +11,11 @@
 //     return std::unique_ptr<Dispatcher>(new Last(pservers));
 //   };
 //
-// It is called as Fluid calls it: made once; Dispatch for each gradient with its pieces, in the order of the
-// plan's send_order; Reset; Dispatch once for the pieces of all parameters in the same order. The answers to
-// the last call are the placement, for both directions. (compat: a gradient travels where it was dispatched
-// to, though its parameter be elsewhere, and a dispatcher is made for each trainer, whose names it is given.)
+// The calls are the same as Fluid's: the factory once; Dispatch for each gradient with its pieces, in the
+// order of the plan's send_order; Reset; Dispatch once for the pieces of all parameters, in the same order.
+// The answer to the last call is the placement, for both directions. In compat, a gradient is sent to the
+// pserver to which it was dispatched, even if its parameter is elsewhere, and the factory makes a dispatcher
+// for each trainer, which gets that trainer's names.
 #pragma once
 
 #include <functional>
@@ -28,7 +29,7 @@
 
 namespace penstock::plan {
 
-// A slice of a parameter or a gradient, as it is called in role programs.
+// A slice of a parameter or a gradient, with its name in role programs.
 struct Piece {
   std::string name;
   DType dtype = DType::kFp32;
@@ -39,9 +40,9 @@ struct Piece {
 class Dispatcher {
  public:
   virtual ~Dispatcher() = default;
-  // One of the pservers' addresses for each piece. Errors end the transpile.
+  // Returns one of the pservers' addresses for each piece. An error ends the transpile.
   virtual Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) = 0;
-  // Forgets the calls before: what follows is placed from the start.
+  // Forgets earlier calls: the next call places from the start.
   virtual Status Reset() = 0;
 };
 

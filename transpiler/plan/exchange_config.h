@@ -1,4 +1,4 @@
-// Which settings go with exchange=allreduce and exchange=auto.
+// Checks the settings that are combined with exchange=allreduce and exchange=auto.
 #pragma once
 
 #include "framework/base/status.h"
@@ -6,9 +6,9 @@
 
 namespace penstock::plan {
 
-// Only what mode sync of pservers has, without what it adds for servers that see all gradients.
-// E-plan-exchange names the setting that does not go with it and says what to do; a figure of the network
-// that is not above 0 is E-plan-exchange too.
+// Allows only settings of mode sync, without those that need servers to see all gradients. kInvalidArgument
+// E-plan-exchange: names the setting that is not allowed and what to do; also for a network setting that is
+// not above 0.
 Status ValidateExchange(const TranspileConfig& config);
 
 }  // namespace penstock::plan

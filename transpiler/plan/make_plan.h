@@ -1,4 +1,5 @@
-// Decides where everything goes. The same analysis and configuration give the same plan in every process.
+// Decides the placement of all parameters. The same analysis and configuration give the same plan in every
+// process.
 #pragma once
 
 #include "framework/base/status.h"
@@ -8,9 +9,8 @@
 
 namespace penstock::plan {
 
-// `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, a parameter whose
-// shape is not known, a rule of compression that no gradient can follow, and what a dispatcher of the user's
-// own gets wrong.
+// `main` is the analysed program. kInvalidArgument: the errors of ValidateConfig, a parameter whose shape is
+// not known, a compression rule that no gradient can follow, an invalid answer of the user's dispatcher.
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config);
 
 }  // namespace penstock::plan

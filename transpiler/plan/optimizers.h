@@ -1,4 +1,4 @@
-// Which ops are optimizers, and which of their state is cut with the parameter.
+// Recognises optimizers, and their state that is sliced with the parameter.
 #pragma once
 
 #include <optional>
@@ -18,15 +18,15 @@ struct OptimizerUse {
   std::set<std::string> row_state;  // variable names
 };
 
-// Empty if the op is no optimizer. In the default dialect the op's declaration decides (.Optimizes, .State),
-// and an op that writes the parameter of its role pair without one is E-plan-optimizer. In compat it is
-// Fluid's rule: an op with the slots Param and LearningRate, whose state is known by a fixed list of op
-// types.
+// Returns nullopt if the op is not an optimizer. In the default dialect the op's declaration decides
+// (.Optimizes, .State); an op that writes the parameter of its role pair without such a declaration is
+// E-plan-optimizer. Compat uses Fluid's rule: an op with the slots Param and LearningRate, with state from a
+// fixed list of op types.
 Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
                                                        Dialect dialect);
 
-// How Fluid updates a distributed table, whatever the user's optimizer: by the gradient, at its learning
-// rate.
+// Makes the op by which Fluid updates a distributed table, whatever the user's optimizer is: sgd with that
+// optimizer's learning rate. `users`: the user's optimizer op.
 Op FluidTableUpdate(const Op& users, const std::string& table, const std::string& grad);
 
 }  // namespace penstock::plan

@@ -6,24 +6,30 @@
 //     rows [0, 7) on pserver 1
 //     rows [7, 13) on pserver 0
 //
-// A parameter may carry `sparse` (its gradient is selected rows), `prefetched` (trainers ask for single rows
-// instead of the whole) and `mark="@PIECE"` (its slices are w@PIECE.block0 and so on, since something is
-// called w.block0). A distributed table follows the parameters, in one line: `table t : f32[10000, 16]
-// grad=t@GRAD rows by id`. A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
-// chunks of 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that
-// is asked for, and `send_order=[...]` where gradients were not placed in the order of the parameters;
-// `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
-// not 1, `clip="global"` where pservers clip, `staleness=3` and `backup_trainers=1` where they are asked for,
-// and `push_every=100` in geo. A parameter has `compression="two_bit 0.5"` where its gradient is compressed.
-// Plans without pservers stand in ranks.h; one of mode hybrid has both: `broadcast` and `reduce` lines for
-// what trainers exchange, `param` and `table` lines for the rest.
+// Optional parts of the text:
 //
-// Where the plan chose between the two for each parameter (exchange=auto), `exchange` lines stand first and
-// say which it took and why (exchange.h).
+//   header   dialect="fluid-1.8"          compat
+//            send_order=[...]             gradients were not placed in the order of the parameters
+//            server_mode="sync"           pservers are told another mode than the plan's
+//            dc_asgd_lambda=0.5           if not 1
+//            clip="global"                pservers clip
+//            staleness=3, backup_trainers=1, on_uneven="join"
+//            push_every=100               geo
+//   param    sparse                       its gradient is selected rows
+//            prefetched                   trainers request single rows instead of the whole
+//            mark="@PIECE"                its slices are w@PIECE.block0 and so on, because w.block0 is taken
+//            compression="two_bit 0.5"    of its gradient
+//   rows     in chunks of 2000            the slice is larger than a chunk
+//            sent_to=[1, 0]               compat, see Slice
 //
-// What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
-// statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its
-// own.
+//   table t : f32[10000, 16] grad=t@GRAD rows by id      a distributed table; after the parameters
+//   start mean : f32[3] on pserver 1 statistic           last: a variable that no pserver updates but that all
+//                                                        trainers start with alike. Trainer 0 sends its initial
+//                                                        value there. statistic: each trainer writes its own later
+//
+// ranks.h describes plans without pservers. A plan of mode hybrid has `broadcast` and `reduce` lines for
+// variables that trainers exchange, and `param` and `table` lines for the others. With exchange=auto, the
+// plan begins with `exchange` lines, which give the choice for each parameter and its reason (exchange.h).
 #pragma once
 
 #include <cstdint>
@@ -44,10 +50,10 @@ struct Slice {
   std::int64_t row_begin = 0;
   std::int64_t row_end = 0;
   int pserver = 0;
-  std::int64_t chunk_rows =
-      0;  // rows merged, updated and versioned together; the whole slice if it is not cut
-  // compat only, where a user's dispatcher answers differently for a gradient than for its parameter: the
-  // pserver that each trainer sends the gradient to, as Fluid does. Empty: to the one that holds the slice.
+  // Rows that are merged, updated and versioned together; rows() if the slice is not cut.
+  std::int64_t chunk_rows = 0;
+  // Compat only, if the user's dispatcher places a gradient elsewhere than its parameter: the pserver to
+  // which each trainer sends the gradient, as Fluid does. Empty: the pserver that holds the slice.
   std::vector<int> sent_to;
   std::int64_t rows() const { return row_end - row_begin; }
   friend bool operator==(const Slice&, const Slice&) = default;
@@ -61,8 +67,8 @@ struct ParamPlacement {
   bool sparse = false;
   bool prefetched = false;
   std::vector<Slice> slices;  // by rows, ascending
-  std::string mark;           // stands before what is appended to names, where a variable has the plain one
-  Compression compression;    // of its gradient, on the way to pservers
+  std::string mark;           // inserted before the suffix of slices' names, if a variable has the plain name
+  Compression compression;    // of the gradient that trainers send
   bool sliced() const { return slices.size() > 1; }
   Shape ShapeOf(const Slice& slice) const { return shape.rank() == 0 ? shape : shape.WithRows(slice.rows()); }
   std::int64_t BytesOf(const Slice& slice) const {
@@ -71,14 +77,14 @@ struct ParamPlacement {
   friend bool operator==(const ParamPlacement&, const ParamPlacement&) = default;
 };
 
-// A table of which every pserver has a shard: row r is on pserver r mod the number of pservers. Trainers ask
-// for the rows of a batch and send gradients of rows.
+// A table sharded by id: row r is on pserver r mod the number of pservers. Trainers request the rows of a
+// batch and send gradients of rows.
 struct TablePlacement {
   std::string table;
   std::string grad;  // selected rows, as trainers compute it
   DType dtype = DType::kFp32;
   Shape shape;
-  // The most that one shard can come to hold.
+  // The shape of the largest possible shard.
   Shape ShardShape(int pservers) const { return shape.WithRows((shape[0] + pservers - 1) / pservers); }
   friend bool operator==(const TablePlacement&, const TablePlacement&) = default;
 };
@@ -90,7 +96,7 @@ struct SliceRef {
   friend bool operator==(const SliceRef&, const SliceRef&) = default;
 };
 
-// A variable that trainers start with alike: trainer 0's value, by way of a pserver.
+// A variable whose initial value all trainers take from trainer 0, by way of a pserver.
 struct StartValue {
   std::string name;
   DType dtype = DType::kFp32;
@@ -102,8 +108,9 @@ struct StartValue {
 
 struct PlacementPlan {
   Mode mode = Mode::kSync;
-  ServerMode server_mode =
-      ServerMode::kSync;  // what pservers are told; ServerModeOf(mode), but for Fluid's slips
+  // The mode that pservers are told: ServerModeOf(mode), except where compat reproduces Fluid's
+  // inconsistencies.
+  ServerMode server_mode = ServerMode::kSync;
   Dialect dialect = Dialect::kDefault;
   Clip clip = Clip::kLocal;
   int trainers = 1;
@@ -117,16 +124,16 @@ struct PlacementPlan {
   // Positions in params: the order in which gradients were placed on pservers.
   std::vector<int> send_order;
   std::vector<TablePlacement> tables;
-  std::vector<ExchangeChoice> exchanges;  // of all trained parameters, where the plan chose; else empty
-  RankPlan ranks;                         // instead of pservers and params, or beside them (ranks.h)
+  std::vector<ExchangeChoice> exchanges;  // for all trained parameters if the plan chose; otherwise empty
+  RankPlan ranks;                         // instead of, or in addition to, pservers and params (ranks.h)
   std::vector<StartValue> start_values;   // by name
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
-  // In the order in which they were placed.
+  // The slices on a pserver, in the order in which they were placed.
   std::vector<SliceRef> SlicesOn(int pserver) const;
-  std::vector<std::string> AddressesOf(const ParamPlacement& param) const;  // one a slice
-  // Where a trainer sends the gradient, one a slice: the same, but for `sent_to`.
+  std::vector<std::string> AddressesOf(const ParamPlacement& param) const;  // one per slice
+  // The addresses to which a trainer sends the gradient, one per slice: AddressesOf, except for `sent_to`.
   std::vector<std::string> SendAddressesOf(const ParamPlacement& param, int trainer) const;
   friend bool operator==(const PlacementPlan&, const PlacementPlan&) = default;
 
@@ -138,15 +145,15 @@ std::string PrintPlan(const PlacementPlan& plan);
 // kInvalidArgument E-plan-text names the line.
 Result<PlacementPlan> ParsePlan(std::string_view text);
 
-// The hash of the printed form: what processes compare before they start.
+// The hash of the printed form. Processes compare it before they start.
 std::uint64_t Fingerprint(const PlacementPlan& plan);
 
-// The plan alone: ranks or slices make sense, slices tile each parameter's rows exactly once and in order,
-// pservers exist, no name or address stands twice, the send order is a permutation, each parameter is where
-// its `exchange` line says. E-plan-*.
+// Checks the plan alone: ranks or slices are valid, slices tile each parameter's rows exactly once and in
+// order, pservers exist, names and addresses are unique, the send order is a permutation, each parameter is
+// where its `exchange` line says. E-plan-*.
 Status ValidatePlan(const PlacementPlan& plan);
-// And against the program it is for: parameters and gradients are declared there with these types, and no
-// variable of the program is in the way of a slice's name.
+// Checks the plan alone and against its program: parameters and gradients are declared there with these
+// types, and no variable of the program has a slice's name.
 Status ValidatePlan(const PlacementPlan& plan, const Program& main);
 
 }  // namespace penstock::plan

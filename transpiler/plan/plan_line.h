@@ -16,7 +16,7 @@ inline bool IsNameChar(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@' || c == '/';
 }
 
-// One line, read from the left. Every method says whether it found what it was asked for.
+// One line, read from the left. Every method returns whether it found what it looks for.
 class Line {
  public:
   explicit Line(std::string_view text) : rest_(text) {}
@@ -80,8 +80,8 @@ class Line {
     while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t'))
       rest_.remove_prefix(1);
   }
-  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX of a character, \xXX of a byte
-  // that is none. `i` moves from the backslash to its end.
+  // Decodes an escape of Quote: backslash and quote, \n, \t, \r, \u00XX for a control character, \xXX for a
+  // byte that is not UTF-8. Moves `i` from the backslash to the end of the escape.
   std::optional<char> Unescaped(std::size_t& i) const {
     if (++i >= rest_.size()) return std::nullopt;
     switch (rest_[i]) {
@@ -99,7 +99,7 @@ class Line {
         return rest_[i];
     }
   }
-  // The byte whose number stands behind the letter at `i`.
+  // The byte whose hexadecimal number follows the letter at `i`.
   std::optional<char> Coded(std::size_t& i, std::size_t digits, unsigned code_max) const {
     unsigned code = 0;
     const char* begin = rest_.data() + i + 1;

@@ -1,5 +1,5 @@
-// From programs and a configuration to what the passes of a mode work from. There is one planner for each way
-// to share the work; pipeline/pipelines.cc says which mode has which.
+// Makes the analysis and the plan, from which the passes of a mode work. There is one planner for each way to
+// share the work; pipeline/pipelines.cc assigns planners to modes.
 #pragma once
 
 #include "framework/base/status.h"
@@ -23,23 +23,23 @@ struct Planned {
   PlacementPlan plan;
 };
 
-// The plans are validated against the programs. The errors of ValidateConfig, Analyse, MakePlan and
-// ValidatePlan.
+// Each planner validates its plan against the programs. Errors: those of ValidateConfig, Analyse, MakePlan
+// and ValidatePlan.
 using Planner = Result<Planned> (*)(const PlanRequest& request);
 
 // Pservers update parameters.
 Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request);
-// Pservers update sparse parameters, trainers the dense ones, whose gradients they add up.
+// Pservers update sparse parameters; trainers all-reduce the gradients of dense parameters and update these.
 Result<Planned> PlanBothExchanges(const PlanRequest& request);
-// Trainers do, and pservers add up the differences.
+// Trainers update parameters, and pservers add up the differences (geo).
 Result<Planned> PlanDifferences(const PlanRequest& request);
-// There are no pservers. Ranks find each other,
+// No pservers. Ranks only find each other; the executor sums gradients (nccl2).
 Result<Planned> PlanRanks(const PlanRequest& request);
-// and also add up their gradients,
+// No pservers. The program sums the gradients of all ranks.
 Result<Planned> PlanGradientSums(const PlanRequest& request);
-// or those of the devices of one process,
+// No pservers. The program sums the gradients of the devices of one process.
 Result<Planned> PlanDeviceSums(const PlanRequest& request);
-// or what they have learned.
+// No pservers. The program averages the parameters of all ranks (local SGD).
 Result<Planned> PlanUpdateSums(const PlanRequest& request);
 
 }  // namespace penstock::plan

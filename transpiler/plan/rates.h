@@ -1,8 +1,8 @@
-// Which ops compute the learning rates, beside those that the learning_rate_scheduler marked as its own.
+// Finds the ops that compute learning rates but do not have the lr_sched role, which learning_rate_scheduler
+// gives to its own ops. Example: exponential_decay(...) * 0.5
 //
 //   lr.tmp = scale(X=counter) @lr_sched
-//   lr = scale(X=lr.tmp) {scale=0.5}        `exponential_decay(...) * 0.5`: no mark, and computed from the
-//                                           schedule alone, so pservers can run it
+//   lr = scale(X=lr.tmp) {scale=0.5}      depends on the schedule alone, so pservers can run it
 #pragma once
 
 #include "framework/base/status.h"
@@ -12,12 +12,13 @@
 
 namespace penstock::plan {
 
-// Adds to analysis.lr_ops, which holds the marked ops, those without a mark that a rate depends on and the
-// counters of steps that the user's program advances for it; keeps program order. Sets trainer_lr_ops (what
-// other ops of a trainer read is computed there too) and step_counters.
+// analysis.lr_ops holds the ops with the role. Adds the ops without the role on which a rate depends, and the
+// step counters that the user's program advances for it; keeps program order. Sets trainer_lr_ops (the
+// schedule ops whose outputs other ops of a trainer read) and step_counters.
 //
-// kInvalidArgument E-plan-rate: a rate depends on what only trainers have (a batch, a parameter, a gradient).
-// Cost: linear in the ops of block 0, times the depth to which a schedule reads what later ops write.
+// kInvalidArgument E-plan-rate: a rate depends on values that only trainers have (a batch, a parameter, a
+// gradient). Cost: linear in the ops of block 0, times the number of times that the schedule reads values
+// which later ops write.
 Status CompleteSchedule(const OpRegistry& ops, const Program& main, Analysis& analysis);
 
 }  // namespace penstock::plan

@@ -6,10 +6,10 @@
 
 namespace penstock::plan {
 
-// 0, 1, ..., count-1 as Fluid shuffles them when parameters are not sliced (biases and weights alternate in
-// name order, and round robin would put all weights on one server): NumPy's legacy shuffle, started from the
-// program's random_seed. Fluid draws from NumPy's global generator; this is the same sequence from one of its
-// own, so that the user's is left alone.
+// Returns 0, 1, ..., count-1 in the order in which Fluid shuffles unsliced parameters. (In name order, biases
+// and weights alternate, so round robin would put all weights on one server.) The shuffle is NumPy's legacy
+// shuffle, seeded with the program's random_seed. Fluid draws from NumPy's global generator; this function
+// draws the same sequence from its own generator, so that the user's is not changed.
 std::vector<int> ShuffledSendOrder(int count, std::int64_t random_seed);
 
 }  // namespace penstock::plan

@@ -1,6 +1,6 @@
-// Variables of the model that no pserver updates, and that all trainers must start with alike: frozen
-// parameters, and the running statistics of normalisation. Fluid lets every trainer start them by itself,
-// from random numbers of its own.
+// Finds the variables of the model that no pserver updates but that all trainers must start with alike:
+// frozen parameters, and the running statistics of normalisation. In Fluid every trainer computes their
+// initial values itself, from its own random numbers.
 #pragma once
 
 #include "framework/ir/program.h"
@@ -8,8 +8,8 @@
 
 namespace penstock::plan {
 
-// Fills analysis.start_values: parameters, by the facts of the program, that are not trained and that the
-// startup program gives a value. By name, so that every process has the same order.
+// Fills analysis.start_values: variables that are parameters according to the program's facts, are not
+// trained, and get a value in the startup program. Sorted by name, so that every process has the same order.
 void FindStartValues(const Program& main, const Program& startup, Analysis& analysis);
 
 }  // namespace penstock::plan

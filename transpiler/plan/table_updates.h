@@ -1,10 +1,11 @@
-// The update of a distributed table, as Fluid's minimize makes it whatever the optimizer is.
+// Replaces the update of a distributed table by the update that Fluid's minimize makes, whatever the
+// optimizer is.
 //
 //   before  adam(Param=table, Grad=table@GRAD@NEWGRAD@, Moment1=..., ...)    behind its regularizer
 //   after   sgd(Param=table, Grad=table@GRAD, LearningRate=lr)               alone
 //
-// penstock.fluid's minimize keeps what the user asked for; compat makes of that what it would make of
-// Fluid's.
+// penstock.fluid's minimize keeps the user's optimizer. Compat needs Fluid's update to make the same role
+// programs.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,8 @@ struct SourcePair {
   Program startup;
 };
 
-// Both programs so changed, without state that has no reader left; nothing if all such tables have a plain
-// sgd.
+// Returns both programs with this change and without state that no op reads any more; nullopt if every such
+// table already has a plain sgd.
 std::optional<SourcePair> WithFluidsTableUpdates(const OpRegistry& ops, const Program& main,
                                                  const Program& startup);
 

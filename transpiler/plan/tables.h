@@ -1,4 +1,5 @@
-// Which parameters are tables that trainers ask for row by row, and by which ops.
+// Finds the parameters that are sparse tables, from which trainers request single rows, and the requesting
+// ops.
 #pragma once
 
 #include <string>
@@ -11,18 +12,20 @@
 
 namespace penstock::plan {
 
-// Fills analysis.tables, and `prefetched` and `distributed` of analysis.params, whose other facts are known.
+// Fills analysis.tables, and `prefetched` and `distributed` of analysis.params, whose other fields must be
+// set.
 //
 // kInvalidArgument: E-plan-table-mixed (looked up with is_distributed and without), E-plan-table-dense and
-// E-plan-table-frozen (is_distributed, and the gradient is dense or there is none), E-plan-table-reader (an
-// op needs the whole of a table that no trainer holds; default dialect), E-plan-table-many (compat: Fluid has
-// one distributed table), E-plan-optimizer (compat: Fluid does not see what updates it). kUnimplemented:
-// E-plan-table-norm (is_distributed with an update that needs all rows), E-plan-table-sampler (compat: Fluid
-// has no nce with prefetch).
+// E-plan-table-frozen (is_distributed, but the gradient is dense or missing), E-plan-table-reader (an op
+// needs the whole of a table that no trainer holds; default dialect), E-plan-table-many (compat: Fluid
+// supports one distributed table), E-plan-optimizer (compat: Fluid does not recognise the optimizer).
+// kUnimplemented: E-plan-table-norm (is_distributed with an update that needs all rows), E-plan-table-sampler
+// (compat: Fluid has no nce with prefetch).
 Status FindTables(const Program& main, Dialect dialect, Analysis& analysis);
 
-// Compat: tables that are looked up as if pservers had the rows, while none has them: frozen, or with a dense
-// gradient. Fluid's trainers start without their values. By name; none in the default dialect.
+// Compat: tables whose lookups assume that pservers have the rows, while no pserver has them because the
+// table is frozen or has a dense gradient. Fluid's trainers start without their values. Sorted by name; empty
+// in the default dialect.
 std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis);
 
 }  // namespace penstock::plan

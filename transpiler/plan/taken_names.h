@@ -1,5 +1,5 @@
-// Names of slices that are in use already: a program may have both a parameter `a` that is cut and a variable
-// called a.block1.
+// Avoids name collisions between slices and variables: a program may have both a sliced parameter `a` and a
+// variable `a.block1`.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,16 @@
 
 namespace penstock::plan {
 
-// The names of a program that slices might be given: few or none. Asking costs a look-up, not the making of
-// every slice's name.
+// The program's names that look like names of slices; few or none. A query costs a look-up and does not
+// construct the name of every slice.
 class TakenNames {
  public:
   explicit TakenNames(const Program& main);
-  // A name that a slice of the parameter would have and a variable has; `own` as in PieceNames.
+  // Returns a name that both a slice of the parameter and a variable would have, if any; `own` as in
+  // PieceNames.
   std::optional<std::string> Find(const PlacementPlan& plan, const ParamPlacement& param,
                                   const std::set<std::string>& own) const;
-  // From now on these are taken too.
+  // Adds the names of this parameter's slices.
   void Add(const PlacementPlan& plan, const ParamPlacement& param, const std::set<std::string>& own);
 
  private:
@@ -28,8 +29,9 @@ class TakenNames {
   std::set<std::string> names_;
 };
 
-// Gives each parameter whose slices would be called like a variable of the program a mark that tells them
-// apart. Not in compat: Fluid raises. Needs pservers, params with their slices, in the order of the analysis.
+// Gives each parameter whose slices would have the name of a variable a mark that makes the names distinct.
+// Not for compat, because Fluid raises an error. The plan must have pservers, and params with slices in the
+// order of the analysis.
 void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan& plan);
 
 }  // namespace penstock::plan

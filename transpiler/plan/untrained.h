@@ -1,6 +1,6 @@
-// Ops that a program runs to optimize and that are for a parameter which is not trained: averages of frozen
-// parameters and of running statistics. No server has such a parameter, so by default trainers go on to run
-// them. Fluid drops them.
+// Finds optimize-role ops that belong to a parameter which is not trained, such as averages of frozen
+// parameters and of running statistics. No server has such a parameter, so in the default dialect trainers
+// keep these ops. Fluid drops them.
 #pragma once
 
 #include "framework/base/view_map.h"
@@ -20,9 +20,9 @@ class UntrainedFinder {
 
   const Block& main_;
   Dialect dialect_;
-  bool is_read_ = false;  // when it is first needed
+  bool is_read_ = false;  // set when the block is first needed
   ViewSet used_;          // by any op
-  ViewSet updated_;       // written to optimize
+  ViewSet updated_;       // written by optimize-role ops
 };
 
 }  // namespace penstock::plan

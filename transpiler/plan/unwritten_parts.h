@@ -1,11 +1,14 @@
-// Gradients that Fluid's append_backward adds up although nothing comes back for one of them.
+// Removes gradients that ops read although no op writes them. Fluid's append_backward makes sums with such
+// parts, and Fluid's sum ignores them:
 //
-//   before  h@GRAD = sum(X=[h@GRAD@RENAME@block0@0, h@GRAD@RENAME@block0@1]) @backward    nobody writes the
-//   first after   h@GRAD = sum(X=[h@GRAD@RENAME@block0@1]) @backward
+//   (no op writes h@GRAD@RENAME@block0@0)
+//   before  h@GRAD = sum(X=[h@GRAD@RENAME@block0@0, h@GRAD@RENAME@block0@1]) @backward
+//   after   h@GRAD = sum(X=[h@GRAD@RENAME@block0@1]) @backward
 //
-// Fluid's op takes such a part for nothing. A while_grad may name a gradient that is not declared at all:
+// A while_grad may even name a gradient that is not declared:
 //
-//   before  (X@GRAD=[...]) = while_grad(..., Out@GRAD=[a@GRAD, b@GRAD])    nobody declares b@GRAD
+//   (b@GRAD is not declared)
+//   before  (X@GRAD=[...]) = while_grad(..., Out@GRAD=[a@GRAD, b@GRAD])
 //   after   (X@GRAD=[...]) = while_grad(..., Out@GRAD=[a@GRAD, @EMPTY@])
 #pragma once
 
@@ -15,8 +18,8 @@
 
 namespace penstock::plan {
 
-// The program so changed, without the declarations of those parts; nothing if it has none. A part that lasts
-// or is fed stays, and so does a sum of which nothing would be left.
+// Returns the program with this change and without the declarations of the removed parts; nullopt if there
+// are none. Keeps a part that is persistable or fed, and a sum that would have no parts left.
 std::optional<Program> WithoutUnwrittenParts(const Program& main);
 
 }  // namespace penstock::plan

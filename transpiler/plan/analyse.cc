@@ -27,10 +27,10 @@ bool AnyArgument(const std::vector<Slot>& slots, const Predicate& predicate) {
   });
 }
 
-// Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What
-// reads a parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the
-// servers; but what trainers write themselves, such as a scale of the loss that follows its overflows, they
-// have.
+// Finds the optimize-role ops that stay on the trainer. An op that reads only gradients is clipping, and
+// stays. An op that reads a parameter or other persistable state (a regularizer, an optimizer), or the output
+// of such an op, moves to the servers. State that trainers write themselves does not count, such as the scale
+// of a loss that follows its overflows.
 class ClipFinder {
  public:
   ClipFinder(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}
@@ -71,11 +71,11 @@ class ClipFinder {
 
   const Block& main_;
   Dialect dialect_;
-  std::optional<ViewSet> written_by_trainer_;  // read when first asked for
+  std::optional<ViewSet> written_by_trainer_;  // computed on first use
   ViewSet made_by_server_ops_;
 };
 
-// Trained parameters in the making, and where each stands.
+// Collects the trained parameters and their positions.
 class Collector {
  public:
   Collector(const OpRegistry& ops, const Block& main, Dialect dialect)
@@ -124,7 +124,7 @@ class Collector {
     param.grad = pair.second;
     param.sparse = grad->kind == VarKind::kSelectedRows;
     out.params.push_back(std::move(param));
-    // By the declaration's name, which outlives this.
+    // The key is the declaration's name, which outlives this object.
     return at_.emplace(var->name, static_cast<int>(out.params.size()) - 1).first->second;
   }
 
@@ -134,15 +134,15 @@ class Collector {
   ViewMap<int> at_;
 };
 
-// Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer
-// temporaries. In the default dialect one that an op of the trainer still names stays declared.
+// The inputs of server ops that are neither parameters nor gradients: learning rates, optimizer state,
+// regularizer temporaries. In the default dialect, without those that an op of the trainer still names.
 std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis, Dialect dialect) {
   ViewSet named;  // as parameter or gradient
   for (const OpId id : analysis.server_ops) {
     const auto* pairs = main.FindOp(id)->Get<std::vector<std::string>>(kRoleVarAttr);
     if (pairs != nullptr) named.insert(pairs->begin(), pairs->end());
   }
-  ViewMap<bool> kept;  // of what server ops read: whether another op names it
+  ViewMap<bool> kept;  // inputs of server ops: whether another op names them
   for (const OpId id : analysis.server_ops) {
     for (const Slot& slot : main.FindOp(id)->inputs()) {
       for (const std::string& name : slot.args) {
@@ -174,7 +174,7 @@ std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis,
   return vars;
 }
 
-// What clipping made for the update, which the trainer's pairs of names need no more.
+// Adds to server_vars the outputs of moved clip ops that no op of the trainer names.
 void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& analysis) {
   std::unordered_set<std::string_view> kept;
   const std::unordered_set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
@@ -185,7 +185,7 @@ void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& 
     }
   }
   kept.insert(analysis.server_vars.begin(), analysis.server_vars.end());
-  std::vector<std::string> vars;  // apart, since names that are kept stay where they are
+  std::vector<std::string> vars;  // separate, because `kept` holds views of server_vars
   for (const OpId id : clip_ops) {
     for (const std::string& name : main.FindOp(id)->OutputNames()) {
       if (!kept.contains(name) && std::find(vars.begin(), vars.end(), name) == vars.end())
@@ -195,7 +195,7 @@ void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& 
   analysis.server_vars.insert(analysis.server_vars.end(), vars.begin(), vars.end());
 }
 
-// Compat's counters; CompleteSchedule finds those of the default dialect.
+// Adds a counter in compat; CompleteSchedule finds those of the default dialect.
 void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   std::optional<StepCounter> counter = CountedBy(*entry.op, Dialect::kFluid18);
   if (!counter) return;
@@ -205,8 +205,8 @@ void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   out.step_counters.push_back(*std::move(counter));
 }
 
-// By the ops' declarations, also where the dialect recognises optimizers in another way: it is the kernels
-// that run on some rows. A pserver that has only the program finds the same.
+// Decides by the ops' declarations in both dialects, because the kernels must run on some rows. A pserver
+// that has only the program comes to the same result.
 void FindChunkable(const OpRegistry& ops, const Block& main, TrainedParam& param) {
   const auto by_rows = [&](OpId id) {
     const OpDef* def = ops.Find(main.FindOp(id)->type());

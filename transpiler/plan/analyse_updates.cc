@@ -73,7 +73,7 @@ std::unordered_set<std::string> ReadForward(const Block& main) {
 Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect) {
   Analysis out;
   UpdateCollector collector(main.main(), dialect);
-  UntrainedFinder untrained(main.main(), Dialect::kFluid18);  // a change that is always nothing does no harm
+  UntrainedFinder untrained(main.main(), Dialect::kFluid18);  // others may stay: their change is 0
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     ++position;

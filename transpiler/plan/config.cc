@@ -12,7 +12,7 @@ namespace penstock::plan {
 
 namespace {
 
-// Each gradient has a variable for each of them.
+// Each gradient has one variable per trainer.
 constexpr int kTrainersMax = 1 << 16;
 
 constexpr int kPortMax = 65535;
@@ -128,7 +128,7 @@ Status ValidateBnSync(const TranspileConfig& config) {
   return InvalidArgument("E-plan-bn-sync", "plan: Fluid 1.8 has no bn_sync ", BnSyncName(config.bn_sync));
 }
 
-// Of a job with pservers.
+// For a job with pservers.
 Status ValidateUneven(const TranspileConfig& config, Mode mode) {
   if (config.bn_sync != BnSync::kNone) {
     return InvalidArgument("E-plan-on-uneven", "plan: on_uneven=", OnUnevenName(config.on_uneven),
@@ -138,7 +138,7 @@ Status ValidateUneven(const TranspileConfig& config, Mode mode) {
   return mode == Mode::kSync ? ValidateUnevenRanks(config) : OkStatus();
 }
 
-// The mean has to exist somewhere before anything is updated.
+// Global clipping needs a mode in which the mean exists before the updates.
 Status ValidateClip(const TranspileConfig& config, Mode mode) {
   if (config.clip == Clip::kLocal) return OkStatus();
   if (config.dialect == Dialect::kFluid18) {

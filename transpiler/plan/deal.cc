@@ -51,7 +51,8 @@ void DealBySize(PlacementPlan& plan) {
   for (std::size_t i = 0; i < order.size(); ++i) At(plan, order[i]).pserver = pservers[i];
 }
 
-// MXNet numbers its arrays; a whole one goes where its number points, spread by a prime.
+// As MXNet: a whole array is placed by its number, spread by a prime; part i of a cut array is placed on
+// pserver i.
 void DealAsMxnet(PlacementPlan& plan) {
   constexpr std::int64_t kSpread = 9973;
   const auto pservers = static_cast<std::int64_t>(plan.pservers.size());
@@ -62,7 +63,7 @@ void DealAsMxnet(PlacementPlan& plan) {
       continue;
     }
     const std::int64_t rows = param.slices.back().row_end;
-    int part = 0;  // is on the pserver of its number; those without rows are no slices
+    int part = 0;  // the slice's part; parts without rows have no slice
     for (Slice& slice : param.slices) {
       while (PartEnd(rows, static_cast<int>(pservers), part) < slice.row_end) ++part;
       slice.pserver = part;
@@ -70,7 +71,7 @@ void DealAsMxnet(PlacementPlan& plan) {
   }
 }
 
-// Asks the user's dispatcher as Fluid asks it, and checks its answers.
+// Calls the user's dispatcher as Fluid does, and checks its answers.
 class DispatcherCalls {
  public:
   DispatcherCalls(const DispatcherFactory& factory, PlacementPlan& plan) : factory_(factory), plan_(plan) {
@@ -145,7 +146,7 @@ class DispatcherCalls {
     return pservers;
   }
 
-  // Only where gradients go elsewhere does the plan say so.
+  // Clears sent_to where the gradient goes to the same pserver as the parameter.
   void DropAgreeing() {
     for (ParamPlacement& param : plan_.params) {
       for (Slice& slice : param.slices) {

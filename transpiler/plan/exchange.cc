@@ -1,4 +1,4 @@
-// Names of exchanges, and which settings go with those over rings.
+// Names of exchanges; the settings that exchanges over rings allow.
 #include "transpiler/plan/exchange.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ constexpr char kRule[] = "E-plan-exchange";
 struct Setting {
   bool given = false;
   std::string text;    // as the user wrote it
-  std::string remedy;  // empty: leave it out
+  std::string remedy;  // empty: omit the setting
 };
 
 std::string_view KindName(Kind kind) {
@@ -31,7 +31,8 @@ std::string_view KindName(Kind kind) {
   return "pserver";
 }
 
-// A step of both exchanges ends together on all trainers, and nobody has the mean of all gradients.
+// Settings that need another mode. In mode hybrid all trainers end a step together, and no process has the
+// means of all gradients.
 std::vector<Setting> SettingsOfOtherModes(const TranspileConfig& config) {
   const bool asynchronous = !config.sync_mode_argument.value_or(config.sync_mode_field.value_or(true));
   return {

@@ -15,12 +15,13 @@
 namespace penstock::plan {
 namespace {
 
-// Whether some rows of a slice may be merged and updated before others have come.
+// Whether some rows of a slice may be merged and updated before others arrive.
 bool CanBeChunked(const TrainedParam& param) {
   return param.chunkable && !param.sparse && !param.whole_gradient && param.measures.empty();
 }
 
-// An update that needs the whole tensor (a norm) must see it whole. Fluid cuts it all the same.
+// The maximum number of slices: 1 if the update needs the whole tensor (a norm). Fluid slices it
+// nevertheless.
 int PartsOf(const TrainedParam& param, const TranspileConfig& config) {
   const bool whole = config.dialect == Dialect::kDefault && (!param.elementwise || param.whole_gradient);
   return config.slice_params && !whole ? static_cast<int>(config.pservers.size()) : 1;
@@ -30,9 +31,9 @@ bool HasNothing(const Shape& shape) {
   return std::any_of(shape.dims().begin(), shape.dims().end(), [](Dim dim) { return dim < 1; });
 }
 
-// A split op holds the rows of dense slices in 32 bits, and sizes in bytes must fit 64.
+// A split op stores the rows of dense slices in 32 bits, and sizes in bytes must fit 64 bits.
 bool FitsAnOp(const Shape& shape, bool sparse) {
-  std::int64_t bytes = 16;  // more than any element has
+  std::int64_t bytes = 16;  // more than the size of any element
   for (const Dim dim : shape.dims()) {
     if (__builtin_mul_overflow(bytes, dim, &bytes)) return false;
   }
@@ -51,7 +52,7 @@ std::vector<std::int64_t> Cut(const Shape& shape, int parts, const TranspileConf
   return CutAcross(shape, parts, config.big_array_bound);
 }
 
-// The variable of a parameter that can be distributed.
+// Returns the parameter's variable; an error if it cannot be distributed.
 Result<const Var*> Distributable(const Block& main, const TrainedParam& param) {
   const Var* var = main.FindVar(param.param);
   if (!var->HasShape() || !var->shape().IsKnown() || HasNothing(var->shape())) {
@@ -95,7 +96,7 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   return placement;
 }
 
-// Each on the pserver that holds the fewest bytes so far.
+// Places each start value on the pserver with the fewest bytes so far.
 void PlaceStartValues(const Block& main, const Analysis& analysis, PlacementPlan& plan) {
   std::vector<std::int64_t> held(plan.pservers.size(), 0);
   for (const ParamPlacement& param : plan.params) {

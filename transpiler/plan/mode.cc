@@ -9,7 +9,7 @@ namespace {
 struct ModeRow {
   Mode mode;
   std::string_view name;
-  ServerMode server;  // where there are pservers
+  ServerMode server;  // if there are pservers
   bool merges = false;
 };
 

@@ -93,12 +93,12 @@ std::string BackupName(const std::string& piece, int trainer) {
 
 namespace {
 
-// Whether a pserver merges the gradients of all trainers before it updates.
+// Whether pservers merge the gradients of all trainers before an update.
 bool Merges(const PlacementPlan& plan) {
   return EndsStepsByOps(plan.mode) || (plan.mode == Mode::kNotAsync && plan.dialect == Dialect::kDefault);
 }
 
-// Fluid has one request a job.
+// Fluid has only one request per job, so request 0 gets Fluid's name.
 std::string RequestName(std::string_view what, int number, int pserver) {
   return number == 0 ? StrCat(what, pserver) : StrCat(what, pserver, ".", number);
 }

@@ -43,8 +43,8 @@ Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const B
   return std::optional(std::move(use));
 }
 
-// Fluid's list: the slots whose variable takes the slice's shape. Any other optimizer with state is refused
-// there.
+// Fluid's list of the slots whose variable gets the slice's shape. Fluid rejects any other optimizer with
+// state.
 const std::map<std::string, std::set<std::string>, std::less<>>& FluidRowSlots() {
   static const std::map<std::string, std::set<std::string>, std::less<>> kSlots = {
       {"adam", {"Moment1", "Moment2"}},
@@ -77,7 +77,7 @@ Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
                            " has state that Fluid 1.8 does not know how to distribute");
   }
   std::set<std::string> slots = known->second;
-  if (op.GetOr<bool>("centered", false)) slots.insert("MeanGrad");  // shaped by its output's inference
+  if (op.GetOr<bool>("centered", false)) slots.insert("MeanGrad");  // Fluid infers its shape from the output
   for (const std::string& slot : slots) {
     for (const std::string& name : op.Input(slot)) use.row_state.insert(name);
   }

@@ -9,7 +9,7 @@
 namespace penstock::plan {
 namespace {
 
-// Choices and their names, once.
+// Maps choices to names and back.
 template <typename Choice, std::size_t count>
 using NameTable = std::array<std::pair<Choice, std::string_view>, count>;
 

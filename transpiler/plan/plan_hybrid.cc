@@ -1,5 +1,6 @@
-// Plans of jobs with both exchanges: pservers keep what is sparse, and what was chosen for them, as in mode
-// sync; trainers add up the gradients of the other dense parameters over their rings and update these alike.
+// Plans for jobs with both exchanges. Pservers keep sparse parameters, and dense parameters chosen for them,
+// as in mode sync. Trainers all-reduce the gradients of the other dense parameters over their rings and
+// update these alike.
 #include <map>
 #include <set>
 
@@ -10,7 +11,7 @@
 namespace penstock::plan {
 namespace {
 
-// Its rows are what travels, so that pservers keep it.
+// Whether the parameter's gradients or values are exchanged by rows, so that pservers keep it.
 bool IsSparse(const TrainedParam& param) { return param.sparse || param.prefetched || param.distributed; }
 
 std::set<std::string> ChosenForPservers(const TranspileConfig& config) {
@@ -35,7 +36,7 @@ void DealRings(std::vector<RingUse>& uses, int rings) {
   for (RingUse& use : uses) use.ring = next++ % rings;
 }
 
-// What servers have is left out: the first writer behind the backward pass and clipping completes a gradient.
+// Plans the all-reduce of `grads`. The last backward or clip op that writes a gradient completes it.
 Status PlanReductions(const Program& main, const Analysis& analysis, const std::set<std::string>& grads,
                       RankPlan& ranks) {
   const std::set<OpId> clipping(analysis.clip_ops.begin(), analysis.clip_ops.end());
@@ -64,7 +65,7 @@ Status PlanBroadcasts(const Program& startup, const std::set<std::string>& dense
                       RankPlan& ranks) {
   std::set<std::string> names = dense;
   for (const StartedVar& started : analysis.start_values) names.insert(started.name);
-  analysis.start_values.clear();  // the rings bring them
+  analysis.start_values.clear();  // the rings broadcast them
   for (const std::string& name : names) {
     PENSTOCK_ASSIGN_OR_RETURN(RingUse use, UseOf(startup.main(), name));
     ranks.broadcasts.push_back(std::move(use));
@@ -73,7 +74,7 @@ Status PlanBroadcasts(const Program& startup, const std::set<std::string>& dense
   return OkStatus();
 }
 
-// Its ranks exchange parts of gradients, which c_allreduce_sum does not.
+// Deep gradient compression exchanges parts of gradients, which c_allreduce_sum does not support.
 Status RefuseDeepCompression(const Program& main) {
   for (const OpEntry& entry : main.main().ops()) {
     if (entry.op->type() != "dgc") continue;
@@ -100,7 +101,7 @@ Result<Planned> PlanBothExchanges(const PlanRequest& request) {
     dense.insert(param.param);
     grads.insert(param.grad);
   }
-  const bool asked = config.exchanges.empty();  // by the user, not chosen
+  const bool asked = config.exchanges.empty();  // the user asked for it; kAuto did not choose
   if (asked && (dense.empty() || dense.size() == out.analysis.params.size())) {
     return InvalidArgument("E-plan-exchange",
                            "plan: exchange dense=allreduce, sparse=pserver needs parameters of ",

@@ -1,4 +1,4 @@
-// Plans of jobs without pservers: what all ranks exchange, and over which ring.
+// Plans for jobs without pservers: the variables that all ranks exchange, and their rings.
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/planner.h"
 
@@ -38,7 +38,7 @@ Result<RingUse> UseOf(const Program& program, const std::string& name) {
                  .ring = 0};
 }
 
-// Rings are used in turn.
+// Plans the broadcasts of initial values; uses rings in turn.
 Status PlanBroadcasts(const PlanRequest& request, RankPlan& ranks) {
   for (const std::string& param : InitialParams(request.main, request.startup)) {
     PENSTOCK_ASSIGN_OR_RETURN(RingUse use, UseOf(request.startup, param));
@@ -48,7 +48,7 @@ Status PlanBroadcasts(const PlanRequest& request, RankPlan& ranks) {
   return OkStatus();
 }
 
-// In turn, beginning with the last, as Fluid places them.
+// Assigns rings in turn, from the last reduction to the first, as Fluid does.
 void DealRings(RankPlan& ranks) {
   int next = 0;
   for (auto use = ranks.reductions.rbegin(); use != ranks.reductions.rend(); ++use) {
@@ -61,7 +61,8 @@ bool IsDistributed(const Program& main, const std::string& param) {
   return var != nullptr && var->facts.is_distributed;
 }
 
-// Each gradient where the backward pass completes it; of several by one op the last first.
+// Plans a reduction for each gradient, in the order in which the backward pass completes them. If one op
+// completes several, the last comes first.
 Status PlanGradients(const Program& main, RankPlan& ranks) {
   for (const OpEntry& entry : main.main().ops()) {
     if (!Has(entry.op->role(), Role::kBackward)) continue;

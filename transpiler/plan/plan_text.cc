@@ -1,5 +1,5 @@
-// The textual form of a plan, both ways. It is read line by line; names that are no plain names stand in
-// quotes.
+// Prints and parses plans. The text is parsed line by line. Names with other characters than IsNameChar are
+// quoted.
 #include <cctype>
 #include <numeric>
 #include <optional>
@@ -117,7 +117,7 @@ bool ParseMode(Line& line, PlacementPlan& plan) {
   return true;
 }
 
-// A word that stands for a value.
+// A quoted name of a value.
 template <typename Value>
 bool ParseWord(Line& line, std::optional<Value> (*from_name)(std::string_view), Value& value) {
   std::string name;
@@ -134,7 +134,7 @@ bool ParseDialect(Line& line, PlacementPlan& plan) {
   return true;
 }
 
-// A key of the header, and what reads its value.
+// A key of the header, and the function that parses its value.
 struct HeaderKey {
   std::string_view key;
   bool (*parse)(Line& line, PlacementPlan& plan);
@@ -171,7 +171,7 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
   return line.Is("}") && line.AtEnd();
 }
 
-// What is planned has a shape that is known.
+// Every extent must be known.
 bool ParseType(Line& line, DType& dtype, Shape& shape) {
   std::string name;
   std::vector<Dim> dims;
@@ -225,7 +225,7 @@ bool ParseTable(Line line, TablePlacement& table) {
          line.Is("grad=") && line.NameOrText(table.grad) && line.Is("rows by id") && line.AtEnd();
 }
 
-// One rule, without a name and for all sizes.
+// A single compression rule, without a name and for all sizes.
 bool ParseHow(Line& line, Compression& compression) {
   std::string text;
   if (!line.Text(text)) return false;

@@ -17,8 +17,8 @@ Result<Planned> Place(Analysis analysis, const PlanRequest& request, const Trans
   return out;
 }
 
-// Fluid does not fetch a table of lookup_table when it starts: each trainer keeps its own, which are
-// different.
+// In Fluid's geo mode, trainers do not fetch the initial value of a lookup_table table: each keeps its own,
+// and these differ.
 void KeepOwnTables(const Program& main, Analysis& analysis) {
   std::set<std::string> tables;
   for (const OpEntry& entry : main.main().ops()) {
@@ -45,7 +45,7 @@ Result<Planned> PlanDifferences(const PlanRequest& request) {
   FindStartValues(request.main, request.startup, analysis);
   if (request.config.dialect == Dialect::kFluid18) KeepOwnTables(request.main, analysis);
   TranspileConfig config = request.config;
-  config.slice_params = true;  // as in Fluid, whatever slice_var_up says
+  config.slice_params = true;  // as in Fluid, which ignores slice_var_up here
   PENSTOCK_ASSIGN_OR_RETURN(Planned out, Place(std::move(analysis), request, config));
   out.plan.push_every = config.geo_push_every;
   return out;

@@ -87,7 +87,8 @@ Status ValidateUneven(OnUneven on_uneven, Dialect dialect, Mode mode, int backup
                          " a step goes on without some; leave one of them out");
 }
 
-// Trainers without pservers add gradients up as they are, and geo's send what has changed.
+// Whether trainers push gradients to pservers. Trainers without pservers all-reduce them, and geo's trainers
+// send differences.
 bool PushesGradients(Mode mode) {
   switch (mode) {
     case Mode::kGeo:

@@ -6,10 +6,10 @@
 namespace penstock::plan {
 namespace {
 
-// Each has a communicator and, on a GPU, a stream of its own.
+// Each ring has a communicator and, on a GPU, a stream.
 constexpr int kRingsMax = 256;
 
-// How the user asked for such a job.
+// The setting that requests ranks, for messages.
 std::string_view Asked(const TranspileConfig& config) {
   if (config.kind == Kind::kPserver)
     return config.dense != DenseExchange::kPserver ? "hybrid" : "sync with on_uneven";
@@ -40,7 +40,7 @@ Status ValidateRankAddresses(const TranspileConfig& config) {
   return OkStatus();
 }
 
-// A trainer that listens elsewhere than the others look for it is waited for without end.
+// A trainer must listen at its listed address: otherwise the other trainers would wait for it forever.
 Status ValidateCurrent(const TranspileConfig& config) {
   const std::vector<std::string>& addresses = config.trainer_addresses;
   for (std::size_t i = 0; i < std::min(config.current_addresses.size(), config.trainer_ids.size()); ++i) {

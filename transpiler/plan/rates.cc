@@ -16,7 +16,7 @@ namespace {
 
 bool IsMarked(const Op& op) { return Has(op.role(), Role::kLrSched); }
 
-// Of an op that may belong to a schedule without being marked as such.
+// Whether an op has neither the schedule role nor the optimize role. It may still belong to a schedule.
 bool IsPlain(const Op& op) { return !IsMarked(op) && !Has(op.role(), Role::kOptimize); }
 
 bool WritesAny(const Op& op, const ViewSet& names) {
@@ -56,7 +56,7 @@ class ScheduleFinder {
     return (IsMarked(*entry.op) && !leaving_.contains(entry.id)) || added_.contains(entry.id);
   }
 
-  // What updates read that is neither their own state nor made of gradients.
+  // Finds the inputs of updates that a schedule computes: learning rates, and outputs of marked ops.
   void FindRates() {
     ViewSet marked;
     for (const OpId id : analysis_.lr_ops) {
@@ -90,8 +90,8 @@ class ScheduleFinder {
     }
   }
 
-  // What writes something that is needed is needed, and so is all that it mentions. Again until nothing is
-  // added: a counter may be written behind its readers, for the next step.
+  // An op that writes a needed variable is needed, and so is every variable that it reads. Repeats until
+  // nothing is added, because an op may advance a counter after its readers, for the next step.
   void FollowRates() {
     const std::vector<OpEntry>& ops = main_.main().ops();
     for (std::size_t before = needed_.size() + 1; before != needed_.size();) {
@@ -107,7 +107,7 @@ class ScheduleFinder {
     }
   }
 
-  // Names that the op or its blocks read; names of the blocks' own variables do no harm.
+  // Adds the names that the op or its blocks read. Names of the blocks' own variables are harmless.
   void AddMentioned(const Op& op, ViewSet& names) const {
     std::unordered_set<std::int32_t> entered;
     AddMentioned(op, names, entered);
@@ -123,7 +123,8 @@ class ScheduleFinder {
     }
   }
 
-  // Of the ops without a mark: pservers have neither batches nor gradients, and no parameter as a whole.
+  // Checks the inputs of the ops without the role: pservers have neither batches nor gradients nor whole
+  // parameters.
   Status RequireKnownToServers() const {
     if (added_.empty()) return RequireRatesKnown();
     ViewSet written, trained;
@@ -157,7 +158,7 @@ class ScheduleFinder {
                            ", depends on ", name, ", which trainers alone have");
   }
 
-  // A rate that is a feed, or what an update makes.
+  // Checks that no rate is fed.
   Status RequireRatesKnown() const {
     for (const auto& [rate, param] : rates_) {
       const Var* var = main_.main().FindVar(rate);
@@ -169,9 +170,9 @@ class ScheduleFinder {
     return OkStatus();
   }
 
-  // Counters of steps that the user's program advances beside its schedule and that the schedule reads, for a
-  // rate or not: fluid.layers.autoincreased_step_counter outside of it. Fluid's pservers read them as they
-  // start.
+  // Adds step counters that the schedule reads, whether for a rate or not, but that ops outside of it
+  // advance: fluid.layers.autoincreased_step_counter. Fluid's pservers read the initial values of such
+  // counters.
   void AddCountersOfMarked() {
     ViewSet read;
     for (const OpId id : analysis_.lr_ops) AddMentioned(*main_.main().FindOp(id), read);
@@ -197,8 +198,8 @@ class ScheduleFinder {
     analysis_.step_counters.push_back(*std::move(counter));
   }
 
-  // Trainers keep the user's own counters, and what ops that stay with them need of the schedule: the decay
-  // of an average, a rate that is printed.
+  // Finds the schedule ops that trainers keep: the user's own counters, and the ops needed by other ops of
+  // the trainer, such as the decay of an average or a printed rate.
   void FindTrainers() {
     const std::set<OpId> schedule(analysis_.lr_ops.begin(), analysis_.lr_ops.end());
     ViewSet needed;
@@ -232,9 +233,9 @@ class ScheduleFinder {
   Analysis& analysis_;
   const std::unordered_set<OpId> leaving_;
   ViewMap<const TrainedParam*> rates_;
-  ViewSet needed_;           // by updates
-  std::set<OpId> followed_;  // write what is needed
-  std::set<OpId> added_;     // of them, those without a mark; and counters
+  ViewSet needed_;           // variables on which updates depend
+  std::set<OpId> followed_;  // ops that write needed variables
+  std::set<OpId> added_;     // those without the role; and counters
 };
 
 }  // namespace

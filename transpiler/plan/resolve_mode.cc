@@ -1,4 +1,4 @@
-// The one mode that the flags of a configuration mean, and what Fluid would tell its pservers.
+// Finds the mode that the flags of a configuration mean, and the mode that Fluid tells its pservers.
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/exchange_config.h"
 
@@ -45,7 +45,7 @@ Result<Mode> ResolveNotAsync(const TranspileConfig& config) {
                            "completely_not_async=true merges those of all; give one of them");
   }
   if (config.dialect == Dialect::kDefault) {
-    // Without a communicator the trainer's own barriers are what ends a step: the sync mode.
+    // Without a communicator, the trainer's barriers end a step: the sync mode.
     return config.runtime_split_send_recv ? Mode::kNotAsync : Mode::kSync;
   }
   if (!config.runtime_split_send_recv) return Mode::kFluidNotAsyncDirect;
@@ -97,7 +97,7 @@ Result<Mode> ResolveMode(const TranspileConfig& config) {
 
 ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode) {
   if (config.dialect == Dialect::kDefault || config.kind != Kind::kPserver) return ServerModeOf(mode);
-  // Fluid asks the configuration, whatever transpile() was told.
+  // Fluid uses the configuration and ignores the argument of transpile().
   if (config.sync_mode_field.value_or(true) || config.completely_not_async) return ServerMode::kSync;
   return config.runtime_split_send_recv ? ServerMode::kAsync : ServerMode::kHalfAsync;
 }

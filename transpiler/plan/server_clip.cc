@@ -13,10 +13,10 @@ namespace {
 
 constexpr char kRule[] = "E-plan-clip";
 
-// What a variable of the clip ops is made of.
+// The origin of a value of the clip ops.
 struct Origin {
-  int param = -1;      // position of the one parameter whose gradient's rows these are; -1: a value for all
-  bool after = false;  // made with a value for all
+  int param = -1;      // the value has the rows of this parameter's gradient; -1: a shared value
+  bool after = false;  // depends on a shared value
 };
 
 class ClipMover {
@@ -51,11 +51,11 @@ class ClipMover {
     bool after = false;
   };
   struct Work {
-    std::string grad;  // as the backward pass makes it
+    std::string grad;  // as the backward pass computes it
     std::vector<Step> steps;
   };
 
-  // The backward op that completes a gradient says whose it is.
+  // The role pair of the backward op that completes a gradient gives the parameter.
   void FindGradients() {
     std::unordered_map<std::string, int> trained;
     for (const TrainedParam& param : analysis_.params) {
@@ -87,7 +87,7 @@ class ClipMover {
     return Origin{.param = gradient->second};
   }
 
-  // What the op works on: rows of one parameter's gradient, or values for all.
+  // The origin of the op's inputs: rows of one parameter's gradient, or shared values.
   Result<Origin> Inputs(const Op& op) {
     Origin of;
     for (const std::string& name : op.InputNames()) {
@@ -134,7 +134,8 @@ class ClipMover {
                        [&](const std::string& name) { return ShapeOf(name) == whole; });
   }
 
-  // Element by element means: with elements of the same place, or with single values.
+  // The op's result on slices. An elementwise op works by rows only if its inputs have the parameter's shape
+  // or are single shared values.
   OnSlices OnSlicesOf(const Op& op, int param) {
     const OnSlices what = WhatOnSlices(ops_, op);
     if (what != OnSlices::kByRows) return what;
@@ -148,7 +149,7 @@ class ClipMover {
     return KeepsShape(op, param) ? what : OnSlices::kNeedsWhole;
   }
 
-  // Which of a parameter's ops make its measures, and what that leaves for its update.
+  // Divides a parameter's ops into those that compute its measures and those that belong to its update.
   Status Finish(int at) {
     TrainedParam& param = Param(at);
     Work& work = WorkOf(at);
@@ -175,7 +176,7 @@ class ClipMover {
     return OkStatus();
   }
 
-  // What updates a parameter is made of its own gradient.
+  // Requires that a parameter is updated by a value computed from its own gradient.
   Status RequireOwnGradient(int at) {
     const TrainedParam& param = Param(at);
     const auto made = origins_.find(param.grad);
@@ -203,7 +204,7 @@ class ClipMover {
   const Program& program_;
   const Block& main_;
   Analysis& analysis_;
-  std::unordered_map<std::string, int> gradients_;  // to positions in analysis_.params
+  std::unordered_map<std::string, int> gradients_;  // from gradient to position in analysis_.params
   std::unordered_map<std::string, Origin> origins_;
   std::vector<Work> works_;  // by position in analysis_.params
 };

@@ -13,7 +13,7 @@ bool HasNoElement(const Shape& shape) { return shape.Count() <= 0 || shape.RowWi
 
 std::vector<std::int64_t> Uncut(const Shape& shape) { return {0, std::max<std::int64_t>(RowsOf(shape), 0)}; }
 
-// How many slices of at least that many elements there may be.
+// The number of slices of at least `min_elements` elements, at most `parts`.
 std::int64_t SlicesWanted(const Shape& shape, int parts, std::int64_t min_elements) {
   return std::min<std::int64_t>(parts, std::max<std::int64_t>(1, shape.Count() / min_elements));
 }

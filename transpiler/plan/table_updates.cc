@@ -26,7 +26,7 @@ Names DistributedTables(const Block& main) {
 
 // The ops that update one table, in program order.
 struct TableUpdate {
-  std::string grad;  // before regularization
+  std::string grad;  // the gradient before regularization
   std::vector<OpId> ops;
   OpId optimizer = OpId::kNone;
   std::string rate;
@@ -76,7 +76,7 @@ void RemoveUnused(Program& program, Names names) {
   program.MutableBlock(0).RemoveVars(names);
 }
 
-// Without the ops that only give `names` their initial values.
+// Removes the ops that only give `names` their initial values.
 void RemoveStart(Program& startup, const Names& names) {
   std::vector<OpEntry> kept;
   for (const OpEntry& entry : startup.main().ops()) {

@@ -14,11 +14,11 @@
 namespace penstock::plan {
 namespace {
 
-// How an op takes rows of a table.
+// How an op uses rows of a table.
 struct TableUse {
   std::string table;
-  bool samples = false;   // it chooses the ids itself
-  bool gradient = false;  // it needs the table's shape (a lookup's), or the same rows again (a sampler's)
+  bool samples = false;   // the op chooses the ids itself
+  bool gradient = false;  // a gradient op: needs the table's shape (lookup) or the same rows again (sampler)
 };
 
 std::optional<TableUse> UseOf(const Op& op) {
@@ -33,14 +33,14 @@ std::optional<TableUse> UseOf(const Op& op) {
   return std::nullopt;
 }
 
-// Fluid's trainers start without the values of such a table, whoever has them.
+// Whether Fluid's trainers start without the values of the op's table.
 bool FluidForgets(const Op& op) { return op.type() == "lookup_table" && op.GetOr<bool>("is_sparse", false); }
 
 struct Candidate {
   SparseTable table;
-  std::string type;  // of its first lookup with remote_prefetch
+  std::string type;  // op type of its first lookup with remote_prefetch
   bool prefetched = false;
-  bool forgotten = false;  // unless a pserver answers for it
+  bool forgotten = false;  // Fluid's trainers start without its values, unless a pserver has them
 };
 
 class TableFinder {
@@ -93,13 +93,13 @@ class TableFinder {
     return OkStatus();
   }
 
-  // Fluid does not see is_distributed on a lookup_table_v2.
+  // Fluid ignores is_distributed on a lookup_table_v2.
   bool AsksForDistributed(const Op& op) const {
     return op.GetOr<bool>("is_distributed", false) &&
            (dialect_ == Dialect::kDefault || op.type() == "lookup_table");
   }
 
-  // In Fluid the first type that looks the table up decides; the other's lookups stay as they are.
+  // Whether the lookup is replaced by requests. Fluid replaces only lookups of the type that comes first.
   bool Replaced(const Op& op, const Candidate& found, bool prefetched) const {
     if (dialect_ == Dialect::kDefault || found.table.distributed) return true;
     return prefetched && op.type() == found.type;
@@ -125,8 +125,7 @@ class TableFinder {
   std::map<std::string, Candidate> found_;
 };
 
-// What is_distributed asks for beyond a lookup: rows of gradients, and an update that needs no more than
-// they.
+// A table with is_distributed must have a sparse gradient and an elementwise update.
 Status CheckDistributed(const TrainedParam& param) {
   if (!param.sparse) {
     return InvalidArgument("E-plan-table-dense", "plan: table ", param.param,
@@ -141,7 +140,7 @@ Status CheckDistributed(const TrainedParam& param) {
   return OkStatus();
 }
 
-// Fluid makes the update of a distributed table from the optimizer that it has found for it.
+// Fluid makes the update of a distributed table from the table's optimizer, so it must recognise one.
 Status CheckFound(const TrainedParam& param) {
   if (param.optimizer != OpId::kNone) return OkStatus();
   return InvalidArgument("E-plan-optimizer", "plan: table ", param.param,
@@ -167,7 +166,8 @@ Status CheckTrained(const Program& main, const TableFinder& finder, const Analys
   return OkStatus();
 }
 
-// Ops of the trainer that need a table as a whole. Its lookups are replaced, its samplers know where to ask.
+// Rejects ops of the trainer that need a whole table. Lookups are replaced, and samplers request rows
+// themselves.
 Status CheckReaders(const Program& main, const Analysis& analysis) {
   std::set<std::string> tables;
   for (const SparseTable& table : analysis.tables) tables.insert(table.param);

@@ -8,7 +8,7 @@
 namespace penstock::plan {
 namespace {
 
-// What names.h puts behind a variable's name and, perhaps, a mark.
+// The suffixes that names.h appends to a variable's name and mark.
 constexpr const char* kAppended[] = {".block", ".trainer_", ".delta"};
 
 bool HasVar(const Program& main, const std::string& name) {
@@ -18,7 +18,7 @@ bool HasVar(const Program& main, const std::string& name) {
   return false;
 }
 
-// Whether a variable's own slices could be called like marked ones of the parameter.
+// Whether a variable with the marked name exists: its own slices could get the same names.
 bool MarkIsAName(const Program& main, const ParamPlacement& param, const std::set<std::string>& own) {
   std::vector<std::string> names(own.begin(), own.end());
   names.insert(names.end(), {param.param, param.grad});
@@ -66,7 +66,7 @@ void TakenNames::Add(const PlacementPlan& plan, const ParamPlacement& param,
 void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan& plan) {
   if (plan.dialect == Dialect::kFluid18) return;
   TakenNames taken(main);
-  std::vector<const TrainedParam*> trained;  // of the same positions as plan.params
+  std::vector<const TrainedParam*> trained;  // by position in plan.params
   for (const TrainedParam& param : analysis.params) {
     if (!param.distributed) trained.push_back(&param);
   }
@@ -74,7 +74,7 @@ void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan
     ParamPlacement& param = plan.params[i];
     const std::set<std::string>& own = trained[i]->written;
     if (!taken.Find(plan, param, own)) continue;
-    // The first of "@PIECE", "@PIECE1", "@PIECE2" and so on that makes no name of another.
+    // Takes the first of "@PIECE", "@PIECE1", "@PIECE2" and so on that collides with no name.
     for (int number = 0; param.mark.empty() || taken.Find(plan, param, own) || MarkIsAName(main, param, own);
          ++number) {
       param.mark = number == 0 ? "@PIECE" : StrCat("@PIECE", number);

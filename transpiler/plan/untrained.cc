@@ -13,8 +13,8 @@ bool Reads(const Op& op, const std::string& name) {
 
 }  // namespace
 
-// Fluid asks the parameter. Here the ops do: none updates it, and where averages have a variable in the place
-// of a gradient, none uses that.
+// Fluid asks whether the parameter is trainable. The default dialect examines the ops instead: no op updates
+// the parameter, and no op uses the variable that stands in the op's role pair as its gradient.
 bool UntrainedFinder::IsOfUntrained(const Op& op) {
   const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
   if (pair == nullptr || pair->size() < 2) return false;
@@ -24,7 +24,7 @@ bool UntrainedFinder::IsOfUntrained(const Op& op) {
     const Var* var = main_.FindVar(param);
     return var != nullptr && var->facts.is_parameter && !var->facts.trainable;
   }
-  if (Reads(op, grad)) return false;  // most ops: the look at all the others is not needed
+  if (Reads(op, grad)) return false;  // most ops; avoids ReadBlock
   if (!is_read_) ReadBlock();
   return !used_.contains(grad) && !updated_.contains(param) && main_.FindVar(param) != nullptr &&
          main_.FindVar(grad) != nullptr;

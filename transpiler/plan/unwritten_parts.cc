@@ -11,7 +11,7 @@ namespace {
 
 bool AddsUpGradients(const Op& op) { return op.type() == "sum" && Has(op.role(), Role::kBackward); }
 
-// Parts of sums, and whether an op writes them.
+// The parts of all sums of gradients, and whether an op writes them.
 ViewMap<bool> PartsOf(const Program& program) {
   ViewMap<bool> parts;
   for (int block = 0; block < program.block_count(); ++block) {
@@ -40,8 +40,8 @@ bool HoldsSomething(const Program& program, int block, const std::string& name) 
   return var != nullptr && (var->persistable || var->facts.is_data);
 }
 
-// Of an op that runs the gradient of a block, or stands in one, gradients that are not even declared become
-// no argument.
+// Replaces undeclared gradients by @EMPTY@ in the inputs of backward ops that run a block or are inside a
+// block.
 void EmptyUndeclared(const Program& main, std::optional<Program>& out) {
   for (int block = 0; block < main.block_count(); ++block) {
     for (const OpEntry& entry : main.block(block).ops()) {

@@ -1,4 +1,4 @@
-// Whether a plan holds: alone, and for its program.
+// Checks a plan alone and against its program.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -78,7 +78,7 @@ Status ValidateSendOrder(const PlacementPlan& plan) {
                          seen.size(), " parameters");
 }
 
-// Each parameter is where its choice says, and all of them have one.
+// Every parameter has a choice and is placed accordingly.
 Status ValidateExchanges(const PlacementPlan& plan) {
   constexpr char kRule[] = "E-plan-exchange";
   if (plan.exchanges.empty()) return OkStatus();

@@ -1,4 +1,4 @@
-// Whether the part of a plan for ranks without pservers holds.
+// Checks the part of a plan that is for ranks.
 #include <set>
 
 #include "transpiler/plan/plan.h"

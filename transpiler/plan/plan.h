@@ -25,7 +25,7 @@
 //   table t : f32[10000, 16] grad=t@GRAD rows by id      a distributed table; after the parameters
 //   start mean : f32[3] on pserver 1 statistic           last: a variable that no pserver updates
 //
-// Trainer 0 sends the initial value of a `start` variable to the pserver, and all trainers take it from there.
+// Trainer 0 sends the initial value of a `start` variable to the pserver; all trainers take it from there.
 // `statistic`: each trainer writes its own value later.
 //
 // ranks.h describes plans without pservers. A plan of mode hybrid has `broadcast` and `reduce` lines for

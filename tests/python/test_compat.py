@@ -241,6 +241,20 @@ assert inspect.getargspec(lambda a, b=1: 0)[:1] == (['a', 'b'],)
     assert run('-W', 'error', '-c', text, PYTHONPATH=alias_path()).stdout == ''
 
 
+def test_fetched_tensors_without_elements_are_vectors_as_in_fluid():
+    text = '''
+import numpy as np
+import paddle.fluid as fluid
+x = fluid.data('x', [-1, 4], lod_level=1)
+fed = fluid.create_lod_tensor(np.zeros((0, 4), 'float32'), [[0]], fluid.CPUPlace())
+exe = fluid.Executor(fluid.CPUPlace())
+y = fluid.layers.scale(x, 2.0)
+assert exe.run(feed={'x': fed}, fetch_list=[y], return_numpy=False)[0].lod() == [[0, 0]]
+print(exe.run(feed={'x': np.zeros((0, 4), 'float32')}, fetch_list=[y])[0].shape)
+'''
+    assert run('-c', text, PYTHONPATH=alias_path()).stdout == '(0,)\n'
+
+
 def test_small_modules():
     text = '''
 import paddle, os

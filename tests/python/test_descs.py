@@ -76,7 +76,7 @@ def test_positions_and_removal(fluid):
     assert [block.op(i).type() for i in range(block.op_size())] == ['a', 'c']
     with pytest.raises(penstock.ProgramError, match='E-op-position'):
         block._insert_op(9)
-    with pytest.raises(IndexError, match='op 2 of block 0, which has 2'):
+    with pytest.raises(IndexError, match='no op 2 in block 0, which has 2 ops'):
         block.op(2)
 
 

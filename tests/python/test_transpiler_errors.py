@@ -103,14 +103,14 @@ ARGUMENTS = [
 # Fields that contradict each other, or an argument of transpile().
 CONTRADICTIONS = [
     (dict(sync_mode=True), dict(sync_mode=False),
-     'plan: transpile() was given sync_mode=false and its config says sync_mode=true; give one, or the same twice'
-     '   [E-plan-sync-mode]'),
+     'plan: transpile() was given sync_mode=false and its config says sync_mode=true; give one of them, or the '
+     'same value twice   [E-plan-sync-mode]'),
     (dict(slice_var_up=True), dict(slice_var_up=False),
-     'plan: transpile() was given slice_var_up=False and its config says slice_var_up=True; give one, or the same twice'
-     '   [E-plan-slice-var-up]'),
+     'plan: transpile() was given slice_var_up=False and its config says slice_var_up=True; give one of them, '
+     'or the same value twice   [E-plan-slice-var-up]'),
     (dict(split_method=Mine), dict(split_method=RoundRobin),
-     'plan: transpile() was given split_method=RoundRobin and its config says split_method=Mine; give one, or the same '
-     'twice   [E-plan-split-method]'),
+     'plan: transpile() was given split_method=RoundRobin and its config says split_method=Mine; give one of them, '
+     'or the same value twice   [E-plan-split-method]'),
     (dict(slicing='even', slice_var_up=False), {},
      'plan: slicing even needs slice_var_up=true; it is false   [E-plan-slicing]'),
     (dict(slicing='mxnet', split_method=Mine), {},

@@ -1,5 +1,6 @@
 #include "executor/collective/gloo.h"
 
+#include <string>
 #include <utility>
 
 #include "executor/collective/gloo_links.h"
@@ -7,6 +8,30 @@
 #include "executor/collective/ring_backend.h"
 
 namespace penstock::collective {
+namespace {
+
+// Where ranks share processors, each message costs more of them than smaller ones save: Gloo's thread spins while a
+// rank writes the start of a message.
+constexpr std::size_t kPieceBytesOfOneHost = std::size_t{4} << 20;
+
+// Whether all ranks have one address. Rank 0 finds out and tells the others, since all must send equal messages.
+Result<bool> AreOnOneHost(const GlooRendezvous& rendezvous) {
+  const KeyValues& store = rendezvous.store;
+  if (rendezvous.size == 1) return true;
+  PENSTOCK_RETURN_IF_ERROR(store.set(StrCat("address-", rendezvous.rank), rendezvous.address));
+  if (rendezvous.rank == 0) {
+    bool one = true;
+    for (int rank = 1; rank < rendezvous.size; ++rank) {
+      PENSTOCK_ASSIGN_OR_RETURN(const std::string address, store.get(StrCat("address-", rank)));
+      one = one && address == rendezvous.address;
+    }
+    PENSTOCK_RETURN_IF_ERROR(store.set("one-host", one ? "yes" : "no"));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string answer, store.get("one-host"));
+  return answer == "yes";
+}
+
+}  // namespace
 
 Result<std::unique_ptr<CollectiveGroup>> MakeGlooGroup(const GlooRendezvous& rendezvous) {
   constexpr int kMostRanks = 4096;
@@ -19,8 +44,11 @@ Result<std::unique_ptr<CollectiveGroup>> MakeGlooGroup(const GlooRendezvous& ren
                            rendezvous.size, " ranks");
   }
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Links> links, ConnectGloo(rendezvous));
-  return std::unique_ptr<CollectiveGroup>(std::make_unique<QueuedGroup>(std::make_unique<RingBackend>(
-      "gloo", std::move(links), RingOptions{.report_after = rendezvous.report_after})));
+  PENSTOCK_ASSIGN_OR_RETURN(const bool one_host, AreOnOneHost(rendezvous));
+  RingOptions options{.report_after = rendezvous.report_after};
+  if (one_host) options.piece_bytes = kPieceBytesOfOneHost;
+  return std::unique_ptr<CollectiveGroup>(
+      std::make_unique<QueuedGroup>(std::make_unique<RingBackend>("gloo", std::move(links), options)));
 }
 
 }  // namespace penstock::collective

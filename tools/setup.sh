@@ -28,7 +28,7 @@ DEBIAN_PACKAGES=(
   libgoogle-perftools-dev libgrpc++-dev libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
   ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
-PYTHON_PACKAGES=(mypy myst-parser numpy pytest pybind11 scikit-build-core scikit-learn sphinx)
+PYTHON_PACKAGES=(mypy myst-parser numpy pytest pybind11 scikit-build-core scikit-learn six sphinx)
 
 missing=()
 for package in "${DEBIAN_PACKAGES[@]}"; do

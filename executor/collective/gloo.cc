@@ -10,11 +10,12 @@
 namespace penstock::collective {
 namespace {
 
-// Where ranks share processors, each message costs more of them than smaller ones save: Gloo's thread spins while a
-// rank writes the start of a message.
+// Where ranks share processors, each message costs more of them than smaller ones save: Gloo's thread spins
+// while a rank writes the start of a message.
 constexpr std::size_t kPieceBytesOfOneHost = std::size_t{4} << 20;
 
-// Whether all ranks have one address. Rank 0 finds out and tells the others, since all must send equal messages.
+// Whether all ranks have one address. Rank 0 finds out and tells the others, since all must send equal
+// messages.
 Result<bool> AreOnOneHost(const GlooRendezvous& rendezvous) {
   const KeyValues& store = rendezvous.store;
   if (rendezvous.size == 1) return true;

@@ -65,7 +65,8 @@ Result<Mode> ResolvePserver(const TranspileConfig& config) {
   const auto& field = config.sync_mode_field;
   if (config.dialect == Dialect::kDefault && argument && field && *argument != *field) {
     return InvalidArgument(kSyncModeRule, "plan: transpile() was given sync_mode=", *argument,
-                           " and its config says sync_mode=", *field, "; give one of them, or the same value twice");
+                           " and its config says sync_mode=", *field,
+                           "; give one of them, or the same value twice");
   }
   if (IsSync(config)) return ResolveSync(config);
   // Fluid does not merge the gradients of one trainer.

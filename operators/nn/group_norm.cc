@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/require_shape.h"
+#include "operators/nn/instance_norm_second_order.h"
 
 namespace penstock {
 namespace {
@@ -256,8 +257,8 @@ void RegisterGroupNorm(OpRegistry& ops) {
       .GradDef()
       .KernelTypeFrom("Y@GRAD")
       .InferShape(InferGroupNormGrad);
-  ops.Add("instance_norm")
-      .Doc("Each channel of each image normalised by its mean and variance.", kDoc)
+  OpDef& instance_norm = ops.Add("instance_norm");
+  instance_norm.Doc("Each channel of each image normalised by its mean and variance.", kDoc)
       .Input("X", "[N, C, ...]", Floats())
       .Input("Scale", "factor of each channel", SameTypeAs("X"))
       .Input("Bias", "added to each channel", SameTypeAs("X"))
@@ -275,6 +276,7 @@ void RegisterGroupNorm(OpRegistry& ops) {
       .GradKernel<Cpu, GroupNormGradKernel, float, double>()
       .GradDef()
       .InferShape(InferGroupNormGrad);
+  AddInstanceNormSecondOrder(ops, instance_norm);
 }
 
 }  // namespace penstock

@@ -84,22 +84,12 @@ class GruKernel : public Kernel {
     batches_.Make(sequences, reversed_);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
     const Dim width = steps_.width;
-    if (h0 != nullptr) {
-      for (Dim p = 0; p < sequences.count(); ++p)
-        std::copy_n(h0 + batches_.sequence(p) * width, width, first_.At(k) + p * width);
-    }
+    if (h0 != nullptr) batches_.GatherSequences(h0, width, first_.At(k));
     StartGates(k);
-    const T* const weight = std::as_const(k[weight_]).template Data<T>();
-    T* const gates = k[gates_].template Data<T>();
-    T* const reset = k[reset_].template Data<T>();
     T* const hidden = k[batch_hidden_].template Data<T>();
-    const T* before = h0 == nullptr ? nullptr : first_.At(k);
-    for (Dim t = 0; t < batches_.steps(); ++t) {
-      const Dim begin = batches_.begin(t);
-      PENSTOCK_RETURN_IF_ERROR(steps_.Forward(weight, batches_.size(t), gates + begin * 3 * width, before,
-                                              reset + begin * width, hidden + begin * width));
-      before = hidden + begin * width;
-    }
+    PENSTOCK_RETURN_IF_ERROR(steps_.ForwardAll(
+        batches_, std::as_const(k[weight_]).template Data<T>(), k[gates_].template Data<T>(),
+        h0 == nullptr ? nullptr : first_.At(k), k[reset_].template Data<T>(), hidden));
     batches_.Scatter(hidden, width, k[hidden_].template Data<T>());
     return OkStatus();
   }
@@ -108,13 +98,10 @@ class GruKernel : public Kernel {
   // BatchGate = Input + Bias
   void StartGates(KernelRun& k) {
     const Dim width = 3 * steps_.width;
-    T* gates = k[gates_].template Data<T>();
+    T* const gates = k[gates_].template Data<T>();
     batches_.Gather(std::as_const(k[input_.operand()]).template Data<T>(), width, gates);
     if (!bias_) return;
-    const T* const bias = std::as_const(k[bias_]).template Data<T>();
-    for (Dim i = 0; i < batches_.rows(); ++i, gates += width) {
-      for (Dim j = 0; j < width; ++j) gates[j] += bias[j];
-    }
+    AddToRows(std::as_const(k[bias_]).template Data<T>(), batches_.rows(), width, gates);
   }
 
   GruSteps<T> steps_;

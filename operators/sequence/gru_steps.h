@@ -1,4 +1,5 @@
-// One step of a GRU over the rows of a batch, forward and backward: what gru and gru_unit do.
+// One step of a GRU over the rows of a batch, forward and backward: what gru and gru_unit do. All steps of
+// sequences: what gru and fusion_gru do.
 //
 // A gate row holds the update gate, the reset gate and the candidate, each `width` elements. The weights are
 // two matrices one after the other: [width, 2 * width] for the gates, [width, width] for the candidate.
@@ -8,6 +9,7 @@
 
 #include "operators/common/gemm.h"
 #include "operators/sequence/gate_activation.h"
+#include "operators/sequence/step_batches.h"
 
 namespace penstock {
 
@@ -56,6 +58,20 @@ struct GruSteps {
         const T old = before == nullptr ? T{0} : before[r * width + j];
         out[r * width + j] = old + u * (row[2 * width + j] - old);
       }
+    }
+    return OkStatus();
+  }
+
+  // All steps. The rows of `gates`, `reset` and `hidden` are in the order of the batches; `first` is what
+  // step 0 sees of the one before, in the order of its places, or null: zero.
+  Status ForwardAll(const StepBatches& batches, const T* weight, T* gates, const T* first, T* reset,
+                    T* hidden) const {
+    const T* before = first;
+    for (Dim t = 0; t < batches.steps(); ++t) {
+      const Dim begin = batches.begin(t);
+      PENSTOCK_RETURN_IF_ERROR(Forward(weight, batches.size(t), gates + begin * 3 * width, before,
+                                       reset + begin * width, hidden + begin * width));
+      before = hidden + begin * width;
     }
     return OkStatus();
   }

@@ -95,10 +95,7 @@ class LstmKernel : public Kernel {
     batches_.Make(sequences, s_.reversed);
     PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
     PENSTOCK_ASSIGN_OR_RETURN(c0_rows_, c0_.Find(k, sequences.count()));
-    if (h0 != nullptr) {
-      for (Dim p = 0; p < sequences.count(); ++p)
-        std::copy_n(h0 + batches_.sequence(p) * s_.recurrent, s_.recurrent, first_.At(k) + p * s_.recurrent);
-    }
+    if (h0 != nullptr) batches_.GatherSequences(h0, s_.recurrent, first_.At(k));
     StartGates(k);
     for (Dim t = 0; t < batches_.steps(); ++t) {
       const T* const before = t > 0           ? outs_.At(k) + batches_.begin(t - 1) * s_.recurrent
@@ -117,11 +114,9 @@ class LstmKernel : public Kernel {
     const Dim width = 4 * s_.width;
     const T* const bias = k[bias_].template Data<T>();
     s_.cell.peepholes = s_.peepholes ? bias + width : nullptr;
-    T* gates = k[gates_].template Data<T>();
+    T* const gates = k[gates_].template Data<T>();
     batches_.Gather(k[input_.operand()].template Data<T>(), width, gates);
-    for (Dim i = 0; i < batches_.rows(); ++i, gates += width) {
-      for (Dim j = 0; j < width; ++j) gates[j] += bias[j];
-    }
+    AddToRows(bias, batches_.rows(), width, gates);
   }
 
   // `before`: what the step before put out, one row for each place; null: zero.

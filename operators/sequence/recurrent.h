@@ -20,6 +20,21 @@ class Scratch {
   WorkspaceId id_;
 };
 
+// An output that may be left out: then scratch memory takes its place.
+template <typename T>
+class OutputOrScratch {
+ public:
+  void Prepare(KernelSetup& k, std::string_view slot, Dim count) {
+    output_ = k.Output(slot);
+    if (!output_) scratch_.Prepare(k, count);
+  }
+  T* At(KernelRun& k) const { return output_ ? k[output_].template Data<T>() : scratch_.At(k); }
+
+ private:
+  Operand output_;
+  Scratch<T> scratch_;
+};
+
 // What the first step sees of the one before: an optional input with one row for each sequence.
 template <typename T>
 class InitialState {
@@ -43,6 +58,14 @@ class InitialState {
   std::string what_;
   Dim width_ = 0;
 };
+
+// to[row, j] += bias[j]
+template <typename T>
+void AddToRows(const T* bias, Dim rows, Dim width, T* to) {
+  for (Dim r = 0; r < rows; ++r, to += width) {
+    for (Dim j = 0; j < width; ++j) to[j] += bias[j];
+  }
+}
 
 // to[j] = sum over the rows of from[row, j]
 template <typename T>

@@ -1,4 +1,4 @@
-// sequence_conv: a convolution along each sequence.
+// sequence_conv, fusion_seqconv_eltadd_relu: a convolution along each sequence, and one with a bias and relu.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/gemm.h"
 #include "operators/common/lod.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 #include "operators/sequence/recurrent.h"
 
@@ -20,6 +21,13 @@ The rows are put side by side; those beyond the ends of the innermost sequence o
 paddingTrainable rows of PaddingData: first those for before the beginning, then those for after the end, each
 in the order in which they would stand there.)";
 
+constexpr char kFusedDoc[] = R"(
+Out = relu(ColMat . Filter + Bias)
+
+Row i of ColMat is X[i + contextStart], ..., X[i + contextStart + contextLength - 1] side by side; those
+beyond the ends of the innermost sequence of i are zero. An inference program has this op in place of
+sequence_conv, elementwise_add and relu, so it has no gradient.)";
+
 // The rows that a window sees beyond the beginning and the end of a sequence, at most.
 struct Window {
   Dim start = 0, length = 1;
@@ -32,7 +40,8 @@ Window WindowOf(const Context& c) {
   return {c.template Attr<std::int32_t>("contextStart"), c.template Attr<std::int32_t>("contextLength")};
 }
 
-Status InferSequenceConv(InferContext& c) {
+// The shapes that X and Filter give; both ops have them.
+Status InferWindows(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Filter", 2));
   const Shape& x = c.ShapeOf("X");
@@ -44,14 +53,28 @@ Status InferSequenceConv(InferContext& c) {
     return c.Error("height of Filter (", filter[0], ") must be contextLength (", window.length,
                    ") times the width of X (", x[1], ")");
   }
+  c.ShareLod("X", "Out");
+  return c.SetShape("Out", {x[0], filter[1]});
+}
+
+Status InferSequenceConv(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(InferWindows(c));
   if (c.Attr<bool>("paddingTrainable")) {
+    const Window window = WindowOf(c);
     if (!c.HasInput("PaddingData")) return c.Error("paddingTrainable needs input PaddingData");
-    const Shape padding = {window.before() + window.after(), x[1]};
+    const Shape padding = {window.before() + window.after(), c.ShapeOf("X")[1]};
     if (!Compatible(c.ShapeOf("PaddingData"), padding))
       return c.Error("shape of PaddingData (", c.ShapeOf("PaddingData"), ") must be ", padding);
   }
-  c.ShareLod("X", "Out");
-  return c.SetShape("Out", {x[0], filter[1]});
+  return OkStatus();
+}
+
+Status InferFusedConv(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(InferWindows(c));
+  const Shape &filter = c.ShapeOf("Filter"), &bias = c.ShapeOf("Bias");
+  if (!Compatible(bias, Shape{filter[1]}) && !Compatible(bias, Shape{1, filter[1]}))
+    return c.Error("Bias (", bias, ") must be ", Shape{filter[1]}, " or ", Shape{1, filter[1]});
+  return c.SetShape("ColMat", {c.ShapeOf("X")[0], filter[0]});
 }
 
 // Calls visit(position in the windows, row of X or -1, row of PaddingData or -1) for each row of each window.
@@ -120,6 +143,42 @@ class SequenceConvKernel : public Kernel {
   Window window_;
   int threads_ = 1;
   Scratch<T> windows_;
+};
+
+template <typename Device, typename T>
+class FusedSequenceConvKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    filter_ = k.Input("Filter");
+    bias_ = k.Input("Bias");
+    out_ = k.Output("Out");
+    window_ = WindowOf(k);
+    threads_ = k.threads();
+    windows_.Prepare(k, "ColMat", x_.operand().shape.Count() * window_.length);
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
+    const Dim rows = out_.shape[0], channels = out_.shape[1], height = filter_.shape[0];
+    FillWindows<T>(offsets, window_, std::as_const(k[x_.operand()]).template Data<T>(), nullptr,
+                   x_.operand().shape[1], windows_.At(k));
+    T* const out = k[out_].template Data<T>();
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(windows_.At(k), rows, height),
+                                     RowMajor(std::as_const(k[filter_]).template Data<T>(), height, channels),
+                                     RowMajor(out, rows, channels), {.threads = threads_}));
+    AddToRows(std::as_const(k[bias_]).template Data<T>(), rows, channels, out);
+    for (Dim i = 0; i < rows * channels; ++i) out[i] = MaxOrNan(out[i], T{0});
+    return OkStatus();
+  }
+
+ private:
+  SequenceInput x_;
+  Operand filter_, bias_, out_;
+  Window window_;
+  int threads_ = 1;
+  OutputOrScratch<T> windows_;
 };
 
 template <typename Device, typename T>
@@ -230,6 +289,19 @@ void RegisterSequenceConv(OpRegistry& ops) {
           {.reads = {"X", "PaddingData", "Filter"}, .yields = {"X", "PaddingData", "Filter"}, .apart = {"X"}})
       .GradMadeBy(SequenceConvGrad)
       .GradKernel<Cpu, SequenceConvGradKernel, float, double>();
+  ops.Add("fusion_seqconv_eltadd_relu")
+      .Doc("A convolution along each sequence, with a bias and relu.", kFusedDoc)
+      .Input("X", "rows in sequences", Floats())
+      .Input("Filter", "[contextLength * width of X, channels]", SameTypeAs("X"))
+      .Input("Bias", "[channels] or [1, channels]", SameTypeAs("X"))
+      .Output("Out", "one row of channels for each row of X", SameTypeAs("X"), Apart())
+      .Output("ColMat", "the window of each row of X", SameTypeAs("X"), Intermediate() | Apart())
+      .RequiredAttr("contextLength", AttrKind::kInt, "how many rows a window has", AtLeast(1))
+      .Attr("contextStart", 0, "where a window begins, seen from its row")
+      .Attr("contextStride", 1, "1: a window for each row")
+      .InferShape(InferFusedConv)
+      .Kernel<Cpu, FusedSequenceConvKernel, float, double>()
+      .NoGrad();
 }
 
 }  // namespace penstock

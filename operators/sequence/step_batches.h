@@ -38,6 +38,11 @@ class StepBatches {
   void Scatter(const T* from, Dim width, T* to) const {
     for (Dim i = 0; i < rows(); ++i) std::copy_n(from + i * width, width, to + row(i) * width);
   }
+  // One row for each sequence into the order of the places of step 0; sequences without rows come last.
+  template <typename T>
+  void GatherSequences(const T* from, Dim width, T* to) const {
+    for (const Dim s : order_) to = std::copy_n(from + s * width, width, to);
+  }
   // What each position sees of the step before: `from` is in the order of the batches, `first` is what step 0
   // sees, one row for each sequence, or null: zeros.
   template <typename T>

@@ -35,6 +35,7 @@ std::vector<GradientCase> PartsGradientCases();
 std::vector<GradientCase> ProductsGradientCases();
 std::vector<GradientCase> RecommendGradientCases();
 std::vector<GradientCase> SecondOrderGradientCases();
+std::vector<GradientCase> FusedGradientCases();
 // Those and the ones of gradient_test.cc.
 std::vector<GradientCase> AllGradientCases();
 
@@ -45,6 +46,7 @@ struct PlainCase {
 };
 std::vector<PlainCase> PlainCases();
 std::vector<PlainCase> PartsPlainCases();  // those of them that take parts of tensors, or make some
+std::vector<PlainCase> FusedPlainCases();  // those of them that stand in place of several ops
 
 // Calls visit(op, inputs) for the op of each case of both kinds, and for the gradient ops of the former with
 // inputs that suit them.

@@ -223,6 +223,17 @@ void AddPyramids(std::vector<GradientCase>& cases) {
        {.of = {"Out"}, .wanted = {"X"}}});
 }
 
+void AddTreeConvolutions(std::vector<GradientCase>& cases) {
+  const Tensor edges = TensorOf<std::int32_t>({2, 4, 2}, {1, 2, 1, 3, 2, 4, 0, 0, 1, 2, 2, 3, 2, 4, 2, 5});
+  for (const int depth : {2, 3}) {
+    cases.push_back(
+        {StrCat("tree_conv ", depth),
+         WithSlots("tree_conv", {"NodesVector", "EdgeSet", "Filter"}, {"Out"}).Set("max_depth", depth),
+         {{"NodesVector", Values({2, 5, 2})}, {"EdgeSet", edges}, {"Filter", Values({2, 3, 2, 2}, -1, 1, 3)}},
+         {.of = {"Out"}, .wanted = {"NodesVector", "Filter"}}});
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> NnGradientCases() {
@@ -247,6 +258,7 @@ std::vector<GradientCase> NnGradientCases() {
   AddChannels(cases);
   AddVolumes(cases);
   AddGroupNorms(cases);
+  AddTreeConvolutions(cases);
   return cases;
 }
 

@@ -141,11 +141,27 @@ void AddTexts(std::vector<GradientCase>& cases) {
                    {.of = {"Out"}, .wanted = {"X", "Y"}}});
 }
 
+void AddImagesOfSizes(std::vector<GradientCase>& cases) {
+  const auto in_rows = [](Dim count, const LoD& lod) { return WithLod(Values({count, 1}), lod); };
+  cases.push_back({"var_conv_2d",
+                   WithSlots("var_conv_2d", {"X", "ROW", "COLUMN", "W"}, {"Out", "Col"})
+                       .Set("InputChannel", 2)
+                       .Set("OutputChannel", 2)
+                       .Set("KernelH", 2)
+                       .Set("KernelW", 3)
+                       .Set("StrideH", 2),
+                   {{"X", in_rows(18, {{0, 12, 18}})},
+                    {"ROW", in_rows(5, {{0, 2, 5}})},
+                    {"COLUMN", in_rows(4, {{0, 3, 4}})},
+                    {"W", Values({2, 12}, -1, 1, 3)}},
+                   {.of = {"Out"}, .wanted = {"X", "W"}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> RecommendGradientCases() {
   std::vector<GradientCase> cases;
-  for (auto* add : {AddRankingLosses, AddDataNorms, AddColumns, AddTexts}) add(cases);
+  for (auto* add : {AddRankingLosses, AddDataNorms, AddColumns, AddTexts, AddImagesOfSizes}) add(cases);
   return cases;
 }
 

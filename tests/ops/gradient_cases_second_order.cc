@@ -109,6 +109,19 @@ void AddConvolutions(std::vector<GradientCase>& cases) {
   }
 }
 
+// Of X, whose moments are inputs of their own here, nn_values_test.cc has a test.
+void AddNorms(std::vector<GradientCase>& cases) {
+  cases.push_back({"instance_norm_grad",
+                   WithSlots("instance_norm_grad", {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},
+                             {"X@GRAD", "Scale@GRAD", "Bias@GRAD"}),
+                   {{"X", Values({2, 3, 2, 2})},
+                    {"Scale", Values({3}, 0.5, 1.5, 3)},
+                    {"SavedMean", Values({6}, -1, 1, 5)},
+                    {"SavedVariance", Values({6}, 0.5, 1.5, 7)},
+                    {"Y@GRAD", Values({2, 3, 2, 2}, -1, 1, 9)}},
+                   {.of = {"X@GRAD", "Scale@GRAD", "Bias@GRAD"}, .wanted = {"Scale", "Y@GRAD"}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> SecondOrderGradientCases() {
@@ -116,7 +129,7 @@ std::vector<GradientCase> SecondOrderGradientCases() {
                                      OfActivation("square", "X", true),
                                      OfActivation("leaky_relu", "Out", false),
                                      OfActivation("elu", "X", true)};
-  for (auto* add : {AddBinary, AddLinearOps, AddConvolutions}) add(cases);
+  for (auto* add : {AddBinary, AddLinearOps, AddConvolutions, AddNorms}) add(cases);
   return cases;
 }
 

@@ -102,6 +102,19 @@ void AddRegions(std::vector<GradientCase>& cases) {
   }
 }
 
+void AddQuadrilaterals(std::vector<GradientCase>& cases) {
+  Tensor rois = TensorOf<double>({2, 8}, {1, 0.5, 9, 2, 8.5, 7.5, 2, 6, 0, 0, 6, 1, 7, 9, -1, 7});
+  rois.set_lod({{0, 1, 2}});
+  cases.push_back({"roi_perspective_transform",
+                   WithSlots("roi_perspective_transform", {"X", "ROIs"},
+                             {"Out", "Mask", "TransformMatrix", "Out2InIdx", "Out2InWeights"})
+                       .Set("spatial_scale", 0.5f)
+                       .Set("transformed_height", 3)
+                       .Set("transformed_width", 4),
+                   {{"X", Values({2, 2, 5, 6})}, {"ROIs", rois}},
+                   {.of = {"Out"}, .wanted = {"X"}}});
+}
+
 void AddDeformable(std::vector<GradientCase>& cases) {
   for (const bool masked : {true, false}) {
     const char* const type = masked ? "deformable_conv" : "deformable_conv_v1";
@@ -128,6 +141,7 @@ std::vector<GradientCase> VisionGradientCases() {
   AddRearranging(cases);
   AddTransforms(cases);
   AddRegions(cases);
+  AddQuadrilaterals(cases);
   AddDeformable(cases);
   return cases;
 }

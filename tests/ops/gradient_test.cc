@@ -319,6 +319,7 @@ TEST(Gradients, OfPartsAgreeWithCentralDifferences) { ExpectAgreement(PartsGradi
 TEST(Gradients, OfProductsAgreeWithCentralDifferences) { ExpectAgreement(ProductsGradientCases()); }
 TEST(Gradients, OfGradientsAgreeWithCentralDifferences) { ExpectAgreement(SecondOrderGradientCases()); }
 TEST(Gradients, OfRecommendersAgreeWithCentralDifferences) { ExpectAgreement(RecommendGradientCases()); }
+TEST(Gradients, OfFusedOpsAgreeWithCentralDifferences) { ExpectAgreement(FusedGradientCases()); }
 
 // A program need not come from append_backward.
 TEST(Gradients, RefuseInputsThatDoNotFitTogether) {
@@ -380,7 +381,7 @@ std::vector<GradientCase> AllGradientCases() {
        {BinaryCases, OneOperandCases, SeveralOperandsCases, ReduceCases, PointwiseLossCases, LookupCases,
         LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases,
         VisionGradientCases, DetectionGradientCases, SequenceGradientCases, PartsGradientCases,
-        ProductsGradientCases, RecommendGradientCases, SecondOrderGradientCases}) {
+        ProductsGradientCases, RecommendGradientCases, SecondOrderGradientCases, FusedGradientCases}) {
     for (GradientCase& c : cases()) all.push_back(std::move(c));
   }
   return all;

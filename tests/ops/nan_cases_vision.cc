@@ -45,6 +45,11 @@ void AddPoolings(std::vector<NanCase>& cases) {
     if (type == std::string("roi_pool")) op.AddOutput("Argmax", {"Argmax"});
     cases.push_back({op, {{"X", Of({1, 1, 1, 2}, {3, 5})}, {"ROIs", rois}}, {{"Out", {kNoNumber}}}});
   }
+  const Tensor corners = OneImage(Of({1, 8}, {0, 0, 1, 0, 1, kNoNumber, 0, 0}));
+  cases.push_back({WithSlots("roi_perspective_transform", {"X", "ROIs"},
+                             {"Out", "Mask", "TransformMatrix", "Out2InIdx", "Out2InWeights"}),
+                   {{"X", Of({1, 1, 1, 2}, {3, 5})}, {"ROIs", corners}},
+                   {{"Out", {kNoNumber}}, {"Mask", {0}}}});
   Op shifted = WithSlots("deformable_psroi_pooling", {"Input", "ROIs", "Trans"}, {"Output", "TopCount"});
   shifted.Set("no_trans", true).Set("spatial_scale", 1.0f).Set("output_dim", 1).Set("trans_std", 0.1f);
   shifted.Set("group_size", Ints{1, 1}).Set("part_size", Ints{1, 1}).Set("sample_per_part", 1);

@@ -258,7 +258,10 @@ std::vector<NanCase> Compressions() {
       WithSlots("dgc_momentum", {"Param", "Grad", "Velocity", "LearningRate", "current_step", "nranks"},
                 {"ParamOut", "VelocityOut"});
   momentum.Set("mu", 0.5f).Set("rampup_begin_step", 4.0f);
-  return {{dgc, waiting, {{"Grad_out", {0, kNan, 0, 0}}, {"V_out", {1, 0, 3, 0}}}},
+  const Op bytes = WithSlots("lookup_table_dequant", {"W", "Ids"}, {"Out"});
+  const Tensor id = TensorOf<std::int64_t>({1, 1}, {0});
+  return {{bytes, {{"W", Row({kNan, 1, 0}, {1, 3})}, {"Ids", id}}, {{"Out", {kNan, kNan, kNan, kNan}}}},
+          {dgc, waiting, {{"Grad_out", {0, kNan, 0, 0}}, {"V_out", {1, 0, 3, 0}}}},
           {dgc, before, {{"Grad_out", {0, 0, 0, 0}}, {"V_out", {1, kNan, 3, 0}}}},
           {Op(clip).Set("rampup_begin_step", 0.0f),
            {{"X", Row({3, 4})}, {"current_step", Row({kNan})}},

@@ -29,6 +29,54 @@ TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
   }
 }
 
+// What instance_norm_grad gives, weighted and added up, where the moments are those of X.
+double WeightedGradients(const Tensors& given) {
+  Tensors known = given;
+  const Op norm = WithSlots("instance_norm", {"X", "Scale", "Bias"}, {"Y", "SavedMean", "SavedVariance"});
+  const Result<Tensors> made = RunOp(AllOps(), norm, known);
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  for (const auto& [name, tensor] : *made) known[name] = tensor;
+  const Op grad = WithSlots("instance_norm_grad", {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},
+                            {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
+  const Result<Tensors> grads = RunOp(AllOps(), grad, known);
+  PENSTOCK_CHECK(grads.ok(), grads.status().ToString());
+  double sum = 0;
+  for (const char* slot : {"X", "Scale"}) {
+    const Tensor &weights = given.at(StrCat("DD", slot)), &values = grads->at(StrCat(slot, "@GRAD"));
+    for (std::int64_t i = 0; i < weights.count(); ++i) sum += ElementAt(weights, i) * ElementAt(values, i);
+  }
+  return sum;
+}
+
+TEST(InstanceNormSecondOrder, SeesThatTheMomentsAreThoseOfX) {
+  Tensors inputs = {{"X", Values({2, 2, 3})},
+                    {"Scale", Values({2}, 0.5, 1.5, 3)},
+                    {"Bias", Values({2})},
+                    {"Y@GRAD", Values({2, 2, 3}, -1, 1, 5)},
+                    {"DDX", Values({2, 2, 3}, -1, 1, 7)},
+                    {"DDScale", Values({2}, -1, 1, 9)}};
+  const Op norm = WithSlots("instance_norm", {"X", "Scale", "Bias"}, {"Y", "SavedMean", "SavedVariance"});
+  Tensors known = inputs;
+  const Result<Tensors> moments = RunOp(AllOps(), norm, inputs);
+  ASSERT_TRUE(moments.ok()) << moments.status().ToString();
+  for (const auto& [name, tensor] : *moments) known[name] = tensor;
+  Op op = WithSlots("instance_norm_grad_grad", {"X", "Scale", "SavedMean", "SavedVariance", "DDX", "DDScale"},
+                    {"DX", "DScale", "DDY"});
+  op.AddInput("DY", {"Y@GRAD"});
+  const Tensor made = RunOne(op, known, "DX");
+  const Tensor x = inputs["X"];
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    constexpr double kStep = 1e-5;
+    double ends[2];
+    for (const int end : {0, 1}) {
+      inputs["X"] = x.Clone();
+      inputs["X"].Data<double>()[i] += end == 0 ? -kStep : kStep;
+      ends[end] = WeightedGradients(inputs);
+    }
+    EXPECT_NEAR(ElementAt(made, i), (ends[1] - ends[0]) / (2 * kStep), 1e-6);
+  }
+}
+
 Tensors RoundedToFloats(const Tensors& from) {
   Tensors f32;
   for (const auto& [name, tensor] : from) {

@@ -236,6 +236,7 @@ std::vector<PlainCase> PlainCases() {
   for (auto* add : {AddUpdates, AddComparisons, AddMetrics, AddFills, AddSequences, AddParts}) add(cases);
   for (PlainCase& c : PartsPlainCases()) cases.push_back(std::move(c));
   for (PlainCase& c : DetectionPlainCases()) cases.push_back(std::move(c));
+  for (PlainCase& c : FusedPlainCases()) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -55,7 +55,6 @@ NAMES = _names({
         ComplexVariable
     ''',
     'fluid.layers': '''
-        inplace_abn
         roi_perspective_transform
     ''',
 })

@@ -1,0 +1,352 @@
+// fused_elemwise_activation: a sum or product of two tensors and a function of one element, as one op.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
+#include "operators/common/require_shape.h"
+#include "operators/math/broadcast.h"
+
+namespace penstock {
+namespace {
+
+using Names = std::vector<std::string>;
+
+constexpr char kDoc[] = R"(
+functor_list names two functions, one of two tensors (elementwise_add, elementwise_mul) and one of an element
+(scale, relu, tanh, sigmoid), the outer one first:
+
+[unary, binary]  Out = unary(binary(X, Y))      IntermediateOut = binary(X, Y)
+[binary, unary]  Out = binary(X, unary(Y))      IntermediateOut = unary(Y)
+
+scale multiplies by the attribute `scale`. X and Y meet as in elementwise_add: the one of lower rank is laid
+along the other from extent `axis` on (-1: along the last extents). The op writes IntermediateOut only with
+save_intermediate_out. The gradient computes it again if it is not kept, and needs X only for
+elementwise_mul.)";
+
+constexpr char kGradDoc[] = R"(
+The gradients of X, Y and IntermediateOut. functor_list has the names of the forward op, each followed by
+_grad, as Fluid writes it.)";
+
+enum class Unary { kScale, kRelu, kTanh, kSigmoid };
+
+// What functor_list says.
+struct Composition {
+  bool multiplies = false;  // the binary function is a product, not a sum
+  Unary unary = Unary::kScale;
+  bool unary_is_outer = false;
+};
+
+std::optional<Unary> UnaryOf(const std::string& name) {
+  if (name == "scale") return Unary::kScale;
+  if (name == "relu") return Unary::kRelu;
+  if (name == "tanh") return Unary::kTanh;
+  if (name == "sigmoid") return Unary::kSigmoid;
+  return std::nullopt;
+}
+
+// The names with or without the suffix of a gradient; nullopt unless one is binary and the other unary.
+std::optional<Composition> CompositionOf(Names names) {
+  if (names.size() != 2) return std::nullopt;
+  for (std::string& name : names) {
+    if (name.ends_with("_grad")) name.resize(name.size() - 5);
+  }
+  const auto is_binary = [](const std::string& name) {
+    return name == "elementwise_add" || name == "elementwise_mul";
+  };
+  Composition made;
+  made.unary_is_outer = is_binary(names[1]);
+  const std::string& binary = names[made.unary_is_outer ? 1 : 0];
+  const std::optional<Unary> unary = UnaryOf(names[made.unary_is_outer ? 0 : 1]);
+  if (!is_binary(binary) || !unary) return std::nullopt;
+  made.multiplies = binary == "elementwise_mul";
+  made.unary = *unary;
+  return made;
+}
+
+AttrCheck TwoFunctions() {
+  return {[](const Attr& given) -> std::optional<std::string> {
+    const auto* names = std::get_if<Names>(&given);
+    if (names == nullptr || CompositionOf(*names)) return std::nullopt;
+    return "one of elementwise_add and elementwise_mul, and one of scale, relu, tanh and sigmoid, in either "
+           "order";
+  }};
+}
+
+// Out has the shape and the sequences of X, unless Y is the larger one.
+bool FollowsX(const Shape& x, const Shape& y) {
+  if (x.rank() != y.rank()) return x.rank() > y.rank();
+  for (int i = 0; i < x.rank(); ++i) {
+    if (x[i] < y[i] && x[i] != kUnknownDim) return false;
+  }
+  return true;
+}
+
+Status InferFused(InferContext& c) {
+  const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
+  const Result<AlignedShapes> shapes = AlignShapes(x, y, c.Attr<std::int32_t>("axis"));
+  if (!shapes.ok()) return c.Error(shapes.status().message());
+  const char* const whole = FollowsX(x, y) ? "X" : "Y";
+  if (c.Attr<bool>("save_intermediate_out")) {
+    if (!c.HasOutput("IntermediateOut")) return c.Error("save_intermediate_out needs output IntermediateOut");
+    const bool outer = CompositionOf(c.Attr<Names>("functor_list"))->unary_is_outer;
+    PENSTOCK_RETURN_IF_ERROR(c.ShareAll(outer ? whole : "Y", "IntermediateOut"));
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("IntermediateOut", outer ? shapes->out : y));
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll(whole, "Out"));
+  return c.SetShape("Out", shapes->out);
+}
+
+// The functions of one op and their derivatives.
+template <typename T>
+struct Functions {
+  Composition made;
+  T factor = 1;  // of scale
+
+  void Prepare(const KernelSetup& k) {
+    made = *CompositionOf(k.Attr<Names>("functor_list"));
+    factor = static_cast<T>(k.Attr<float>("scale"));
+  }
+  // out = unary(in), of `count` elements; both may be one array.
+  void Apply(const T* in, T* out, Dim count) const {
+    switch (made.unary) {
+      case Unary::kScale:
+        for (Dim i = 0; i < count; ++i) out[i] = in[i] * factor;
+        return;
+      case Unary::kRelu:
+        for (Dim i = 0; i < count; ++i) out[i] = MaxOrNan(in[i], T{0});
+        return;
+      case Unary::kTanh:
+        for (Dim i = 0; i < count; ++i) out[i] = std::tanh(in[i]);
+        return;
+      case Unary::kSigmoid:
+        for (Dim i = 0; i < count; ++i) out[i] = T{1} / (T{1} + std::exp(-in[i]));
+        return;
+    }
+  }
+  // What the gradient of an element of unary's result is multiplied by, given that element.
+  T Slope(T out, T dout) const {
+    switch (made.unary) {
+      case Unary::kScale:
+        return dout * factor;
+      case Unary::kRelu:
+        return Choose(out > T{0}, dout, T{0}, out);
+      case Unary::kTanh:
+        return dout * (T{1} - out * out);
+      case Unary::kSigmoid:
+        return dout * out * (T{1} - out);
+    }
+    return dout;
+  }
+};
+
+// Calls visit(element of the result, of X, of Y) for each element of the result.
+template <typename Visit>
+void EachElement(const BroadcastLoops& loops, Visit visit) {
+  const Dim n = loops.inner(), x_step = loops.x_moves() ? 1 : 0, y_step = loops.y_moves() ? 1 : 0;
+  loops.ForEachRow([&](Dim out, Dim x, Dim y) {
+    for (Dim i = 0; i < n; ++i) visit(out + i, x + i * x_step, y + i * y_step);
+  });
+}
+
+template <typename Device, typename T>
+class FusedElemwiseKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    f_.Prepare(k);
+    x_ = k.Input("X");
+    y_ = k.Input("Y");
+    out_ = k.Output("Out");
+    if (k.Attr<bool>("save_intermediate_out")) between_ = k.Output("IntermediateOut");
+    if (!f_.made.unary_is_outer && !between_)
+      scratch_ = k.Workspace(static_cast<std::size_t>(y_.shape.Count()) * sizeof(T));
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<std::int32_t>("axis")));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = std::as_const(k[x_]).template Data<T>();
+    const T* const y = std::as_const(k[y_]).template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    if (f_.made.unary_is_outer) {
+      T* const between = between_ ? k[between_].template Data<T>() : out;
+      Combine(x, y, between);
+      f_.Apply(between, out, out_.shape.Count());
+    } else {
+      T* const between =
+          between_ ? k[between_].template Data<T>() : reinterpret_cast<T*>(k.Workspace(scratch_));
+      f_.Apply(y, between, y_.shape.Count());
+      Combine(x, between, out);
+    }
+    return OkStatus();
+  }
+
+ private:
+  void Combine(const T* x, const T* y, T* out) const {
+    if (f_.made.multiplies) {
+      EachElement(loops_, [=](Dim o, Dim i, Dim j) { out[o] = x[i] * y[j]; });
+    } else {
+      EachElement(loops_, [=](Dim o, Dim i, Dim j) { out[o] = x[i] + y[j]; });
+    }
+  }
+
+  Functions<T> f_;
+  Operand x_, y_, out_, between_;
+  BroadcastLoops loops_;
+  WorkspaceId scratch_;
+};
+
+// With the unary function outside, the gradient of IntermediateOut is that of Out by its slope, and is what X
+// and Y see. With it inside, X and IntermediateOut see that of Out, and Y that of IntermediateOut by the
+// slope.
+template <typename Device, typename T>
+class FusedElemwiseGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    f_.Prepare(k);
+    y_ = k.Input("Y");
+    out_ = k.Input("Out");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dy_ = k.Output("Y@GRAD");
+    dbetween_ = k.Output("IntermediateOut@GRAD");
+    if (k.Attr<bool>("save_intermediate_out")) between_ = k.Input("IntermediateOut");
+    x_ = k.Input("X");
+    if (f_.made.multiplies && !x_) return k.Error("elementwise_mul needs input X");
+    if (!x_) x_ = dout_;  // a sum has no use for its elements; Out then has X's shape
+    const int axis = k.Attr<std::int32_t>("axis");
+    PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
+    const Shape whole = AlignShapes(x_.shape, y_.shape, axis)->out;  // LoopsOver has aligned them
+    const Shape& inner = f_.made.unary_is_outer ? whole : y_.shape;
+    for (const char* slot : {"Out", "Out@GRAD"}) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, whole));
+    if (between_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "IntermediateOut", inner));
+    for (const char* slot : {"X", "IntermediateOut", "Out", "Out@GRAD"}) {
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireType(k, slot, y_.dtype));
+    }
+    const auto bytes = static_cast<std::size_t>(inner.Count()) * sizeof(T);
+    between_scratch_ = k.Workspace(bytes);
+    dbetween_scratch_ = k.Workspace(bytes);
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const x = std::as_const(k[x_]).template Data<T>();
+    const T* const y = std::as_const(k[y_]).template Data<T>();
+    const T* const dout = std::as_const(k[dout_]).template Data<T>();
+    T* const dbetween = dbetween_ ? k[dbetween_].template Data<T>() : Scratch(k, dbetween_scratch_);
+    if (f_.made.unary_is_outer) {
+      const T* const out = std::as_const(k[out_]).template Data<T>();
+      for (Dim i = 0; i < dout_.shape.Count(); ++i) dbetween[i] = f_.Slope(out[i], dout[i]);
+      if (dx_) OfX(k, y, dbetween);
+      if (dy_) OfY(x, dbetween, k[dy_].template Data<T>());
+      return OkStatus();
+    }
+    const T* const between = Between(k, y);
+    if (dx_) OfX(k, between, dout);
+    if (!dy_ && !dbetween_) return OkStatus();
+    OfY(x, dout, dbetween);
+    if (!dy_) return OkStatus();
+    T* const dy = k[dy_].template Data<T>();
+    for (Dim j = 0; j < y_.shape.Count(); ++j) dy[j] = f_.Slope(between[j], dbetween[j]);
+    return OkStatus();
+  }
+
+ private:
+  static T* Scratch(KernelRun& k, WorkspaceId id) { return reinterpret_cast<T*>(k.Workspace(id)); }
+
+  // unary(Y), kept or computed again.
+  const T* Between(KernelRun& k, const T* y) const {
+    if (between_) return std::as_const(k[between_]).template Data<T>();
+    T* const made = Scratch(k, between_scratch_);
+    f_.Apply(y, made, y_.shape.Count());
+    return made;
+  }
+  // The gradients of the two operands of the binary function, from that of its result.
+  void OfX(KernelRun& k, const T* y, const T* d) {
+    T* const dx = k[dx_].template Data<T>();
+    std::fill_n(dx, x_.shape.Count(), T{0});
+    if (f_.made.multiplies) {
+      EachElement(loops_, [=](Dim o, Dim i, Dim j) { dx[i] += d[o] * y[j]; });
+    } else {
+      EachElement(loops_, [=](Dim o, Dim i, Dim) { dx[i] += d[o]; });
+    }
+  }
+  void OfY(const T* x, const T* d, T* dy) const {
+    std::fill_n(dy, y_.shape.Count(), T{0});
+    if (f_.made.multiplies) {
+      EachElement(loops_, [=](Dim o, Dim i, Dim j) { dy[j] += d[o] * x[i]; });
+    } else {
+      EachElement(loops_, [=](Dim o, Dim, Dim j) { dy[j] += d[o]; });
+    }
+  }
+
+  Functions<T> f_;
+  Operand x_, y_, out_, between_, dout_, dx_, dy_, dbetween_;
+  BroadcastLoops loops_;
+  WorkspaceId between_scratch_, dbetween_scratch_;
+};
+
+Result<std::vector<Op>> MakeFusedGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const auto one = [](std::string name) { return name.empty() ? Names() : Names{std::move(name)}; };
+  Op grad("fused_elemwise_activation_grad");
+  bool wanted = false;
+  for (const char* slot : {"X", "Y"}) {
+    std::string name = request.grad_of(forward.InputName(slot));
+    wanted = wanted || !name.empty();
+    grad.AddInput(slot, forward.Input(slot));
+    grad.AddOutput(StrCat(slot, kGradSuffix), one(std::move(name)));
+  }
+  if (!wanted) return std::vector<Op>{};
+  grad.AddInput("Out", forward.Output("Out"));
+  const bool keeps = forward.GetOr("save_intermediate_out", false);
+  grad.AddInput("IntermediateOut", keeps ? forward.Output("IntermediateOut") : Names());
+  grad.AddInput("Out@GRAD", {request.grad_of(forward.OutputName("Out"))});
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  Names names = forward.GetOr<Names>("functor_list", {});
+  for (std::string& name : names) name += "_grad";
+  grad.Set("functor_list", names);
+  return std::vector<Op>{std::move(grad)};
+}
+
+Status InferFusedGrad(InferContext& c) {
+  const bool outer = CompositionOf(c.Attr<Names>("functor_list"))->unary_is_outer;
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll(c.HasInput("X") ? "X" : "Out@GRAD", "X@GRAD"));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Y", "Y@GRAD"));
+  return c.ShareAll(outer ? "Out@GRAD" : "Y", "IntermediateOut@GRAD");
+}
+
+}  // namespace
+
+void RegisterFusedElemwiseActivation(OpRegistry& ops) {
+  ops.Add("fused_elemwise_activation")
+      .Doc("A sum or product of X and Y, and a function of an element.", kDoc)
+      .Input("X", "left operand", Floats())
+      .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
+      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"))
+      .Output("IntermediateOut", "the result of the inner function", SameTypeAs("X"),
+              Intermediate() | Apart())
+      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+            AtLeast(-1))
+      .Attr("scale", 0.0f, "the factor of scale")
+      .Attr("save_intermediate_out", false, "whether IntermediateOut is written")
+      .RequiredAttr("functor_list", AttrKind::kStrings, "the names of both functions, the outer one first",
+                    TwoFunctions())
+      .InferShape(InferFused)
+      .Kernel<Cpu, FusedElemwiseKernel, float, double>()
+      .Grad({.reads = {"Y"}, .reads_outputs = {"Out"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
+      .GradMadeBy(MakeFusedGrad)
+      .GradKernel<Cpu, FusedElemwiseGradKernel, float, double>()
+      .GradDef()
+      .Doc("The gradient of fused_elemwise_activation.", kGradDoc)
+      .Input("X", "left operand; a sum does not need it", AnyType(), Optional())
+      .Input("IntermediateOut", "the result of the inner function, if it was kept", AnyType(), Optional())
+      .Output("IntermediateOut@GRAD", "the gradient of IntermediateOut", AnyType(), Optional() | Apart())
+      .KernelTypeFrom("Y")
+      .InferShape(InferFusedGrad);
+}
+
+}  // namespace penstock

@@ -1,0 +1,275 @@
+// tree_conv: a convolution over trees, whose window is a node and what lies below it.
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/gemm.h"
+#include "operators/common/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[b, u] = the sum over the nodes v of u's window, and over k, of eta_k(v) * NodesVector[b, v] . Filter[:, k]
+
+EdgeSet[b] lists edges (parent, child) of nodes that count from 1, up to the first one that holds a 0. The
+window of a node has the node itself, at depth 0, and what is below it at depths under max_depth. A node at
+depth d, the i-th of n children, has the weights
+
+eta_t = (max_depth - d) / max_depth   eta_l = (1 - eta_t) * (i - 1) / (n - 1)   eta_r = (1 - eta_t) * (1 -
+eta_l)
+
+in the order l, r, t of Filter's second extent; for an only child, eta_l is (1 - eta_t) / 2. A tree of E
+edges has E + 1 nodes; further rows of Out are 0. A node that is none of the rows of NodesVector is an
+error. A node that several edges lead to counts once.
+
+Mou et al.: "Convolutional neural networks over tree structures for programming language processing", AAAI
+2016.)";
+
+constexpr Dim kWeights = 3;  // eta_l, eta_r and eta_t
+
+Status InferTreeConv(InferContext& c) {
+  const Shape &nodes = c.ShapeOf("NodesVector"), &edges = c.ShapeOf("EdgeSet"), &filter = c.ShapeOf("Filter");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("NodesVector", 3));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Filter", 4));
+  if (!Compatible(edges, Shape{nodes[0], kUnknownDim, 2}))
+    return c.Error("EdgeSet (", edges, ") must be [trees, edges, 2], and NodesVector (", nodes,
+                   ") [trees, nodes, features]");
+  if (!Compatible(filter[0], nodes[2]) || !Compatible(filter[1], kWeights))
+    return c.Error("Filter (", filter,
+                   ") must be [features, 3, output size, filters], of the features of NodesVector (", nodes,
+                   ")");
+  return c.SetShape("Out", {nodes[0], nodes[1], filter[2], filter[3]});
+}
+
+// The windows of one tree. Its arrays grow only for a larger tree.
+class TreeWindows {
+ public:
+  void Prepare(Dim max_depth) { max_depth_ = static_cast<double>(max_depth); }
+
+  // `edges`: at most `count` pairs. kInvalidArgument if one names a node beyond `nodes`.
+  Status Read(const std::string& type, const std::int32_t* edges, Dim count, Dim nodes) {
+    Dim used = 0;
+    for (; used < count && edges[2 * used] != 0 && edges[2 * used + 1] != 0; ++used) {
+      for (const std::int32_t node : {edges[2 * used], edges[2 * used + 1]}) {
+        if (node < 0 || node > nodes)
+          return InvalidArgument("E-op-index", type, ": edge ", used, " names node ", node, " of ", nodes);
+      }
+    }
+    rows_ = std::min(used + 1, nodes);
+    begins_.assign(static_cast<std::size_t>(nodes + 2), 0);
+    for (Dim e = 0; e < used; ++e) ++begins_[static_cast<std::size_t>(edges[2 * e]) + 1];
+    for (std::size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
+    children_.resize(static_cast<std::size_t>(used));
+    next_.assign(begins_.begin(), begins_.end());
+    for (Dim e = 0; e < used; ++e)
+      children_[next_[static_cast<std::size_t>(edges[2 * e])]++] = static_cast<std::size_t>(edges[2 * e + 1]);
+    seen_.assign(static_cast<std::size_t>(nodes + 1), 0);
+    return OkStatus();
+  }
+
+  // Calls visit(row of the root, row of the node, {eta_l, eta_r, eta_t}) for each node of each window.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (std::size_t root = 1; root <= static_cast<std::size_t>(rows_); ++root) {
+      const auto row = static_cast<Dim>(root - 1);
+      const double top[kWeights] = {0, 0, 1};
+      visit(row, row, top);
+      seen_[root] = root;
+      pending_.assign(1, {root, 0});
+      while (!pending_.empty()) {
+        const auto [node, depth] = pending_.back();
+        pending_.pop_back();
+        if (depth + 1 < max_depth_) VisitChildren(root, node, depth + 1, visit);
+      }
+    }
+  }
+
+ private:
+  struct Pending {
+    std::size_t node;
+    double depth;
+  };
+
+  template <typename Visit>
+  void VisitChildren(std::size_t root, std::size_t node, double depth, Visit& visit) {
+    const std::size_t begin = begins_[node], end = begins_[node + 1];
+    const auto siblings = static_cast<double>(end - begin);
+    for (std::size_t at = begin; at < end; ++at) {
+      const std::size_t child = children_[at];
+      if (seen_[child] == root) continue;
+      seen_[child] = root;
+      const double share = siblings == 1 ? 0.5 : static_cast<double>(at - begin) / (siblings - 1);
+      const double upper = (max_depth_ - depth) / max_depth_, left = (1 - upper) * share;
+      const double weights[kWeights] = {left, (1 - upper) * (1 - left), upper};
+      visit(static_cast<Dim>(root - 1), static_cast<Dim>(child - 1), weights);
+      pending_.push_back({child, depth});
+    }
+  }
+
+  double max_depth_ = 2;
+  Dim rows_ = 0;  // of Out that have a window
+  std::vector<std::size_t> begins_, next_,
+      children_;                   // children of node i: from begins_[i] to begins_[i + 1]
+  std::vector<std::size_t> seen_;  // by node: the root whose window has had it last
+  std::vector<Pending> pending_;
+};
+
+// The arguments of both kernels, and the windows of one tree as rows of a matrix.
+template <typename T>
+class TreeConvolution {
+ public:
+  Status Prepare(KernelSetup& k) {
+    type_ = k.op().type();
+    nodes_ = k.Input("NodesVector");
+    edges_ = k.Input("EdgeSet");
+    filter_ = k.Input("Filter");
+    const Shape &x = nodes_.shape, &w = filter_.shape, &e = edges_.shape;
+    if (x.rank() != 3 || w.rank() != 4 || e.rank() != 3 || e[0] != x[0] || e[2] != 2 || w[0] != x[2] ||
+        w[1] != kWeights)
+      return k.Error("NodesVector (", x, "), EdgeSet (", e, ") and Filter (", w, ") do not fit each other");
+    rows_ = x[1];
+    features_ = x[2];
+    width_ = w[2] * w[3];
+    windows_.Prepare(k.Attr<std::int32_t>("max_depth"));
+    options_ = {.threads = k.threads()};
+    matrix_ = k.Workspace(static_cast<std::size_t>(rows_ * depth()) * sizeof(T));
+    return OkStatus();
+  }
+  Dim trees() const { return nodes_.shape[0]; }
+  Dim rows() const { return rows_; }
+  Dim features() const { return features_; }
+  Dim depth() const { return features_ * kWeights; }  // of a window
+  Dim width() const { return width_; }                // of a row of Out
+  const GemmOptions& options() const { return options_; }
+  Shape out() const { return {trees(), rows_, filter_.shape[2], filter_.shape[3]}; }
+  TreeWindows& windows() { return windows_; }
+
+  T* Matrix(KernelRun& k) const { return reinterpret_cast<T*>(k.Workspace(matrix_)); }
+  MatrixView<const T> Filter(KernelRun& k) const {
+    return RowMajor(std::as_const(k[filter_]).template Data<T>(), depth(), width_);
+  }
+  Status ReadEdges(KernelRun& k, Dim tree) {
+    const Dim count = edges_.shape[1];
+    const std::int32_t* const edges = std::as_const(k[edges_]).template Data<std::int32_t>();
+    return windows_.Read(type_, edges + tree * count * 2, count, rows_);
+  }
+  // Matrix[u, (f, k)] = the sum of eta_k(v) * NodesVector[tree, v, f] over the window of u.
+  void FillMatrix(KernelRun& k, Dim tree) {
+    const T* const x = std::as_const(k[nodes_]).template Data<T>() + tree * rows_ * features_;
+    T* const matrix = Matrix(k);
+    std::fill_n(matrix, rows_ * depth(), T{0});
+    windows_.ForEach([&](Dim root, Dim node, const double* weights) {
+      T* to = matrix + root * depth();
+      for (Dim f = 0; f < features_; ++f) {
+        for (Dim w = 0; w < kWeights; ++w) *to++ += static_cast<T>(weights[w]) * x[node * features_ + f];
+      }
+    });
+  }
+
+ private:
+  std::string type_;
+  Operand nodes_, edges_, filter_;
+  Dim rows_ = 0, features_ = 0, width_ = 0;
+  TreeWindows windows_;
+  GemmOptions options_;
+  WorkspaceId matrix_;
+};
+
+template <typename Device, typename T>
+class TreeConvKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    return tree_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    T* out = k[out_].template Data<T>();
+    for (Dim b = 0; b < tree_.trees(); ++b, out += tree_.rows() * tree_.width()) {
+      PENSTOCK_RETURN_IF_ERROR(tree_.ReadEdges(k, b));
+      tree_.FillMatrix(k, b);
+      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor<const T>(tree_.Matrix(k), tree_.rows(), tree_.depth()),
+                                       tree_.Filter(k), RowMajor(out, tree_.rows(), tree_.width()),
+                                       tree_.options()));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  TreeConvolution<T> tree_;
+};
+
+template <typename Device, typename T>
+class TreeConvGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dnodes_ = k.Output("NodesVector@GRAD");
+    dfilter_ = k.Output("Filter@GRAD");
+    PENSTOCK_RETURN_IF_ERROR(tree_.Prepare(k));
+    return RequireShape(k, "Out@GRAD", tree_.out());
+  }
+  Status Run(KernelRun& k) override {
+    const Dim rows = tree_.rows(), depth = tree_.depth(), width = tree_.width();
+    const T* dout = std::as_const(k[dout_]).template Data<T>();
+    for (const Operand* made : {&dnodes_, &dfilter_}) {
+      if (*made) std::ranges::fill(k[*made].template Span<T>(), T{0});
+    }
+    GemmOptions adds = tree_.options();
+    adds.add = true;
+    for (Dim b = 0; b < tree_.trees(); ++b, dout += rows * width) {
+      PENSTOCK_RETURN_IF_ERROR(tree_.ReadEdges(k, b));
+      const MatrixView<T> matrix = RowMajor(tree_.Matrix(k), rows, depth);
+      if (dfilter_) {
+        tree_.FillMatrix(k, b);
+        PENSTOCK_RETURN_IF_ERROR(Gemm<T>(Transposed(RowMajor<const T>(matrix.data, rows, depth)),
+                                         RowMajor(dout, rows, width),
+                                         RowMajor(k[dfilter_].template Data<T>(), depth, width), adds));
+      }
+      if (!dnodes_) continue;
+      PENSTOCK_RETURN_IF_ERROR(
+          Gemm<T>(RowMajor(dout, rows, width), Transposed(tree_.Filter(k)), matrix, tree_.options()));
+      AddToNodes(matrix.data, k[dnodes_].template Data<T>() + b * rows * tree_.features());
+    }
+    return OkStatus();
+  }
+
+ private:
+  void AddToNodes(const T* dmatrix, T* dnodes) {
+    const Dim features = tree_.features();
+    tree_.windows().ForEach([&](Dim root, Dim node, const double* weights) {
+      const T* from = dmatrix + root * tree_.depth();
+      for (Dim f = 0; f < features; ++f) {
+        for (Dim w = 0; w < kWeights; ++w)
+          dnodes[node * features + f] += static_cast<T>(weights[w]) * *from++;
+      }
+    });
+  }
+
+  Operand dout_, dnodes_, dfilter_;
+  TreeConvolution<T> tree_;
+};
+
+}  // namespace
+
+void RegisterTreeConv(OpRegistry& ops) {
+  ops.Add("tree_conv")
+      .Doc("A convolution over trees, whose window is a node and what lies below it.", kDoc)
+      .Input("NodesVector", "[trees, nodes, features]", Floats())
+      .Input("EdgeSet", "[trees, edges, 2], parents and children", Only(DType::kInt32))
+      .Input("Filter", "[features, 3, output size, filters]", SameTypeAs("NodesVector"))
+      .Output("Out", "[trees, nodes, output size, filters]", SameTypeAs("NodesVector"), Apart())
+      .Attr("max_depth", 2, "how many layers of nodes a window has", AtLeast(2))
+      .InferShape(InferTreeConv)
+      .Kernel<Cpu, TreeConvKernel, float, double>()
+      .Grad({.reads = {"Filter", "EdgeSet", "NodesVector"},
+             .yields = {"NodesVector", "Filter"},
+             .apart = {"NodesVector", "Filter"}})
+      .GradKernel<Cpu, TreeConvGradKernel, float, double>();
+}
+
+}  // namespace penstock

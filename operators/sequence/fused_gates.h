@@ -1,0 +1,76 @@
+// What fusion_gru and fusion_lstm share: the product that makes the gates, and the shapes of their arguments.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "operators/common/gemm.h"
+#include "operators/sequence/recurrent.h"
+
+namespace penstock {
+
+// kInvalidArgument unless WeightH is [width, gates * width], and H0 and C0 have rows of that width. Returns
+// width.
+inline Result<Dim> InferRecurrentWidth(InferContext& c, Dim gates) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("WeightH", 2));
+  const Dim width = c.ShapeOf("WeightH")[0];
+  if (width == kUnknownDim)
+    return c.Error("the height of WeightH (", c.ShapeOf("WeightH"), ") must be known");
+  if (!Compatible(c.ShapeOf("WeightH")[1], gates * width))
+    return c.Error("shape of WeightH (", c.ShapeOf("WeightH"), ") must be [", width, ", ", gates * width,
+                   "]");
+  for (const char* slot : {"H0", "C0"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot), Shape{kUnknownDim, width}))
+      return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be [sequences, ", width, "]");
+  }
+  return width;
+}
+
+// The shapes that depend on X, WeightX, WeightH and H0: those of XX, BatchedInput, ReorderedH0 and Hidden.
+inline Result<Dim> InferFusedGates(InferContext& c, Dim gates) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Dim width, InferRecurrentWidth(c, gates));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
+  const Shape &x = c.ShapeOf("X"), &weight = c.ShapeOf("WeightX");
+  if (!Compatible(weight, Shape{x[1], gates * width}))
+    return c.Error("shape of WeightX (", weight, ") must be ", Shape{x[1], gates * width});
+  for (const char* slot : {"XX", "BatchedInput"})
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {x[0], gates * width}));
+  const Dim sequences = c.HasInput("H0") ? c.ShapeOf("H0")[0] : 0;
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("ReorderedH0", {sequences, width}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Hidden", {x[0], width}));
+  c.ShareLod("X", "XX");
+  c.ShareLod("X", "Hidden");
+  return width;
+}
+
+// XX = X . WeightX + Bias; of Bias, its first elements count.
+template <typename T>
+class GateProduct {
+ public:
+  void Prepare(KernelSetup& k, Dim width) {
+    x_ = k.Input("X");
+    weight_ = k.Input("WeightX");
+    bias_ = k.Input("Bias");
+    width_ = width;
+    options_ = {.threads = k.threads()};
+    xx_.Prepare(k, "XX", x_.shape[0] * width);
+  }
+  // The rows of XX.
+  Result<const T*> Run(KernelRun& k) const {
+    const Dim rows = x_.shape[0], depth = x_.shape[1];
+    T* const xx = xx_.At(k);
+    PENSTOCK_RETURN_IF_ERROR(Gemm<T>(RowMajor(std::as_const(k[x_]).template Data<T>(), rows, depth),
+                                     RowMajor(std::as_const(k[weight_]).template Data<T>(), depth, width_),
+                                     RowMajor(xx, rows, width_), options_));
+    if (bias_) AddToRows(std::as_const(k[bias_]).template Data<T>(), rows, width_, xx);
+    return static_cast<const T*>(xx);
+  }
+
+ private:
+  Operand x_, weight_, bias_;
+  Dim width_ = 0;
+  GemmOptions options_;
+  OutputOrScratch<T> xx_;
+};
+
+}  // namespace penstock

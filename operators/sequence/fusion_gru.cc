@@ -1,0 +1,107 @@
+// fusion_gru: gated recurrent units over sequences, with the product that makes their input.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
+#include "operators/sequence/fused_gates.h"
+#include "operators/sequence/gru_steps.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+XX = X . WeightX + Bias, and Hidden is that of gru with Input = XX and Weight = WeightH
+
+BatchedInput (the activated gates) and BatchedOut (Hidden) are in the order in which the steps run, the
+longest sequence first; ReorderedH0 is H0 in the order of its first step, and has no rows without H0. An
+inference program has this op in place of mul, elementwise_add and gru, so it has no gradient.)";
+
+Status InferFusionGru(InferContext& c) {
+  constexpr Dim kGates = 3;
+  PENSTOCK_ASSIGN_OR_RETURN(const Dim width, InferFusedGates(c, kGates));
+  if (c.HasInput("Bias") && !Compatible(c.ShapeOf("Bias"), Shape{1, kGates * width}))
+    return c.Error("shape of Bias (", c.ShapeOf("Bias"), ") must be [1, ", kGates * width, "]");
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("BatchedOut", {c.ShapeOf("X")[0], width}));
+  return OkStatus();
+}
+
+template <typename Device, typename T>
+class FusionGruKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    steps_.clips = true;
+    steps_.width = k.Input("WeightH").shape[0];
+    steps_.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
+    steps_.candidate = GateActivationOf(k.Attr<std::string>("activation"));
+    steps_.origin = k.Attr<bool>("origin_mode");
+    steps_.threads = k.threads();
+    x_.Prepare(k, "X");
+    reversed_ = k.Attr<bool>("is_reverse");
+    weight_ = k.Input("WeightH");
+    hidden_ = k.Output("Hidden");
+    h0_.Prepare(k, "H0", steps_.width);
+    const Dim count = x_.operand().shape[0] * steps_.width;
+    product_.Prepare(k, 3 * steps_.width);
+    gates_.Prepare(k, "BatchedInput", 3 * count);
+    outs_.Prepare(k, "BatchedOut", count);
+    first_.Prepare(k, "ReorderedH0", h0_.rows() * steps_.width);
+    reset_.Prepare(k, count);
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, x_.Innermost(k));
+    batches_.Make(sequences, reversed_);
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
+    const Dim width = steps_.width;
+    if (h0 != nullptr) batches_.GatherSequences(h0, width, first_.At(k));
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const inputs, product_.Run(k));
+    batches_.Gather(inputs, 3 * width, gates_.At(k));
+    PENSTOCK_RETURN_IF_ERROR(steps_.ForwardAll(batches_, std::as_const(k[weight_]).template Data<T>(),
+                                               gates_.At(k), h0 == nullptr ? nullptr : first_.At(k),
+                                               reset_.At(k), outs_.At(k)));
+    batches_.Scatter(outs_.At(k), width, k[hidden_].template Data<T>());
+    return OkStatus();
+  }
+
+ private:
+  GruSteps<T> steps_;
+  SequenceInput x_;
+  InitialState<T> h0_;
+  Operand weight_, hidden_;
+  bool reversed_ = false;
+  StepBatches batches_;
+  GateProduct<T> product_;
+  OutputOrScratch<T> gates_, outs_, first_;
+  Scratch<T> reset_;
+};
+
+}  // namespace
+
+void RegisterFusionGru(OpRegistry& ops) {
+  ops.Add("fusion_gru")
+      .Doc("Gated recurrent units over sequences, with the product that makes their input.", kDoc)
+      .Input("X", "[rows, width of X], in sequences", Floats())
+      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs("X"), Optional())
+      .Input("WeightX", "[width of X, 3 * width]", SameTypeAs("X"))
+      .Input("WeightH", "[width, 3 * width]: two matrices in one buffer, as gru's Weight", SameTypeAs("X"))
+      .Input("Bias", "[1, 3 * width]", SameTypeAs("X"), Optional())
+      .Output("ReorderedH0", "H0 in the order of the first step", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("XX", "X . WeightX + Bias", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("BatchedInput", "the activated gates", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("BatchedOut", "Hidden in the order of the steps", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("Hidden", "[rows, width], the results of the steps", SameTypeAs("X"), Apart())
+      .Attr("activation", "tanh", "of the candidate", GateActivationNames())
+      .Attr("gate_activation", "sigmoid", "of the update and reset gate", GateActivationNames())
+      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")
+      .Attr("use_seq", true, kNoEffect)
+      .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")
+      .InferShape(InferFusionGru)
+      .Kernel<Cpu, FusionGruKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,243 @@
+// fusion_lstm, fused_embedding_fc_lstm: long short-term memory over sequences, with what makes its input.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
+#include "operators/sequence/fused_gates.h"
+#include "operators/sequence/lstm.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+XX = X . WeightX + the first 4 * width elements of Bias
+
+Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed with
+use_peepholes by the last elements of Bias. BatchedInput (the activated gates), BatchedHidden and
+BatchedCell are in the order in which the steps run, the longest sequence first; ReorderedH0 and ReorderedC0
+are H0 and C0 in the order of its first step, and have no rows without them. CheckedCell is a buffer of
+Fluid's, here zeros. An inference program has this op in place of mul, elementwise_add and lstm, so it has
+no gradient.)";
+
+constexpr char kEmbeddingDoc[] = R"(
+XX[i] = Embeddings[Ids[i]]
+
+Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed with
+use_peepholes by the last elements of Bias: a row of Embeddings already holds the product of an embedding
+and the input weights, and all biases. The other outputs are those of fusion_lstm. An id outside of the
+table is an error. An inference program has this op in place of lookup_table, mul, elementwise_add and lstm,
+so it has no gradient.)";
+
+constexpr Dim kGates = 4;
+
+Status InferBias(InferContext& c, Dim width) {
+  const Shape expected = {1, (c.Attr<bool>("use_peepholes") ? 7 : 4) * width};
+  if (Compatible(c.ShapeOf("Bias"), expected)) return OkStatus();
+  return c.Error("shape of Bias (", c.ShapeOf("Bias"), ") must be ", expected);
+}
+
+// The shapes of what the steps give.
+Status InferSteps(InferContext& c, Dim rows, Dim width) {
+  PENSTOCK_RETURN_IF_ERROR(InferBias(c, width));
+  for (const char* slot : {"Cell", "BatchedHidden", "BatchedCell"})
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {rows, width}));
+  const Dim sequences = c.HasInput("C0") ? c.ShapeOf("C0")[0] : 0;
+  return c.SetShape("ReorderedC0", {sequences, width});
+}
+
+Status InferFusionLstm(InferContext& c) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Dim width, InferFusedGates(c, kGates));
+  PENSTOCK_RETURN_IF_ERROR(InferSteps(c, c.ShapeOf("X")[0], width));
+  c.ShareLod("X", "Cell");
+  return c.SetShape("CheckedCell", {2, width});
+}
+
+Status InferEmbeddingLstm(InferContext& c) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Dim width, InferRecurrentWidth(c, kGates));
+  const Shape &ids = c.ShapeOf("Ids"), &table = c.ShapeOf("Embeddings");
+  if (!Compatible(ids, Shape{kUnknownDim, 1})) return c.Error("Ids (", ids, ") must be [rows, 1]");
+  if (!Compatible(table, Shape{kUnknownDim, kGates * width}))
+    return c.Error("shape of Embeddings (", table, ") must be [rows, ", kGates * width, "]");
+  for (const char* slot : {"XX", "BatchedInput"})
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {ids[0], kGates * width}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Hidden", {ids[0], width}));
+  const Dim sequences = c.HasInput("H0") ? c.ShapeOf("H0")[0] : 0;
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("ReorderedH0", {sequences, width}));
+  for (const char* slot : {"XX", "Hidden", "Cell"}) c.ShareLod("Ids", slot);
+  return InferSteps(c, ids[0], width);
+}
+
+// All steps, given their input.
+template <typename T>
+class FusedLstmSteps {
+ public:
+  // `input` names the slot whose sequences the steps follow.
+  void Prepare(KernelSetup& k, std::string_view input) {
+    input_.Prepare(k, input);
+    const Dim rows = input_.operand().shape[0], width = k.Input("WeightH").shape[0];
+    s_.Prepare(k, {rows, kGates * width});
+    weight_ = k.Input("WeightH");
+    bias_ = k.Input("Bias");
+    hidden_ = k.Output("Hidden");
+    cell_ = k.Output("Cell");
+    h0_.Prepare(k, "H0", width);
+    c0_.Prepare(k, "C0", width);
+    gates_.Prepare(k, "BatchedInput", kGates * rows * width);
+    outs_.Prepare(k, "BatchedHidden", rows * width);
+    states_.Prepare(k, "BatchedCell", rows * width);
+    first_out_.Prepare(k, "ReorderedH0", h0_.rows() * width);
+    first_state_.Prepare(k, "ReorderedC0", c0_.rows() * width);
+    active_.Prepare(k, width);
+  }
+
+  Status Run(KernelRun& k, const T* inputs) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, input_.Innermost(k));
+    batches_.Make(sequences, s_.reversed);
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const c0, c0_.Find(k, sequences.count()));
+    const Dim width = s_.width;
+    if (h0 != nullptr) batches_.GatherSequences(h0, width, first_out_.At(k));
+    if (c0 != nullptr) batches_.GatherSequences(c0, width, first_state_.At(k));
+    batches_.Gather(inputs, kGates * width, gates_.At(k));
+    s_.cell.peepholes = s_.peepholes ? std::as_const(k[bias_]).template Data<T>() + kGates * width : nullptr;
+    const T* out = h0 == nullptr ? nullptr : first_out_.At(k);
+    const T* state = c0 == nullptr ? nullptr : first_state_.At(k);
+    for (Dim t = 0; t < batches_.steps(); ++t) {
+      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, out, state));
+      out = outs_.At(k) + batches_.begin(t) * width;
+      state = states_.At(k) + batches_.begin(t) * width;
+    }
+    batches_.Scatter(outs_.At(k), width, k[hidden_].template Data<T>());
+    batches_.Scatter(states_.At(k), width, k[cell_].template Data<T>());
+    return OkStatus();
+  }
+
+ private:
+  // out, state: what the step sees of the one before, a row for each of its places; null: zero.
+  Status RunStep(KernelRun& k, Dim t, const T* out, const T* state) {
+    const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
+    T* const gates = gates_.At(k) + begin * kGates * width;
+    if (out != nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(
+          Gemm<T>(RowMajor(out, size, width),
+                  RowMajor(std::as_const(k[weight_]).template Data<T>(), width, kGates * width),
+                  RowMajor(gates, size, kGates * width), {.add = true, .threads = s_.threads}));
+    }
+    for (Dim p = 0; p < size; ++p) {
+      s_.cell.Forward(gates + p * kGates * width, state == nullptr ? nullptr : state + p * width,
+                      states_.At(k) + (begin + p) * width, active_.At(k), outs_.At(k) + (begin + p) * width);
+    }
+    return OkStatus();
+  }
+
+  LstmSetup<T> s_;
+  SequenceInput input_;
+  InitialState<T> h0_, c0_;
+  Operand weight_, bias_, hidden_, cell_;
+  StepBatches batches_;
+  OutputOrScratch<T> gates_, outs_, states_, first_out_, first_state_;  // in the order of the batches
+  Scratch<T> active_;                                                   // the activated cell of one row
+};
+
+template <typename Device, typename T>
+class FusionLstmKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    steps_.Prepare(k, "X");
+    product_.Prepare(k, kGates * k.Input("WeightH").shape[0]);
+    checked_ = k.Output("CheckedCell");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (checked_) std::ranges::fill(k[checked_].template Span<T>(), T{0});
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const inputs, product_.Run(k));
+    return steps_.Run(k, inputs);
+  }
+
+ private:
+  FusedLstmSteps<T> steps_;
+  GateProduct<T> product_;
+  Operand checked_;
+};
+
+template <typename Device, typename T>
+class EmbeddingLstmKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    steps_.Prepare(k, "Ids");
+    ids_ = k.Input("Ids");
+    table_ = k.Input("Embeddings");
+    xx_.Prepare(k, "XX", ids_.shape[0] * table_.shape[1]);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const Dim height = table_.shape[0], width = table_.shape[1];
+    const T* const table = std::as_const(k[table_]).template Data<T>();
+    T* xx = xx_.At(k);
+    for (const std::int64_t id : std::as_const(k[ids_]).template Span<std::int64_t>()) {
+      if (id < 0 || id >= height)
+        return InvalidArgument("E-op-index", "fused_embedding_fc_lstm: id ", id, " is outside the table of ",
+                               height, " rows");
+      xx = std::copy_n(table + id * width, width, xx);
+    }
+    return steps_.Run(k, xx_.At(k));
+  }
+
+ private:
+  FusedLstmSteps<T> steps_;
+  Operand ids_, table_;
+  OutputOrScratch<T> xx_;
+};
+
+// The slots and attributes of both ops that follow their input; `type` names the slot that gives the element
+// type.
+void DeclareSteps(OpDef& def, const std::string& type) {
+  def.Input("WeightH", "[width, 4 * width], as lstm's Weight", SameTypeAs(type))
+      .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs(type))
+      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs(type), Optional())
+      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs(type), Optional())
+      .Output("Hidden", "[rows, width], the results of the steps", SameTypeAs(type), Apart())
+      .Output("Cell", "the cell after each step", SameTypeAs(type), Apart())
+      .Output("XX", "the input of the steps", SameTypeAs(type), Intermediate() | Apart())
+      .Output("BatchedInput", "the activated gates", SameTypeAs(type), Intermediate() | Apart())
+      .Output("BatchedHidden", "Hidden in the order of the steps", SameTypeAs(type), Intermediate() | Apart())
+      .Output("BatchedCell", "Cell in the order of the steps", SameTypeAs(type), Intermediate() | Apart())
+      .Output("ReorderedH0", "H0 in the order of the first step", SameTypeAs(type), Intermediate() | Apart())
+      .Output("ReorderedC0", "C0 in the order of the first step", SameTypeAs(type), Intermediate() | Apart())
+      .Attr("use_peepholes", true, "whether the gates see the cell")
+      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")
+      .Attr("use_seq", true, kNoEffect)
+      .Attr("gate_activation", "sigmoid", "of the input, forget and output gate", GateActivationNames())
+      .Attr("cell_activation", "tanh", "of the cell, where it is put out", GateActivationNames())
+      .Attr("candidate_activation", "tanh", "of what may enter the cell", GateActivationNames());
+}
+
+}  // namespace
+
+void RegisterFusionLstm(OpRegistry& ops) {
+  OpDef& fused = ops.Add("fusion_lstm");
+  fused.Doc("Long short-term memory over sequences, with the product that makes its input.", kDoc)
+      .Input("X", "[rows, width of X], in sequences", Floats())
+      .Input("WeightX", "[width of X, 4 * width]", SameTypeAs("X"));
+  DeclareSteps(fused, "X");
+  fused.Output("CheckedCell", "[2, width], zeros", SameTypeAs("X"), Intermediate() | Apart())
+      .InferShape(InferFusionLstm)
+      .Kernel<Cpu, FusionLstmKernel, float, double>()
+      .NoGrad();
+  OpDef& embedded = ops.Add("fused_embedding_fc_lstm");
+  embedded
+      .Doc("Long short-term memory over sequences of ids, whose rows of a table are its input.",
+           kEmbeddingDoc)
+      .Input("Ids", "[rows, 1], in sequences", Only(DType::kInt64))
+      .Input("Embeddings", "[rows, 4 * width]", Floats());
+  DeclareSteps(embedded, "Embeddings");
+  embedded.InferShape(InferEmbeddingLstm)
+      .KernelTypeFrom("Embeddings")
+      .Kernel<Cpu, EmbeddingLstmKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

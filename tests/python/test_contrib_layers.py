@@ -79,11 +79,10 @@ TREE = [[0, 0, 0, 1, 2], [0, 1, 0, 3, 4], [0, 1, 0, 5, 6], [0, 2, 1, 0, 0], [1, 
         [3, 2, 2, 0, 0]]
 
 
-@pytest.mark.parametrize('kind', ['int32', 'int64'])
-def test_children_of_nodes(fluid, kind):
+def test_children_of_nodes(fluid):
     tree = given(fluid, np.array(TREE, 'int32'), 'tree')
-    child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], kind), 7, 2, param_attr=tree)
-    got = run(fluid, {'x': np.array([[1], [2], [3]], kind)}, [child, mask])
+    child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], 'int32'), 7, 2, param_attr=tree)
+    got = run(fluid, {'x': np.array([[1], [2], [3]], 'int32')}, [child, mask])
     assert got[0].tolist() == [[[3, 4]], [[5, 6]], [[0, 0]]]
     assert got[1].tolist() == [[[0, 1]], [[1, 1]], [[0, 0]]]
 
@@ -111,3 +110,75 @@ def test_wrong_arguments_are_named(fluid):
         L.tdm_sampler(x, [1, 3], [2, 3], 2)
     with pytest.raises(TypeError, match='partial_sum: input must be'):
         L.partial_sum(3)
+
+
+@pytest.mark.parametrize('functors', ['relu,elementwise_add', ['elementwise_mul', 'tanh']])
+def test_two_functions_in_one_op_are_those_of_two_ops(fluid, functors):
+    L = fluid.layers
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
+    x.stop_gradient = y.stop_gradient = False
+    fused = fluid.contrib.layers.fused_elemwise_activation(x, y, functors)
+    apart = L.relu(x + y) if isinstance(functors, str) else x * L.tanh(y)
+    grads = [fluid.gradients(L.reduce_sum(L.square(out)), [x, y]) for out in (fused, apart)]
+    got = run(fluid, {'x': A, 'y': B[0]}, [fused] + grads[0] + [apart] + grads[1])
+    for one, expected in zip(got[:3], got[3:]):
+        np.testing.assert_allclose(one, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_two_functions_in_one_op_are_two(fluid):
+    x = fluid.data('x', [None, 4])
+    with pytest.raises(ValueError, match='must hold two names'):
+        fluid.contrib.layers.fused_elemwise_activation(x, x, ['relu'])
+    with pytest.raises(TypeError, match='x'):
+        fluid.contrib.layers.fused_elemwise_activation(A, x, ['relu', 'elementwise_add'])
+
+
+def test_a_node_of_a_tree_sees_its_children(fluid):
+    nodes, edges = fluid.data('nodes', [None, 3, 4]), fluid.data('edges', [None, 2, 2], 'int32')
+    weight = np.random.RandomState(2).randn(4, 3, 2, 1).astype('float32')
+    out = fluid.contrib.layers.tree_conv(nodes, edges, 2, act=None, bias_attr=False, param_attr=given(fluid, weight))
+    assert out.shape == (-1, 3, 2, 1)
+    got, = run(fluid, {'nodes': A[None], 'edges': np.array([[[1, 2], [1, 3]]], 'int32')}, [out])
+    left, right, top = weight.transpose(1, 0, 2, 3).reshape(3, 4, 2)
+    children = A[1] @ (top / 2 + right / 2) + A[2] @ (top / 2 + left / 2 + right / 4)
+    np.testing.assert_allclose(got[0, :, :, 0], [A[0] @ top + children, A[1] @ top, A[2] @ top], rtol=1e-4)
+
+
+def test_images_of_different_sizes_are_convolved(fluid):
+    x = fluid.data('x', [None, 1], lod_level=1)
+    row, col = (fluid.data(name, [None, 1], lod_level=1) for name in ('row', 'col'))
+    weight = np.random.RandomState(2).randn(2, 9).astype('float32')
+    out = fluid.contrib.layers.var_conv_2d(x, row, col, 1, 2, filter_size=3, param_attr=given(fluid, weight))
+    image = fluid.data('image', [1, 1, 3, 4])
+    apart = fluid.layers.conv2d(image, 2, 3, padding=1, bias_attr=False,
+                                param_attr=given(fluid, weight.reshape(2, 1, 3, 3)))
+    ones = np.ones((5, 1), 'float32')
+    feed = {
+        'x': texts(fluid, np.concatenate([A.reshape(12, 1), ones[:2]]), [12, 2]),
+        'row': texts(fluid, ones, [3, 2]),
+        'col': texts(fluid, ones, [4, 1]),
+        'image': A[None, None]
+    }
+    got = run(fluid, feed, [out, apart], return_numpy=False)
+    assert got[0].lod() == [[0, 24, 28]]
+    np.testing.assert_allclose(np.array(got[0])[:24].ravel(), np.array(got[1]).ravel(), rtol=1e-4, atol=1e-6)
+
+
+def test_an_image_has_as_many_elements_as_rows_and_columns_say(fluid):
+    x, row, col = (fluid.data(name, [None, 1], lod_level=1) for name in ('x', 'row', 'col'))
+    out = fluid.contrib.layers.var_conv_2d(x, row, col, 1, 2, filter_size=[1, 1], stride=[1, 1])
+    feed = {name: texts(fluid, A.reshape(12, 1)[:3], [3]) for name in ('x', 'row', 'col')}
+    with pytest.raises(fluid.core.EnforceNotMet, match='have 9'):
+        run(fluid, feed, [out])
+
+
+def test_boxes_without_those_that_overlap_better_ones_have_numbers(fluid):
+    boxes, scores = fluid.data('boxes', [1, 3, 4]), fluid.data('scores', [1, 1, 3])
+    found = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, -1, -1, background_label=-1, return_index=True)
+    alone = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, -1, -1, background_label=-1)
+    places = np.array([[[0, 0, 1, 1], [5, 5, 6, 6], [0, 0, 1, 1.1]]], 'float32')
+    feed = {'boxes': places, 'scores': np.array([[[0.5, 0.9, 0.6]]], 'float32')}
+    got = run(fluid, feed, list(found) + [alone], return_numpy=False)
+    np.testing.assert_allclose(np.array(got[0]), [[0, 0.9, 5, 5, 6, 6], [0, 0.6, 0, 0, 1, 1.1]], rtol=1e-6)
+    np.testing.assert_array_equal(np.array(got[1]), [[1], [2]])
+    np.testing.assert_array_equal(np.array(got[2]), np.array(got[0]))

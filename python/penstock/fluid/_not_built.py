@@ -55,6 +55,6 @@ NAMES = _names({
         ComplexVariable
     ''',
     'fluid.layers': '''
-        roi_perspective_transform
+        inplace_abn
     ''',
 })

@@ -248,7 +248,6 @@ from penstock.fluid.layers.nn import transpose as transpose
 from penstock.fluid.layers.nn import unsqueeze as unsqueeze
 from penstock.fluid.layers.norm import batch_norm as batch_norm
 from penstock.fluid.layers.norm import group_norm as group_norm
-from penstock.fluid.layers.norm import inplace_abn as inplace_abn
 from penstock.fluid.layers.norm import instance_norm as instance_norm
 from penstock.fluid.layers.norm import l2_normalize as l2_normalize
 from penstock.fluid.layers.norm import layer_norm as layer_norm
@@ -318,6 +317,7 @@ from penstock.fluid.layers.regions import deformable_roi_pooling as deformable_r
 from penstock.fluid.layers.regions import prroi_pool as prroi_pool
 from penstock.fluid.layers.regions import psroi_pool as psroi_pool
 from penstock.fluid.layers.regions import roi_align as roi_align
+from penstock.fluid.layers.regions import roi_perspective_transform as roi_perspective_transform
 from penstock.fluid.layers.regions import roi_pool as roi_pool
 from penstock.fluid.layers.resize import image_resize as image_resize
 from penstock.fluid.layers.resize import image_resize_short as image_resize_short

@@ -1,11 +1,15 @@
 """What regions of images hold, and convolution that reads from places of its own."""
 
+from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Normal
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
 from penstock.fluid.layers.conv import _pair
 
-__all__ = ['deformable_conv', 'deformable_roi_pooling', 'prroi_pool', 'psroi_pool', 'roi_align', 'roi_pool']
+__all__ = [
+    'deformable_conv', 'deformable_roi_pooling', 'prroi_pool', 'psroi_pool', 'roi_align', 'roi_perspective_transform',
+    'roi_pool',
+]
 
 
 def _require(kind, **values):
@@ -88,6 +92,50 @@ def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, s
         'sampling_ratio': sampling_ratio
     }
     return _pool('roi_align', {'X': input, 'ROIs': rois, 'RoisLod': rois_lod}, attrs, name)
+
+
+@element_types(input='float32 float64', rois='float32 float64')
+def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
+    """Shows quadrilaterals of images as if they were seen from the front.
+
+    Args:
+        input (Variable): shape [N, C, H, W], float32 or float64.
+        rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
+            each image; the type of `input`.
+        transformed_height (int): the rows of a region in the result.
+        transformed_width (int): the columns; a region that is narrower for its height fills only the first of them.
+        spatial_scale (float): what the regions are multiplied by.
+        name (str): part of the names of what the layer makes.
+
+    Returns:
+        tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
+        `input`; `mask`, int32, shape [regions, 1, transformed_height, transformed_width], is 1 where `out` shows the
+        image; `matrix`, shape [regions, 9], maps a place of `out` to the image.
+
+    Raises:
+        TypeError: if input or rois is not a Variable, or a number has another type.
+
+    Example:
+        image = fluid.data('image', [None, 3, 8, 8])
+        rois = fluid.data('rois', [None, 8], lod_level=1)
+        out, mask, matrix = fluid.layers.roi_perspective_transform(image, rois, 4, 6)
+        assert (out.shape, mask.shape, matrix.shape) == ((-1, 3, 4, 6), (-1, 1, 4, 6), (-1, 9))
+
+    Reference:
+        Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.
+    """
+    helper = LayerHelper('roi_perspective_transform', name=name).takes(input=input, rois=rois)
+    _require(int, transformed_height=transformed_height, transformed_width=transformed_width)
+    _require(float, spatial_scale=spatial_scale)
+    types = {'Out': input.dtype, 'Mask': 'int32', 'TransformMatrix': input.dtype, 'Out2InIdx': 'int32',
+             'Out2InWeights': input.dtype}
+    made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in types.items()}
+    helper.append_op('roi_perspective_transform', {'X': input, 'ROIs': rois}, made, {
+        'transformed_height': transformed_height,
+        'transformed_width': transformed_width,
+        'spatial_scale': spatial_scale
+    })
+    return made['Out'], made['Mask'], made['TransformMatrix']
 
 
 def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):

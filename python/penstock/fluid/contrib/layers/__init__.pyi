@@ -2,12 +2,17 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock.fluid.contrib.layers import convolutions as convolutions
 from penstock.fluid.contrib.layers import metric_op as metric_op
 from penstock.fluid.contrib.layers import nn as nn
 from penstock.fluid.contrib.layers import rnn_impl as rnn_impl
+from penstock.fluid.contrib.layers.convolutions import tree_conv as tree_conv
+from penstock.fluid.contrib.layers.convolutions import var_conv_2d as var_conv_2d
 from penstock.fluid.contrib.layers.metric_op import ctr_metric_bundle as ctr_metric_bundle
+from penstock.fluid.contrib.layers.nn import fused_elemwise_activation as fused_elemwise_activation
 from penstock.fluid.contrib.layers.nn import fused_embedding_seq_pool as fused_embedding_seq_pool
 from penstock.fluid.contrib.layers.nn import match_matrix_tensor as match_matrix_tensor
+from penstock.fluid.contrib.layers.nn import multiclass_nms2 as multiclass_nms2
 from penstock.fluid.contrib.layers.nn import partial_concat as partial_concat
 from penstock.fluid.contrib.layers.nn import partial_sum as partial_sum
 from penstock.fluid.contrib.layers.nn import sequence_topk_avg_pooling as sequence_topk_avg_pooling

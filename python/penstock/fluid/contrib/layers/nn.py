@@ -1,19 +1,61 @@
-"""Layers of recommender systems that Fluid keeps apart: columns of matrices, matches of texts, trees of items."""
+"""Layers that Fluid keeps apart: columns of matrices, matches of texts, trees of items, two functions in one op."""
 
 import numpy
 
+from penstock.fluid.contrib.layers.convolutions import tree_conv, var_conv_2d
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.detection_results import _suppress
 from penstock.fluid.layers.draws import seed_variable
 from penstock.fluid.layers.nn import reshape
 from penstock.fluid.layers.shaping import slice as slice_layer
 
 __all__ = [
-    'fused_embedding_seq_pool', 'match_matrix_tensor', 'partial_concat', 'partial_sum', 'sequence_topk_avg_pooling',
-    'shuffle_batch', 'tdm_child', 'tdm_sampler',
+    'fused_elemwise_activation', 'fused_embedding_seq_pool', 'match_matrix_tensor', 'multiclass_nms2', 'partial_concat',
+    'partial_sum', 'sequence_topk_avg_pooling', 'shuffle_batch', 'tdm_child', 'tdm_sampler', 'tree_conv', 'var_conv_2d',
 ]
+
+
+def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_intermediate_out=True):
+    """Computes a sum or product of two tensors and a function of each element, in one op.
+
+    Args:
+        x (Variable): float32 or float64.
+        y (Variable): the type of `x`; aligned with it as elementwise_add does.
+        functor_list (list[str] | str): the names of the outer and the inner function, as a list or joined by a comma.
+            One is elementwise_add or elementwise_mul, the other scale, relu, tanh or sigmoid: ['relu',
+            'elementwise_add'] is relu(x + y), ['elementwise_add', 'relu'] is x + relu(y).
+        axis (int): the extent of `x` that the first one of `y` lies on; -1: `y` lies on the last extents.
+        scale (float): the factor of scale.
+        save_intermediate_out (bool): whether the result of the inner function is kept for the gradient.
+
+    Returns:
+        Variable: the shape of `x`, or of `y` if that is the larger one; the type of `x`.
+
+    Raises:
+        TypeError: `x` or `y` is not a Variable.
+        ValueError: if `functor_list` does not hold two names.
+        penstock.ProgramError: if the names are others, or the shapes do not fit.
+
+    Example:
+        x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
+        z = fluid.contrib.layers.fused_elemwise_activation(x, y, ['relu', 'elementwise_add'])
+    """
+    helper = LayerHelper('fused_elemwise_activation').takes(x=x, y=y)
+    names = functor_list.split(',') if isinstance(functor_list, str) else functor_list
+    if not isinstance(names, list) or len(names) != 2:
+        raise ValueError('fused_elemwise_activation: functor_list must hold two names, not %r' % (functor_list,))
+    out = helper.create_variable_for_type_inference(x.dtype)
+    between = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('fused_elemwise_activation', {'X': x, 'Y': y}, {'Out': out, 'IntermediateOut': between}, {
+        'axis': axis,
+        'scale': scale,
+        'save_intermediate_out': save_intermediate_out,
+        'functor_list': names
+    })
+    return out
 
 
 def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner='sum', param_attr=None,
@@ -85,6 +127,49 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
     helper.append_op('match_matrix_tensor', {'X': x, 'Y': y, 'W': weight}, {'Out': out, 'Tmp': tmp},
                      {'dim_t': channel_num})
     return helper.append_activation(out), tmp
+
+
+def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
+                    nms_eta=1., background_label=0, return_index=False, name=None):
+    """Computes what fluid.layers.multiclass_nms does, and which of the boxes they are.
+
+    Args:
+        bboxes (Variable): boxes, as multiclass_nms takes them.
+        scores (Variable): their scores, as multiclass_nms takes them.
+        score_threshold (float): scores of boxes are above this.
+        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        nms_threshold (float): by how much boxes may overlap.
+        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
+        nms_eta (float): what nms_threshold shrinks by with each kept box.
+        background_label (int): the class that is left out; -1: none.
+        return_index (bool): whether to return the numbers of the boxes, too.
+        name (str | None): prefix of the names of what the layer creates.
+
+    Returns:
+        Variable | tuple: rows of class, score and box, in a sequence for each image; with return_index a pair of it and
+        the number of each box among those of all images, int32, shape [boxes, 1].
+
+    Raises:
+        TypeError: if `bboxes` or `scores` is not a Variable.
+        penstock.ProgramError: if their shapes do not fit.
+
+    Example:
+        boxes, scores = fluid.data('boxes', [None, 20, 4]), fluid.data('scores', [None, 3, 20])
+        out, index = fluid.contrib.layers.multiclass_nms2(boxes, scores, 0.1, 10, keep_top_k=5, return_index=True)
+    """
+    attrs = {
+        'background_label': background_label,
+        'score_threshold': score_threshold,
+        'nms_top_k': nms_top_k,
+        'nms_threshold': nms_threshold,
+        'nms_eta': nms_eta,
+        'keep_top_k': keep_top_k,
+        'normalized': normalized
+    }
+    out, index = _suppress('multiclass_nms2', bboxes, scores, attrs, name, index=True)
+    index.stop_gradient = True
+    return (out, index) if return_index else out
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):

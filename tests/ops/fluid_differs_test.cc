@@ -377,7 +377,13 @@ std::vector<GradientDifference> GradientsOfParts() {
        {"BatchSquareSum", Values({4}, 6, 9)}},
       {.of = {"Y"}, .wanted = {"X"}, .step = 1e-8, .tolerance = 1e-5}};
   slots.op.Set("slot_dim", 2);
+  GradientCase fused{"fused_elemwise_activation",
+                     WithSlots("fused_elemwise_activation", {"X", "Y"}, {"Out"})
+                         .Set("functor_list", std::vector<std::string>{"elementwise_mul", "tanh"}),
+                     {{"X", Values({2, 3})}, {"Y", Values({2, 3}, -1, 1, 5)}},
+                     {.of = {"Out"}, .wanted = {"X", "Y"}}};
   return {
+      {"takes the inner tanh or sigmoid for its own argument unless its result is kept", fused},
       {"gives rows of X that were replaced, and updates that were, the gradient of those that stay", scatter},
       {"takes Out, which is positive, for X where it tests the lower threshold", soft},
       {"gives slots that were not shown a gradient, unless scale_w is used", slots}};

@@ -96,6 +96,7 @@ void RegisterIds(OpRegistry& ops);
 void RegisterIm2Sequence(OpRegistry& ops);
 void RegisterIncrement(OpRegistry& ops);
 void RegisterIndexSelect(OpRegistry& ops);
+void RegisterInplaceAbn(OpRegistry& ops);
 void RegisterInterpolate(OpRegistry& ops);
 void RegisterIsEmpty(OpRegistry& ops);
 void RegisterIsfinite(OpRegistry& ops);
@@ -334,6 +335,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterIm2Sequence(ops);
   RegisterIncrement(ops);
   RegisterIndexSelect(ops);
+  RegisterInplaceAbn(ops);
   RegisterInterpolate(ops);
   RegisterIsEmpty(ops);
   RegisterIsfinite(ops);

@@ -36,7 +36,7 @@ Result<PoolGeometry> StartPoolGeometry(const Context& c, const Shape& x, bool ch
   const std::vector<Dim> kernel = global ? in : std::vector<Dim>(ksize.begin(), ksize.end());
   if (!global && std::ranges::min(kernel) < 1)
     return c.Error("ksize (", Join(kernel, ", "), ") must be at least 1");
-  if (c.template Attr<bool>("adaptive") && !global) {
+  if (c.template Attr<bool>("adaptive")) {  // with global_pooling too: a window for each element, as Fluid's
     g.adaptive = true;
     g.window = Window(axes);
     for (int axis = 0; axis < axes; ++axis) {

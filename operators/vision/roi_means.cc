@@ -69,32 +69,30 @@ void PositionTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
 }
 
 // The integral of the tent over pixel 0 (1 at 0, 0 at -1 and 1) from minus infinity to t.
-template <typename T>
-T TentIntegral(T t) {
-  t = std::clamp(t, T{-1}, T{1});
+double TentIntegral(double t) {
+  t = std::clamp(t, -1.0, 1.0);
   return t < 0 ? (t + 1) * (t + 1) / 2 : 1 - (1 - t) * (1 - t) / 2;
 }
-template <typename T>
-T Tent(T t) {
-  return std::max(1 - std::abs(t), T{0});
-}
+double Tent(double t) { return std::max(1 - std::abs(t), 0.0); }
 
+// In double precision: a weight is a small difference.
 template <typename T>
 void PreciseTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
-  const T begin = a.begin * a.scale, size = a.end * a.scale - begin;
+  const double scale = a.scale, begin = a.begin * scale, size = a.end * scale - begin;
   if (!(size > 0)) return;
-  const T bins = static_cast<T>(a.bins), wide = size / bins;
-  const T low = begin + static_cast<T>(bin) * wide, high = low + wide;
+  const double bins = static_cast<double>(a.bins), wide = size / bins;
+  const double low = begin + static_cast<double>(bin) * wide, high = low + wide;
   const Dim first = PixelAt(std::floor(low), a.extent);
   const Dim last = std::min(PixelAt(std::ceil(high), a.extent) + 1, a.extent);
   // Of the bin's ends by the region's: low = begin + bin / bins * (end - begin), high the same of bin + 1.
-  const T before = static_cast<T>(bin) / bins, behind = static_cast<T>(bin + 1) / bins;
+  const double before = static_cast<double>(bin) / bins, behind = static_cast<double>(bin + 1) / bins;
   for (Dim at = first; at < last; ++at) {
-    const T l = low - static_cast<T>(at), h = high - static_cast<T>(at);
-    const T weight = (TentIntegral(h) - TentIntegral(l)) / wide;
-    const T by_low = (weight - Tent(l)) / wide, by_high = (Tent(h) - weight) / wide;
-    taps.push_back({at, weight, a.scale * (by_low * (1 - before) + by_high * (1 - behind)),
-                    a.scale * (by_low * before + by_high * behind)});
+    const double l = low - static_cast<double>(at), h = high - static_cast<double>(at);
+    const double weight = (TentIntegral(h) - TentIntegral(l)) / wide;
+    const double by_low = (weight - Tent(l)) / wide, by_high = (Tent(h) - weight) / wide;
+    taps.push_back({at, static_cast<T>(weight),
+                    static_cast<T>(scale * (by_low * (1 - before) + by_high * (1 - behind))),
+                    static_cast<T>(scale * (by_low * before + by_high * behind))});
   }
 }
 
@@ -187,11 +185,11 @@ class RoiMeanKernel : public Kernel {
       for (Dim c = 0; c < bins_.channels; ++c) {
         for (Dim i = 0; i < bins_.high; ++i) {
           for (Dim j = 0; j < bins_.wide; ++j) {
-            T sum = IsNan(bad) ? bad : T{0};
+            double sum = IsNan(bad) ? bad : T{0};
             bins_.ForEach(region, c, i, j, [&](Dim at, const RoiTap<T>& row, const RoiTap<T>& column) {
-              sum += row.weight * column.weight * x[at];
+              sum += double{row.weight} * column.weight * x[at];
             });
-            *out++ = sum;
+            *out++ = static_cast<T>(sum);
           }
         }
       }

@@ -62,6 +62,14 @@ GradientCase BatchNorm(const std::string& layout, const std::string& flag) {
           {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}, .tolerance = 1e-5}};
 }
 
+GradientCase InplaceAbn(const std::string& activation, const std::string& layout, const std::string& flag) {
+  GradientCase c = BatchNorm(layout, flag);
+  c.op.SetType("inplace_abn");
+  c.op.Set("activation", activation).Set("alpha", 0.3f);
+  c.name = StrCat("inplace_abn ", activation, " ", layout, " ", flag);
+  return c;
+}
+
 GradientCase Dropout(const std::string& implementation) {
   GradientCase c = Unary("dropout", {4, 5});
   c.op.AddOutput("Mask", {"Mask"}).Set("dropout_prob", 0.4f).Set("seed", 7).Set("fix_seed", true);
@@ -251,6 +259,11 @@ std::vector<GradientCase> NnGradientCases() {
   for (const char* layout : {"NCHW", "NHWC", "AnyLayout"}) cases.push_back(BatchNorm(layout, ""));
   for (const char* flag : {"use_global_stats", "trainable_statistics"})
     cases.push_back(BatchNorm("NCHW", flag));
+  for (const char* activation : {"", "identity", "leaky_relu", "elu"}) {
+    cases.push_back(InplaceAbn(activation, "NCHW", ""));
+    cases.push_back(InplaceAbn(activation, "NHWC", "use_global_stats"));
+    cases.push_back(InplaceAbn(activation, "AnyLayout", "trainable_statistics"));
+  }
   for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"})
     cases.push_back(Dropout(implementation));
   AddMatmul(cases);

@@ -184,6 +184,35 @@ def test_normalisation_of_groups_instances_and_weights(fluid):
     agree(got, x * scale.reshape(1, 3, 1, 1) + bias.reshape(1, 3, 1, 1))
 
 
+@pytest.mark.parametrize('act', [None, 'leaky_relu', 'elu'])
+@pytest.mark.parametrize('layout, frozen', [('NCHW', False), ('NHWC', True)])
+def test_normalisation_that_replaces_its_input(fluid, act, layout, frozen):
+    """It and its gradients are those of batch_norm and the activation, which keep what they read."""
+    results = []
+    for in_place in (False, True):
+        with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():
+            L = fluid.layers
+            x = fluid.data('x', [2, 4, 5, 6])
+            x.stop_gradient = False
+            scaled = L.scale(x, 2.0)
+            common = dict(param_attr=fluid.ParamAttr('w', fluid.initializer.Constant(0.7)), data_layout=layout,
+                          bias_attr=fluid.ParamAttr('b', fluid.initializer.Constant(0.2)), moving_mean_name='mean',
+                          moving_variance_name='variance', use_global_stats=frozen)
+            if in_place:
+                y = L.inplace_abn(scaled, act=act, act_alpha=0.3, **common)
+                assert y is scaled
+            else:
+                y = L.batch_norm(scaled, **common)
+                y = {None: lambda y, _: y, 'elu': L.elu, 'leaky_relu': L.leaky_relu}[act](y, 0.3)
+            fluid.backward.append_backward(L.reduce_sum(L.sigmoid(y)))
+            results.append(run_once(fluid, {'x': IMAGE}, ['x@GRAD', 'w@GRAD', 'b@GRAD', 'mean', 'variance']))
+    for expected, got in zip(*results):
+        agree(got, expected)
+    for wrong in (dict(act='relu'), dict(data_layout='CHWN')):
+        with pytest.raises(ValueError, match='inplace_abn'):
+            fluid.layers.inplace_abn(fluid.data('z', [2, 3]), **wrong)
+
+
 def windows_of(x, ksize, strides, pads, fill):
     """The windows of volumes: [N, C, D, H, W, kd, kh, kw]."""
     x = np.pad(x, ((0, 0), (0, 0)) + tuple((p, p) for p in pads), constant_values=fill)

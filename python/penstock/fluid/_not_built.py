@@ -54,7 +54,4 @@ NAMES = _names({
     'fluid.framework': '''
         ComplexVariable
     ''',
-    'fluid.layers': '''
-        inplace_abn
-    ''',
 })

@@ -248,6 +248,7 @@ from penstock.fluid.layers.nn import transpose as transpose
 from penstock.fluid.layers.nn import unsqueeze as unsqueeze
 from penstock.fluid.layers.norm import batch_norm as batch_norm
 from penstock.fluid.layers.norm import group_norm as group_norm
+from penstock.fluid.layers.norm import inplace_abn as inplace_abn
 from penstock.fluid.layers.norm import instance_norm as instance_norm
 from penstock.fluid.layers.norm import l2_normalize as l2_normalize
 from penstock.fluid.layers.norm import layer_norm as layer_norm

@@ -9,7 +9,9 @@ from penstock.fluid.initializer import Constant, Normal
 from penstock.fluid.layer_helper import LayerHelper, require_rank, require_variables
 from penstock.fluid.param_attr import ParamAttr
 
-__all__ = ['batch_norm', 'group_norm', 'instance_norm', 'l2_normalize', 'layer_norm', 'lrn', 'spectral_norm']
+__all__ = [
+    'batch_norm', 'group_norm', 'inplace_abn', 'instance_norm', 'l2_normalize', 'layer_norm', 'lrn', 'spectral_norm'
+]
 
 
 @element_types(input='float16 float32 float64')
@@ -51,8 +53,23 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         Ioffe and Szegedy, Batch Normalization, ICML 2015.
     """
     helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    out = _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
+                               do_model_average_for_mean_and_var, {
+                                   'epsilon': epsilon,
+                                   'is_test': is_test,
+                                   'data_layout': data_layout,
+                                   'use_mkldnn': False,
+                                   'fuse_with_relu': False,
+                                   'use_global_stats': use_global_stats
+                               })
+    return helper.append_activation(out)
+
+
+def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
+                         do_model_average_for_mean_and_var, attrs):
+    """Appends batch_norm or inplace_abn, the helper's type, and the parameters of its channels."""
     helper.takes(input=input)
-    require_rank('batch_norm', 'input', input, 2)
+    require_rank(helper.layer_type, 'input', input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
 
@@ -71,14 +88,6 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
     saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
     out = input if in_place else helper.create_variable_for_type_inference(dtype)
     inputs = {'X': input, 'Scale': weight, 'Bias': bias, 'Mean': mean, 'Variance': variance}
-    attrs = {
-        'epsilon': epsilon,
-        'is_test': is_test,
-        'data_layout': data_layout,
-        'use_mkldnn': False,
-        'fuse_with_relu': False,
-        'use_global_stats': use_global_stats
-    }
     if isinstance(momentum, Variable):
         inputs['MomentumTensor'] = momentum
     else:
@@ -90,8 +99,66 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         'SavedMean': saved_mean,
         'SavedVariance': saved_variance
     }
-    helper.append_op('batch_norm', inputs, outputs, attrs)
-    return helper.append_activation(out)
+    helper.append_op(helper.layer_type, inputs, outputs, attrs)
+    return out
+
+
+@element_types(input='float32 float64')
+def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
+                data_layout='NCHW', name=None, moving_mean_name=None, moving_variance_name=None,
+                do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
+    """Replaces a variable by itself, normalised as by `batch_norm`, under an activation that can be undone.
+
+    The backward pass reads the result alone, so the memory of what was normalised is free.
+
+    Args:
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. Its old value is lost.
+        act (str | None): 'leaky_relu', 'elu', 'identity', or None, which is 'identity'.
+        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        epsilon (float): added to the variance.
+        param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
+        data_layout (str): 'NCHW' or 'NHWC'.
+        name (str | None): prefix of the names of what the layer creates.
+        moving_mean_name (str | None): name of the running mean.
+        moving_variance_name (str | None): name of the running variance.
+        do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
+        use_global_stats (bool): use the running values in training, too.
+        act_alpha (float): of leaky_relu and elu, above 0.
+
+    Returns:
+        Variable: `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable, or has another element type.
+        ValueError: `act` or `data_layout` is another one.
+        penstock.ProgramError: `input` has fewer than two axes.
+
+    Example:
+        x = fluid.data('x', [None, 3, 8, 8])
+        y = fluid.layers.inplace_abn(fluid.layers.conv2d(x, 8, 3, bias_attr=False), act='leaky_relu', act_alpha=0.1)
+
+    Reference:
+        Rota Bulo, Porzi and Kontschieder, In-Place Activated BatchNorm for Memory-Optimized Training of DNNs, CVPR
+        2018.
+    """
+    if act not in (None, 'identity', 'leaky_relu', 'elu'):
+        raise ValueError("inplace_abn: act must be 'leaky_relu', 'elu', 'identity' or None, not %r" % (act,))
+    if data_layout not in ('NCHW', 'NHWC'):
+        raise ValueError("inplace_abn: data_layout must be 'NCHW' or 'NHWC', not %r" % (data_layout,))
+    helper = LayerHelper('inplace_abn', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    return _normalized_by_batch(helper, input, True, momentum, data_layout, moving_mean_name, moving_variance_name,
+                                do_model_average_for_mean_and_var, {
+                                    'epsilon': epsilon,
+                                    'is_test': is_test,
+                                    'data_layout': data_layout,
+                                    'use_mkldnn': False,
+                                    'fuse_with_relu': False,
+                                    'use_global_stats': use_global_stats,
+                                    'activation': act or 'identity',
+                                    'alpha': act_alpha
+                                })
 
 
 @element_types(input='float32 float64')

@@ -1,0 +1,228 @@
+// inplace_abn: batch_norm and an activation that can be undone, so that the result may replace X.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/nan.h"
+#include "operators/common/require_shape.h"
+#include "operators/nn/batch_norm.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y = activation(batch_norm(X)), where Y may be the variable of X. The gradient reads Y alone: it undoes the
+activation and, by Bias and Scale, the scaling. Where Scale is 0 that is impossible: the gradient of Scale is
+0 there.
+activation is identity (or empty), leaky_relu (below 0: alpha * z) or elu (below 0: alpha * (exp(z) - 1)).
+Rota Bulo, Porzi, Kontschieder: "In-Place Activated BatchNorm for Memory-Optimized Training of DNNs", CVPR
+2018.)";
+
+// The activation of an element, what undoes it, and its slope, both by its result y.
+template <typename T>
+struct Activation {
+  enum Kind { kIdentity, kLeakyRelu, kElu } kind = kIdentity;
+  T alpha{};
+
+  T Of(T z) const {
+    if (kind == kIdentity || z >= 0) return z;
+    return kind == kLeakyRelu ? alpha * z : alpha * std::expm1(z);
+  }
+  T Undone(T y) const {
+    if (kind == kIdentity || y >= 0) return y;
+    return kind == kLeakyRelu ? y / alpha : std::log1p(y / alpha);
+  }
+  T Slope(T y) const {
+    if (kind == kIdentity || y >= 0) return T{1};
+    if (IsNan(y)) return y;
+    return kind == kLeakyRelu ? alpha : y + alpha;
+  }
+};
+
+template <typename T>
+Result<Activation<T>> ActivationOf(const KernelSetup& k) {
+  using A = Activation<T>;
+  const auto name = k.Attr<std::string>("activation");
+  A activation{.kind = name == "leaky_relu" ? A::kLeakyRelu
+                       : name == "elu"      ? A::kElu
+                                            : A::kIdentity,
+               .alpha = static_cast<T>(k.Attr<float>("alpha"))};
+  if (activation.kind != A::kIdentity && !(activation.alpha > 0))
+    return k.Error("alpha (", activation.alpha, ") of ", name, " must be above 0: the gradient undoes it");
+  return activation;
+}
+
+template <typename Device, typename T>
+class InplaceAbnKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
+    PENSTOCK_ASSIGN_OR_RETURN(activation_, ActivationOf<T>(k));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const x = std::as_const(k[a_.x]).template Data<T>();
+    const T* const scale = std::as_const(k[a_.scale]).template Data<T>();
+    const T* const bias = std::as_const(k[a_.bias]).template Data<T>();
+    T* const y = k[a_.y].template Data<T>();
+    if (!a_.uses_running) MeasureBatch(k, x);
+    const T* const means = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>();
+    const T* const variances = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>();
+    for (Dim c = 0; c < a_.shape.channels; ++c) {
+      const T mean = means[c], factor = scale[c] / std::sqrt(variances[c] + static_cast<T>(a_.epsilon));
+      a_.shape.EachElement(c, [&](Dim at) { y[at] = activation_.Of((x[at] - mean) * factor + bias[c]); });
+    }
+    a_.uses_running ? a_.KeepRunning<T>(k) : a_.MoveRunning<T>(k);
+    return OkStatus();
+  }
+
+ private:
+  // Leaves mean and variance in saved_mean and saved_variance, where MoveRunning expects them.
+  void MeasureBatch(KernelRun& k, const T* x) const {
+    const T count = static_cast<T>(std::max<Dim>(a_.shape.PerChannel(), 1));
+    for (Dim c = 0; c < a_.shape.channels; ++c) {
+      T sum = 0, squares = 0;
+      a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
+      const T mean = sum / count;
+      a_.shape.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
+      k[a_.saved_mean].template Data<T>()[c] = mean;
+      k[a_.saved_variance].template Data<T>()[c] = squares / count;
+    }
+  }
+
+  BatchNormArguments a_;
+  Activation<T> activation_;
+};
+
+// With z = batch_norm(X), dz = dY * slope and n = (z - Bias) / Scale, which is X normalised:
+//   dBias = sum(dz), dScale = sum(dz * n), dX = Scale * r * (dz - (dBias + n * dScale) / count)
+// with r = 1 / sqrt(variance + eps); with running moments, which do not depend on X: dX = Scale * r * dz.
+template <typename Device, typename T>
+class InplaceAbnGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    y_ = k.Input("Y");
+    dy_ = k.Input("Y@GRAD");
+    scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
+    dx_ = k.Output("X@GRAD");
+    dscale_ = k.Output("Scale@GRAD");
+    dbias_ = k.Output("Bias@GRAD");
+    uses_running_ = k.Attr<bool>("use_global_stats");
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    if (!uses_running_ && UsesRunningStatistics(k))
+      return k.Error("an inplace_abn with is_test has no gradient");
+    variance_ = k.Input(uses_running_ ? "Variance" : "SavedVariance");
+    if (!variance_) return k.Error("use_global_stats needs Variance");
+    if (y_.shape.rank() < 2 || y_.shape.rank() > 5)
+      return k.Error("rank of Y (", y_.shape.rank(), ", shape ", y_.shape, ") must be 2 to 5");
+    shape_ = MakeChannelShape(y_.shape, k.Attr<std::string>("data_layout"));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", y_.shape));
+    for (const Operand* each : {&scale_, &bias_, &variance_}) {
+      if (each->shape.Count() == shape_.channels && each->dtype == y_.dtype) continue;
+      return k.Error(each->name, " (", DTypeName(each->dtype), each->shape, ") must hold one ",
+                     DTypeName(y_.dtype), " for each of the ", shape_.channels, " channels of Y");
+    }
+    for (const Operand* each : {&dy_, &dx_, &dscale_, &dbias_}) {
+      if (!*each || each->dtype == y_.dtype) continue;
+      return k.Error("element type of ", each->name, " (", DTypeName(each->dtype), ") must be that of Y (",
+                     DTypeName(y_.dtype), ")");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(activation_, ActivationOf<T>(k));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    for (Dim c = 0; c < shape_.channels; ++c) Differentiate(k, c);
+    return OkStatus();
+  }
+
+ private:
+  void Differentiate(KernelRun& k, Dim c) const {
+    const T* const y = std::as_const(k[y_]).template Data<T>();
+    const T* const dy = std::as_const(k[dy_]).template Data<T>();
+    const T scale = std::as_const(k[scale_]).template Data<T>()[c];
+    const T bias = std::as_const(k[bias_]).template Data<T>()[c];
+    const T variance = std::as_const(k[variance_]).template Data<T>()[c];
+    const T r = uses_running_ ? T{1} / std::sqrt(variance + epsilon_) : variance;
+    const auto slope_of = [&](Dim at) { return dy[at] * activation_.Slope(y[at]); };
+    const auto normalised = [&](Dim at) {
+      return scale == 0 ? T{0} : (activation_.Undone(y[at]) - bias) / scale;
+    };
+    T sum = 0, weighted = 0;
+    shape_.EachElement(c, [&](Dim at) {
+      sum += slope_of(at);
+      weighted += slope_of(at) * normalised(at);
+    });
+    if (dbias_) k[dbias_].template Data<T>()[c] = sum;
+    if (dscale_) k[dscale_].template Data<T>()[c] = weighted;
+    if (!dx_) return;
+    T* const dx = k[dx_].template Data<T>();
+    const T count = static_cast<T>(shape_.PerChannel());
+    shape_.EachElement(c, [&](Dim at) {
+      const T through_moments = uses_running_ ? T{0} : (sum + normalised(at) * weighted) / count;
+      dx[at] = scale * r * (slope_of(at) - through_moments);
+    });
+  }
+
+  Operand y_, dy_, scale_, bias_, variance_, dx_, dscale_, dbias_;
+  ChannelShape shape_;
+  bool uses_running_ = false;
+  T epsilon_{};
+  Activation<T> activation_;
+};
+
+// As Fluid's: the running moments are read only if they were used.
+Result<std::vector<Op>> MakeInplaceAbnGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  Op grad("inplace_abn_grad");
+  grad.AddInput("Y", forward.Output("Y"));
+  grad.AddInput("Y@GRAD", {request.grad_of(forward.OutputName("Y"))});
+  for (const char* slot : {"Scale", "Bias"}) grad.AddInput(slot, forward.Input(slot));
+  for (const char* slot : {"SavedMean", "SavedVariance"}) grad.AddInput(slot, forward.Output(slot));
+  if (forward.GetOr("use_global_stats", false)) {
+    grad.AddInput("Mean", forward.Output("MeanOut"));
+    grad.AddInput("Variance", forward.Output("VarianceOut"));
+  }
+  for (const char* slot : {"X", "Scale", "Bias"}) {
+    const std::string wanted = request.grad_of(forward.InputName(slot));
+    grad.AddOutput(StrCat(slot, kGradSuffix),
+                   wanted.empty() ? std::vector<std::string>() : std::vector{wanted});
+  }
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterInplaceAbn(OpRegistry& ops) {
+  OpDef& op =
+      ops.Add("inplace_abn").Doc("batch_norm and an activation, whose result may replace the input.", kDoc);
+  DeclareBatchNorm(op)
+      .Attr("activation", "", "identity (or empty), leaky_relu or elu",
+            OneOf({"", "identity", "leaky_relu", "elu"}))
+      .Attr("alpha", 0.1f, "of leaky_relu and elu: above 0")
+      .Attr("use_sync_bn", false, kNoEffect)
+      .Kernel<Cpu, InplaceAbnKernel, float, double>();
+  op.Grad({.reads = {"Scale", "Bias"},
+           .reads_outputs = {"Y", "SavedMean", "SavedVariance"},
+           .yields = {"X", "Scale", "Bias"},
+           .of = {"Y"}})
+      .GradMadeBy(MakeInplaceAbnGrad)
+      .GradKernel<Cpu, InplaceAbnGradKernel, float, double>();
+  op.GradDef()
+      .Input("Mean", "the running mean, where it was used; not read", AnyType(), Optional())
+      .Input("Variance", "the running variance, where it was used", AnyType(), Optional())
+      .InferShape([](InferContext& c) -> Status {
+        for (const auto& [from, to] :
+             {std::pair("Y", "X@GRAD"), {"Scale", "Scale@GRAD"}, {"Bias", "Bias@GRAD"}})
+          PENSTOCK_RETURN_IF_ERROR(c.ShareAll(from, to));
+        return OkStatus();
+      })
+      .KernelTypeFrom("Y");
+}
+
+}  // namespace penstock

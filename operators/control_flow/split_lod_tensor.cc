@@ -17,7 +17,8 @@ level `level`, or a row if X has no LoD. Mask has one truth value for each part.
 
 constexpr char kMergeDoc[] = R"(
 Out takes its next part from InTrue where Mask holds, else from InFalse: the opposite of split_lod_tensor.
-A part is a sequence of LoD level `level` of X, or a row if X has no LoD.)";
+A part is a sequence of LoD level `level` of X, or a row if X has no LoD. merge_lod_tensor_infer has no
+gradient.)";
 
 // The mask's truth values. Null: it is something else.
 const Tensor* MaskIn(KernelRun& k, const Operand& mask) {
@@ -228,6 +229,20 @@ Result<std::vector<Op>> MergeGrad(const GradRequest& request) {
   return std::vector<Op>{std::move(grad)};
 }
 
+OpDef& AddMerge(OpRegistry& ops, const char* type) {
+  return ops.Add(type)
+      .Doc("Rows or sequences of two tensors, by a mask.", kMergeDoc)
+      .Input("X", "what was split; says how parts are grouped", AnyType())
+      .Input("Mask", "one truth value for each part", Only(DType::kBool))
+      .Input("InTrue", "the parts where it holds", AnyType())
+      .Input("InFalse", "the others", SameTypeAs("InTrue"))
+      .Output("Out", "all parts", SameTypeAs("InTrue"), Apart())
+      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
+      .InferShape(InferMerge)
+      .ReadsOnlySome()
+      .KernelForAnyType<Cpu, MergeKernel>();
+}
+
 }  // namespace
 
 void RegisterSplitLodTensor(OpRegistry& ops) {
@@ -241,18 +256,8 @@ void RegisterSplitLodTensor(OpRegistry& ops) {
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel>()
       .GradMadeBy(SplitGrad);
-  ops.Add("merge_lod_tensor")
-      .Doc("Rows or sequences of two tensors, by a mask.", kMergeDoc)
-      .Input("X", "what was split; says how parts are grouped", AnyType())
-      .Input("Mask", "one truth value for each part", Only(DType::kBool))
-      .Input("InTrue", "the parts where it holds", AnyType())
-      .Input("InFalse", "the others", SameTypeAs("InTrue"))
-      .Output("Out", "all parts", SameTypeAs("InTrue"), Apart())
-      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
-      .InferShape(InferMerge)
-      .ReadsOnlySome()
-      .KernelForAnyType<Cpu, MergeKernel>()
-      .GradMadeBy(MergeGrad);
+  AddMerge(ops, "merge_lod_tensor").GradMadeBy(MergeGrad);
+  AddMerge(ops, "merge_lod_tensor_infer").NoGrad();
 }
 
 }  // namespace penstock

@@ -47,8 +47,9 @@ class SgdKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireRows("sgd", "Param", param, DTypeOfT<T>::kValue));
     PENSTOCK_RETURN_IF_ERROR(RequireRows("sgd", "Grad", grad, DTypeOfT<T>::kValue));
     const Dim width = param.value.initialized() ? param.value.shape().RowWidth() : 0;
-    if (grad.height != param.height || (!grad.rows.empty() && grad.value.shape().RowWidth() != width))
-      return InvalidArgument("E-op-rows", "sgd: Grad and Param are not rows of one tensor");
+    if (!grad.rows.empty() && grad.value.shape().RowWidth() != width)
+      return InvalidArgument("E-op-rows", "sgd: rows of Grad have ", grad.value.shape().RowWidth(),
+                             " elements, those of Param (", param_.name, ") ", width);
     index_.Update(param.rows);
     for (const std::int64_t row : grad.rows) {
       if (index_.Find(row) >= 0) continue;

@@ -1,6 +1,7 @@
 // tdm_child, tdm_sampler: children of the nodes of a tree of items, and nodes beside the way to an item.
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -54,6 +55,11 @@ inline void PutInteger(Tensor& to, Dim at, std::int64_t value) {
   }
 }
 
+std::int64_t NodeAt(KernelRun& k, const Operand& from, Dim at) {
+  return from.dtype == DType::kInt32 ? std::as_const(k[from]).Data<std::int32_t>()[at]
+                                     : std::as_const(k[from]).Data<std::int64_t>()[at];
+}
+
 Status NoNode(const char* type, std::int64_t node, Dim nodes) {
   return InvalidArgument("E-op-index", type, ": node ", node, " must be in [0, ", nodes, ")");
 }
@@ -67,21 +73,20 @@ class TdmChildKernel : public Kernel {
     child_ = k.Output("Child");
     mask_ = k.Output("LeafMask");
     children_ = k.Attr<int>("child_nums");
-    if (tree_.dtype != DTypeOfT<T>::kValue) return k.Error("X and TreeInfo must have one element type");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const T *const x = k[x_].template Data<T>(), *const tree = k[tree_].template Data<T>();
+    const T* const x = k[x_].template Data<T>();
     const Dim nodes = tree_.shape[0], width = tree_.shape[1];
     for (Dim i = 0; i < x_.shape.Count(); ++i) {
       if (x[i] < 0 || x[i] >= nodes) return NoNode("tdm_child", x[i], nodes);
-      const T* const own = tree + x[i] * width + 3;
-      const bool has = x[i] != 0 && own[0] != 0;
+      const Dim own = x[i] * width + 3;
+      const bool has = x[i] != 0 && NodeAt(k, tree_, own) != 0;
       for (Dim j = 0; j < children_; ++j) {
-        const T node = has ? own[j] : T{0};
+        const std::int64_t node = has ? NodeAt(k, tree_, own + j) : 0;
         if (node < 0 || node >= nodes) return NoNode("tdm_child", node, nodes);
         PutInteger(k[child_], i * children_ + j, node);
-        PutInteger(k[mask_], i * children_ + j, has && tree[node * width] != 0 ? 1 : 0);
+        PutInteger(k[mask_], i * children_ + j, has && NodeAt(k, tree_, node * width) != 0 ? 1 : 0);
       }
     }
     return OkStatus();
@@ -165,10 +170,6 @@ class TdmSamplerKernel : public Kernel {
   }
 
  private:
-  static std::int64_t NodeAt(KernelRun& k, const Operand& from, Dim at) {
-    return from.dtype == DType::kInt32 ? k[from].template Data<std::int32_t>()[at]
-                                       : k[from].template Data<std::int64_t>()[at];
-  }
   // A node of the layer that is neither the item's own nor drawn before. There are more than are drawn;
   // where Layer names one node several times, after some tries one is drawn again.
   std::int64_t Draw(KernelRun& k, std::size_t l, std::int64_t own, std::uint64_t key, std::uint64_t& draws) {

@@ -94,6 +94,11 @@ void AddRecommend(std::vector<PlainCase>& cases) {
                        .Set("axis", 1)
                        .Set("indexes", std::vector<std::int32_t>{0, 1}),
                    {{"X", Shares({2, 2, 3, 2})}}});
+  cases.push_back({WithSlots("merge_lod_tensor_infer", {"X", "Mask", "InTrue", "InFalse"}, {"Out"}),
+                   {{"X", Shares({3, 2})},
+                    {"Mask", TensorOf<bool>({3, 1}, {true, false, true})},
+                    {"InTrue", Shares({2, 2})},
+                    {"InFalse", Shares({1, 2})}}});
   const Tensor tree = TensorOf<std::int32_t>(
       {5, 5}, {0, 0, 0, 1, 2, 0, 1, 0, 3, 4, 0, 1, 0, 0, 0, 1, 2, 1, 0, 0, 2, 2, 1, 0, 0});
   cases.push_back({WithSlots("tdm_child", {"X", "TreeInfo"}, {"Child", "LeafMask"}).Set("child_nums", 2),

@@ -79,10 +79,11 @@ TREE = [[0, 0, 0, 1, 2], [0, 1, 0, 3, 4], [0, 1, 0, 5, 6], [0, 2, 1, 0, 0], [1, 
         [3, 2, 2, 0, 0]]
 
 
-def test_children_of_nodes(fluid):
+@pytest.mark.parametrize('kind', ['int32', 'int64'])
+def test_children_of_nodes(fluid, kind):
     tree = given(fluid, np.array(TREE, 'int32'), 'tree')
-    child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], 'int32'), 7, 2, param_attr=tree)
-    got = run(fluid, {'x': np.array([[1], [2], [3]], 'int32')}, [child, mask])
+    child, mask = fluid.contrib.layers.tdm_child(fluid.data('x', [None, 1], kind), 7, 2, param_attr=tree)
+    got = run(fluid, {'x': np.array([[1], [2], [3]], kind)}, [child, mask])
     assert got[0].tolist() == [[[3, 4]], [[5, 6]], [[0, 0]]]
     assert got[1].tolist() == [[[0, 1]], [[1, 1]], [[0, 0]]]
 

@@ -2,6 +2,7 @@
 the types of errors for wrong arguments."""
 
 import numpy as np
+import penstock
 import pytest
 
 
@@ -302,3 +303,36 @@ def test_a_script_fills_the_queue_of_a_reader_itself(fluid):
     reader.exited = True
     reader.thread.join(10)
     assert not reader.thread.is_alive()
+
+
+@pytest.mark.parametrize('wide, error', [(2, None), (3, 'E-op-rows')])
+def test_sgd_updates_rows_of_a_shard_by_id(fluid, wide, error):
+    """A shard and a gradient may say of different heights that they are rows of."""
+    scope, place = fluid.Scope(), fluid.CPUPlace()
+    param, grad = scope.var('w').get_selected_rows(), scope.var('g').get_selected_rows()
+    param.set_height(6)
+    param.set_rows([1, 5])
+    param.sync_index()
+    param.get_tensor().set(np.ones((2, 2), 'float32'), place)
+    grad.set_height(10)
+    grad.set_rows([5, 5])
+    grad.get_tensor().set(np.full((2, wide), 2.0, 'float32'), place)
+    scope.var('rate').get_tensor().set(np.array([0.25], 'float32'), place)
+    op = fluid.op.Operator('sgd', Param='w', Grad='g', ParamOut='w', LearningRate='rate')
+    if error is not None:
+        with pytest.raises(penstock.ProgramError, match=error):
+            op.run(scope, place)
+    else:
+        op.run(scope, place)
+        assert np.array(param.get_tensor()).tolist() == [[1, 1], [0, 0]]
+
+
+def test_parts_are_merged_again_for_inference(fluid):
+    x, mask = fluid.data('x', [4, 1]), fluid.data('mask', [4, 1], 'bool')
+    block = fluid.default_main_program().current_block()
+    yes, no = fluid.layers.control_flow.split_lod_tensor(x, mask)
+    out = block.create_var(name='out', dtype='float32')
+    block.append_op('merge_lod_tensor_infer', {'X': x, 'Mask': mask, 'InTrue': yes, 'InFalse': no}, {'Out': out},
+                    {'level': 0})
+    feed = {'x': np.arange(4, dtype='float32').reshape(4, 1), 'mask': np.array([[1], [0], [0], [1]], 'bool')}
+    assert fluid.Executor().run(feed=feed, fetch_list=[out])[0].ravel().tolist() == [0, 1, 2, 3]

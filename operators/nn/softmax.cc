@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <numbers>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
@@ -143,7 +145,8 @@ class SoftmaxKernel : public Kernel {
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
 //
-// oneDNN's where the elements of a line lie together; for others it has a reference kernel alone.
+// oneDNN's where the elements of a line lie together and the processor has a kernel for them, as those with
+// AVX-512 have; its reference kernel is slower than loops.
 template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:
@@ -156,13 +159,15 @@ class SoftmaxGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", out_.shape));
     if constexpr (std::is_same_v<T, float>) {
-      if (shape_.inner != 1 || steps_.NothingToDo(k)) return OkStatus();
+      if (shape_.inner != 1 || out_.shape.Count() == 0) return OkStatus();
       return OnednnTry(k, [&] {
         const dnnl::memory::desc desc = OnednnPlain({shape_.outer, shape_.axis});
         const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, desc, 1},
                                                             OnednnAttr(), OnednnEngine());
         const dnnl::softmax_backward::primitive_desc pd({desc, desc, 1}, OnednnAttr(), OnednnEngine(),
                                                         forward);
+        by_onednn_ = !std::string_view(pd.impl_info_str()).starts_with("ref");
+        if (!by_onednn_) return;
         steps_.Add(k, dnnl::softmax_backward(pd), pd.scratchpad_desc(),
                    {{DNNL_ARG_DST, steps_.Tensor(out_, desc)},
                     {DNNL_ARG_DIFF_DST, steps_.Tensor(dout_, desc)},
@@ -174,22 +179,27 @@ class SoftmaxGradKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
-    if (std::is_same_v<T, float> && shape_.inner == 1) return steps_.Run(k);
-    const T* out = k[out_].template Data<T>();
-    const T* dout = k[dout_].template Data<T>();
-    T* dx = k[dx_].template Data<T>();
+    if (by_onednn_) return steps_.Run(k);
+    const T* const out = std::as_const(k[out_]).template Data<T>();
+    const T* const dout = std::as_const(k[dout_]).template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
     EachLine(shape_, threads_, [&](Dim first) {
-      const Dim step = shape_.inner, end = first + shape_.axis * step;
-      T sum = 0;
-      for (Dim i = first; i < end; i += step) sum += dout[i] * out[i];
-      for (Dim i = first; i < end; i += step) dx[i] = out[i] * (dout[i] - sum);
+      shape_.inner == 1 ? Line(out + first, dout + first, dx + first, One())
+                        : Line(out + first, dout + first, dx + first, shape_.inner);
     });
     return OkStatus();
   }
 
  private:
+  template <typename Step>
+  void Line(const T* out, const T* dout, T* dx, Step step) const {
+    const T sum = SumOf<T>(shape_.axis, [=](Dim i) { return dout[i * step] * out[i * step]; });
+    for (Dim i = 0; i < shape_.axis; ++i) dx[i * step] = out[i * step] * (dout[i * step] - sum);
+  }
+
   Operand out_, dout_, dx_;
   int threads_ = 1;
+  bool by_onednn_ = false;
   AxisShape shape_;
   OnednnSequence steps_;
 };

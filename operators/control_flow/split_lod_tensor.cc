@@ -99,6 +99,7 @@ class SplitKernel : public Kernel {
 class MergeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    type_ = k.op().type();
     x_ = k.Input("X");
     mask_ = k.Input("Mask");
     sides_[1] = k.Input("InTrue");
@@ -110,7 +111,7 @@ class MergeKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     const Tensor* mask = MaskIn(k, mask_);
-    if (mask == nullptr) return NoMask("merge_lod_tensor", mask_);
+    if (mask == nullptr) return NoMask(type_.c_str(), mask_);
     const Tensor* sides[2] = {};
     PENSTOCK_RETURN_IF_ERROR(ReadSides(k, *mask, sides));
     const Tensor& like = sides[1] != nullptr ? *sides[1] : *sides[0];
@@ -131,7 +132,7 @@ class MergeKernel : public Kernel {
       ++next[side];
     }
     if (outer > 0 && !IsValid(lod_, rows)) {
-      return InvalidArgument("E-op-lod", "merge_lod_tensor: the LoD of X (", x_.name,
+      return InvalidArgument("E-op-lod", type_, ": the LoD of X (", x_.name,
                              ") does not match the parts that are merged");
     }
     made_.Set(out, lod_);
@@ -148,25 +149,25 @@ class MergeKernel : public Kernel {
       const Tensor* tensor = k.Var(sides_[side]).If<Tensor>();
       if (tensor == nullptr || !tensor->initialized()) {
         if (wanted[side] == 0) continue;
-        return FailedPrecondition("E-op-no-value", "merge_lod_tensor: ", slot, " (", sides_[side].name,
+        return FailedPrecondition("E-op-no-value", type_, ": ", slot, " (", sides_[side].name,
                                   ") has no value");
       }
-      PENSTOCK_RETURN_IF_ERROR(CheckParts("merge_lod_tensor", slot, sides_[side], *tensor, 0));
+      PENSTOCK_RETURN_IF_ERROR(CheckParts(type_.c_str(), slot, sides_[side], *tensor, 0));
       if (PartsOf(*tensor, 0) != wanted[side]) {
-        return InvalidArgument("E-op-mask", "merge_lod_tensor: ", slot, " (", sides_[side].name, ") has ",
+        return InvalidArgument("E-op-mask", type_, ": ", slot, " (", sides_[side].name, ") has ",
                                PartsOf(*tensor, 0), " parts; Mask (", mask_.name, ") asks for ",
                                wanted[side]);
       }
       sides[side] = tensor;
     }
     if (sides[0] == nullptr && sides[1] == nullptr)
-      return FailedPrecondition("E-op-no-value", "merge_lod_tensor: neither side has a value");
+      return FailedPrecondition("E-op-no-value", type_, ": neither side has a value");
     if (sides[0] == nullptr || sides[1] == nullptr) return OkStatus();
     const Tensor &no = *sides[0], &yes = *sides[1];
     if (no.dtype() == yes.dtype() && no.shape().RowWidth() == yes.shape().RowWidth() &&
         no.shape().rank() == yes.shape().rank() && no.lod().size() == yes.lod().size())
       return OkStatus();
-    return InvalidArgument("E-op-mask", "merge_lod_tensor: InTrue (", DTypeName(yes.dtype()), yes.shape(),
+    return InvalidArgument("E-op-mask", type_, ": InTrue (", DTypeName(yes.dtype()), yes.shape(),
                            ") and InFalse (", DTypeName(no.dtype()), no.shape(),
                            ") must agree but for their rows");
   }
@@ -180,6 +181,7 @@ class MergeKernel : public Kernel {
     return level_;
   }
 
+  std::string type_;
   Operand x_, mask_, out_;
   Operand sides_[2];  // by the mask's value
   std::size_t level_ = 0;

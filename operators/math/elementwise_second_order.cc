@@ -8,6 +8,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
 #include "operators/math/broadcast.h"
 
@@ -107,14 +108,6 @@ struct Second {
   static Result<std::vector<Op>> Make(const GradRequest& request) {
     const Op& forward = request.forward;
     Op op(forward.type() + "_grad");
-    const auto one = [](const std::string& name) {
-      return name.empty() ? std::vector<std::string>() : std::vector<std::string>{name};
-    };
-    const auto grad_of_result = [&](const char* slot) {
-      return forward.Output(slot).empty() || forward.OutputName(slot) == kEmptyVarName
-                 ? std::string()
-                 : request.grad_of(forward.OutputName(slot));
-    };
     const std::string ddout = request.grad_of(forward.InputName("Out@GRAD"));
     std::string dx, dy;
     if (kKind == Kind::kMul) dx = request.grad_of(forward.InputName("X"));
@@ -132,11 +125,11 @@ struct Second {
     } else {
       op.AddInput("DOut", {forward.InputName("Out@GRAD")});
     }
-    op.AddInput("DDX", one(grad_of_result("X@GRAD"))).AddInput("DDY", one(grad_of_result("Y@GRAD")));
-    op.AddOutput("DDOut", one(ddout));
-    if (kKind == Kind::kMul) op.AddOutput("X@GRAD", one(dx));
-    if (kKind == Kind::kDiv) op.AddOutput("DOut", one(dx));
-    if (kKind == Kind::kMul || kKind == Kind::kDiv) op.AddOutput("Y@GRAD", one(dy));
+    op.AddInput("DDX", GradOfResult(request, "X@GRAD")).AddInput("DDY", GradOfResult(request, "Y@GRAD"));
+    op.AddOutput("DDOut", OneOrNone(ddout));
+    if (kKind == Kind::kMul) op.AddOutput("X@GRAD", OneOrNone(dx));
+    if (kKind == Kind::kDiv) op.AddOutput("DOut", OneOrNone(dx));
+    if (kKind == Kind::kMul || kKind == Kind::kDiv) op.AddOutput("Y@GRAD", OneOrNone(dy));
     for (const NamedAttr& attr : forward.attrs()) op.Set(attr.name, attr.value);
     return std::vector<Op>{std::move(op)};
   }

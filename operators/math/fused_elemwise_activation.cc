@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/grad_args.h"
 #include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 #include "operators/math/broadcast.h"
@@ -291,14 +292,13 @@ class FusedElemwiseGradKernel : public Kernel {
 
 Result<std::vector<Op>> MakeFusedGrad(const GradRequest& request) {
   const Op& forward = request.forward;
-  const auto one = [](std::string name) { return name.empty() ? Names() : Names{std::move(name)}; };
   Op grad("fused_elemwise_activation_grad");
   bool wanted = false;
   for (const char* slot : {"X", "Y"}) {
     std::string name = request.grad_of(forward.InputName(slot));
     wanted = wanted || !name.empty();
     grad.AddInput(slot, forward.Input(slot));
-    grad.AddOutput(StrCat(slot, kGradSuffix), one(std::move(name)));
+    grad.AddOutput(StrCat(slot, kGradSuffix), OneOrNone(std::move(name)));
   }
   if (!wanted) return std::vector<Op>{};
   grad.AddInput("Out", forward.Output("Out"));

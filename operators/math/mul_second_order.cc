@@ -8,6 +8,7 @@
 
 #include "operators/common/fluid_attrs.h"
 #include "operators/common/gemm.h"
+#include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -80,13 +81,6 @@ class MulSecondOrderKernel : public Kernel {
 
 Result<std::vector<Op>> MakeMulSecondOrder(const GradRequest& request) {
   const Op& forward = request.forward;
-  const auto one = [](const std::string& name) {
-    return name.empty() ? std::vector<std::string>() : std::vector<std::string>{name};
-  };
-  const auto grad_of_result = [&](const char* slot) {
-    const bool is_made = !forward.Output(slot).empty() && forward.OutputName(slot) != kEmptyVarName;
-    return one(is_made ? request.grad_of(forward.OutputName(slot)) : std::string());
-  };
   const std::string ddout = request.grad_of(forward.InputName("Out@GRAD"));
   const std::string dx = request.grad_of(forward.InputName("X")),
                     dy = request.grad_of(forward.InputName("Y"));
@@ -94,8 +88,8 @@ Result<std::vector<Op>> MakeMulSecondOrder(const GradRequest& request) {
   Op op("mul_grad_grad");
   op.AddInput("X", {forward.InputName("X")}).AddInput("Y", {forward.InputName("Y")});
   op.AddInput("DOut", {forward.InputName("Out@GRAD")});
-  op.AddInput("DDX", grad_of_result("X@GRAD")).AddInput("DDY", grad_of_result("Y@GRAD"));
-  op.AddOutput("DDOut", one(ddout)).AddOutput("DX", one(dx)).AddOutput("DY", one(dy));
+  op.AddInput("DDX", GradOfResult(request, "X@GRAD")).AddInput("DDY", GradOfResult(request, "Y@GRAD"));
+  op.AddOutput("DDOut", OneOrNone(ddout)).AddOutput("DX", OneOrNone(dx)).AddOutput("DY", OneOrNone(dy));
   for (const NamedAttr& attr : forward.attrs()) op.Set(attr.name, attr.value);
   return std::vector<Op>{std::move(op)};
 }

@@ -40,6 +40,9 @@ bool UsesRunningStatistics(const Context& c) {
 // Slots, attributes and extents of the ops; how their gradients are made, and what those read and yield.
 OpDef& DeclareBatchNorm(OpDef& op);
 OpDef& DeclareBatchNormGrad(OpDef& op);
+// Makes the gradient op, which reads `kept`, X or Y, beside what all of them read. It names the running
+// moments only if they were used, as in Fluid.
+GradMaker BatchNormGradReading(const char* kept);
 
 // Declares batch_norm_grad and its kernels (batch_norm_grad.cc).
 void AddBatchNormGrad(OpDef& batch_norm);

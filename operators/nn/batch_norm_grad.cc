@@ -4,6 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/batch_norm.h"
 
@@ -116,29 +117,6 @@ class BatchNormGradKernel : public Kernel {
   OnednnSequence steps_;
 };
 
-// The running moments are read by the gradient only if they were used: otherwise the op does not name them,
-// as in Fluid.
-Result<std::vector<Op>> MakeBatchNormGrad(const GradRequest& request) {
-  const Op& forward = request.forward;
-  Op grad(forward.type() + "_grad");
-  for (const char* slot : {"X", "Scale", "Bias"}) grad.AddInput(slot, forward.Input(slot));
-  for (const char* slot : {"SavedMean", "SavedVariance"}) grad.AddInput(slot, forward.Output(slot));
-  if (forward.HasOutputSlot("ReserveSpace")) grad.AddInput("ReserveSpace", forward.Output("ReserveSpace"));
-  if (forward.HasInputSlot("Live")) grad.AddInput("Live", forward.Input("Live"));
-  if (forward.GetOr("use_global_stats", false)) {
-    grad.AddInput("Mean", forward.Output("MeanOut"));
-    grad.AddInput("Variance", forward.Output("VarianceOut"));
-  }
-  grad.AddInput("Y@GRAD", {request.grad_of(forward.OutputName("Y"))});
-  for (const char* slot : {"X", "Scale", "Bias"}) {
-    const std::string wanted = request.grad_of(forward.InputName(slot));
-    grad.AddOutput(StrCat(slot, kGradSuffix),
-                   wanted.empty() ? std::vector<std::string>() : std::vector{wanted});
-  }
-  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
-  return std::vector<Op>{std::move(grad)};
-}
-
 }  // namespace
 
 Status BatchNormGradArguments::Prepare(KernelSetup& k) {
@@ -167,12 +145,33 @@ Status BatchNormGradArguments::Prepare(KernelSetup& k) {
   return OkStatus();
 }
 
+GradMaker BatchNormGradReading(const char* kept) {
+  return [kept](const GradRequest& request) -> Result<std::vector<Op>> {
+    const Op& forward = request.forward;
+    Op grad(forward.type() + "_grad");
+    grad.AddInput(kept, forward.HasInputSlot(kept) ? forward.Input(kept) : forward.Output(kept));
+    for (const char* slot : {"Scale", "Bias"}) grad.AddInput(slot, forward.Input(slot));
+    for (const char* slot : {"SavedMean", "SavedVariance"}) grad.AddInput(slot, forward.Output(slot));
+    if (forward.HasOutputSlot("ReserveSpace")) grad.AddInput("ReserveSpace", forward.Output("ReserveSpace"));
+    if (forward.HasInputSlot("Live")) grad.AddInput("Live", forward.Input("Live"));
+    if (forward.GetOr("use_global_stats", false)) {
+      grad.AddInput("Mean", forward.Output("MeanOut"));
+      grad.AddInput("Variance", forward.Output("VarianceOut"));
+    }
+    grad.AddInput("Y@GRAD", {request.grad_of(forward.OutputName("Y"))});
+    for (const char* slot : {"X", "Scale", "Bias"})
+      grad.AddOutput(StrCat(slot, kGradSuffix), OneOrNone(request.grad_of(forward.InputName(slot))));
+    for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+    return std::vector<Op>{std::move(grad)};
+  };
+}
+
 OpDef& DeclareBatchNormGrad(OpDef& op) {
   op.Grad({.reads = {"X", "Scale", "Bias"},
            .reads_outputs = {"SavedMean", "SavedVariance"},
            .yields = {"X", "Scale", "Bias"},
            .of = {"Y"}})
-      .GradMadeBy(MakeBatchNormGrad);
+      .GradMadeBy(BatchNormGradReading("X"));
   return op.GradDef()
       .Input("Mean", "the running mean, where it was used", AnyType(), Optional())
       .Input("Variance", "the running variance, where it was used", AnyType(), Optional())

@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/conv2d.h"
 
@@ -128,13 +129,6 @@ class Conv2dSecondOrderKernel<Cpu, double> : public Kernel {
 
 Result<std::vector<Op>> MakeConvSecondOrder(const GradRequest& request) {
   const Op& forward = request.forward;
-  const auto one = [](std::string name) {
-    return name.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(name)};
-  };
-  const auto grad_of_result = [&](const char* slot) {
-    const bool is_made = !forward.Output(slot).empty() && forward.OutputName(slot) != kEmptyVarName;
-    return one(is_made ? request.grad_of(forward.OutputName(slot)) : std::string());
-  };
   const std::string ddoutput = request.grad_of(forward.InputName("Output@GRAD"));
   const std::string dinput = request.grad_of(forward.InputName("Input"));
   const std::string dfilter = request.grad_of(forward.InputName("Filter"));
@@ -142,8 +136,11 @@ Result<std::vector<Op>> MakeConvSecondOrder(const GradRequest& request) {
   Op op(forward.type() + "_grad");
   op.AddInput("Input", {forward.InputName("Input")}).AddInput("Filter", {forward.InputName("Filter")});
   op.AddInput("DOutput", {forward.InputName("Output@GRAD")});
-  op.AddInput("DDInput", grad_of_result("Input@GRAD")).AddInput("DDFilter", grad_of_result("Filter@GRAD"));
-  op.AddOutput("DDOutput", one(ddoutput)).AddOutput("DInput", one(dinput)).AddOutput("DFilter", one(dfilter));
+  op.AddInput("DDInput", GradOfResult(request, "Input@GRAD"))
+      .AddInput("DDFilter", GradOfResult(request, "Filter@GRAD"));
+  op.AddOutput("DDOutput", OneOrNone(ddoutput))
+      .AddOutput("DInput", OneOrNone(dinput))
+      .AddOutput("DFilter", OneOrNone(dfilter));
   for (const NamedAttr& attr : forward.attrs()) op.Set(attr.name, attr.value);
   return std::vector<Op>{std::move(op)};
 }

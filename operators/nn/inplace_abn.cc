@@ -13,9 +13,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y = activation(batch_norm(X)), where Y may be the variable of X. The gradient reads Y alone: it undoes the
-activation and, by Bias and Scale, the scaling. Where Scale is 0 that is impossible: the gradient of Scale is
-0 there.
+Y = activation(batch_norm(X)), where Y may be the variable of X. In training one element per channel has no
+variance: Y is activation(X) then. The gradient reads Y alone: it undoes the activation and, by Bias and
+Scale, the scaling. Where Scale is 0 that is impossible: the gradient of Scale is 0 there.
 activation is identity (or empty), leaky_relu (below 0: alpha * z) or elu (below 0: alpha * (exp(z) - 1)).
 Rota Bulo, Porzi, Kontschieder: "In-Place Activated BatchNorm for Memory-Optimized Training of DNNs", CVPR
 2018.)";
@@ -68,6 +68,11 @@ class InplaceAbnKernel : public Kernel {
     const T* const scale = std::as_const(k[a_.scale]).template Data<T>();
     const T* const bias = std::as_const(k[a_.bias]).template Data<T>();
     T* const y = k[a_.y].template Data<T>();
+    if (!a_.uses_running && a_.shape.PerChannel() <= 1) {  // no variance
+      std::transform(x, x + k[a_.x].count(), y, [this](T z) { return activation_.Of(z); });
+      a_.KeepRunning<T>(k);
+      return OkStatus();
+    }
     if (!a_.uses_running) MeasureBatch(k, x);
     const T* const means = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>();
     const T* const variances = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>();
@@ -82,7 +87,7 @@ class InplaceAbnKernel : public Kernel {
  private:
   // Leaves mean and variance in saved_mean and saved_variance, where MoveRunning expects them.
   void MeasureBatch(KernelRun& k, const T* x) const {
-    const T count = static_cast<T>(std::max<Dim>(a_.shape.PerChannel(), 1));
+    const T count = static_cast<T>(a_.shape.PerChannel());
     for (Dim c = 0; c < a_.shape.channels; ++c) {
       T sum = 0, squares = 0;
       a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
@@ -136,11 +141,24 @@ class InplaceAbnGradKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
+    if (!uses_running_ && shape_.PerChannel() <= 1) return ActivationAlone(k);
     for (Dim c = 0; c < shape_.channels; ++c) Differentiate(k, c);
     return OkStatus();
   }
 
  private:
+  // The gradient of Y = activation(X).
+  Status ActivationAlone(KernelRun& k) const {
+    for (const Operand* zero : {&dscale_, &dbias_}) {
+      if (*zero) std::ranges::fill(k[*zero].template Span<T>(), T{0});
+    }
+    if (!dx_) return OkStatus();
+    const T* const y = std::as_const(k[y_]).template Data<T>();
+    const T* const dy = std::as_const(k[dy_]).template Data<T>();
+    std::transform(y, y + y_.shape.Count(), dy, k[dx_].template Data<T>(),
+                   [this](T result, T d) { return d * activation_.Slope(result); });
+    return OkStatus();
+  }
   void Differentiate(KernelRun& k, Dim c) const {
     const T* const y = std::as_const(k[y_]).template Data<T>();
     const T* const dy = std::as_const(k[dy_]).template Data<T>();
@@ -175,27 +193,6 @@ class InplaceAbnGradKernel : public Kernel {
   Activation<T> activation_;
 };
 
-// As Fluid's: the running moments are read only if they were used.
-Result<std::vector<Op>> MakeInplaceAbnGrad(const GradRequest& request) {
-  const Op& forward = request.forward;
-  Op grad("inplace_abn_grad");
-  grad.AddInput("Y", forward.Output("Y"));
-  grad.AddInput("Y@GRAD", {request.grad_of(forward.OutputName("Y"))});
-  for (const char* slot : {"Scale", "Bias"}) grad.AddInput(slot, forward.Input(slot));
-  for (const char* slot : {"SavedMean", "SavedVariance"}) grad.AddInput(slot, forward.Output(slot));
-  if (forward.GetOr("use_global_stats", false)) {
-    grad.AddInput("Mean", forward.Output("MeanOut"));
-    grad.AddInput("Variance", forward.Output("VarianceOut"));
-  }
-  for (const char* slot : {"X", "Scale", "Bias"}) {
-    const std::string wanted = request.grad_of(forward.InputName(slot));
-    grad.AddOutput(StrCat(slot, kGradSuffix),
-                   wanted.empty() ? std::vector<std::string>() : std::vector{wanted});
-  }
-  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
-  return std::vector<Op>{std::move(grad)};
-}
-
 }  // namespace
 
 void RegisterInplaceAbn(OpRegistry& ops) {
@@ -205,13 +202,13 @@ void RegisterInplaceAbn(OpRegistry& ops) {
       .Attr("activation", "", "identity (or empty), leaky_relu or elu",
             OneOf({"", "identity", "leaky_relu", "elu"}))
       .Attr("alpha", 0.1f, "of leaky_relu and elu: above 0")
-      .Attr("use_sync_bn", false, kNoEffect)
+      .Attr("use_sync_bn", false, kNoEffect, OnlyValue(false))
       .Kernel<Cpu, InplaceAbnKernel, float, double>();
   op.Grad({.reads = {"Scale", "Bias"},
            .reads_outputs = {"Y", "SavedMean", "SavedVariance"},
            .yields = {"X", "Scale", "Bias"},
            .of = {"Y"}})
-      .GradMadeBy(MakeInplaceAbnGrad)
+      .GradMadeBy(BatchNormGradReading("Y"))
       .GradKernel<Cpu, InplaceAbnGradKernel, float, double>();
   op.GradDef()
       .Input("Mean", "the running mean, where it was used; not read", AnyType(), Optional())

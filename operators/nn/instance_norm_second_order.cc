@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/common/grad_args.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -114,13 +115,6 @@ class InstanceNormSecondOrderKernel : public Kernel {
 
 Result<std::vector<Op>> MakeInstanceNormSecondOrder(const GradRequest& request) {
   const Op& forward = request.forward;
-  const auto one = [](std::string name) {
-    return name.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(name)};
-  };
-  const auto grad_of_result = [&](const char* slot) {
-    const bool is_made = !forward.Output(slot).empty() && forward.OutputName(slot) != kEmptyVarName;
-    return one(is_made ? request.grad_of(forward.OutputName(slot)) : std::string());
-  };
   const std::string dx = request.grad_of(forward.InputName("X"));
   const std::string dscale = request.grad_of(forward.InputName("Scale"));
   const std::string ddy = request.grad_of(forward.InputName("Y@GRAD"));
@@ -128,9 +122,10 @@ Result<std::vector<Op>> MakeInstanceNormSecondOrder(const GradRequest& request) 
   Op op("instance_norm_grad_grad");
   for (const char* slot : {"X", "Scale", "SavedMean", "SavedVariance"})
     op.AddInput(slot, forward.Input(slot));
-  op.AddInput("DY", forward.Input("Y@GRAD")).AddInput("DDX", grad_of_result("X@GRAD"));
-  op.AddInput("DDScale", grad_of_result("Scale@GRAD")).AddInput("DDBias", grad_of_result("Bias@GRAD"));
-  op.AddOutput("DX", one(dx)).AddOutput("DScale", one(dscale)).AddOutput("DDY", one(ddy));
+  op.AddInput("DY", forward.Input("Y@GRAD")).AddInput("DDX", GradOfResult(request, "X@GRAD"));
+  op.AddInput("DDScale", GradOfResult(request, "Scale@GRAD"))
+      .AddInput("DDBias", GradOfResult(request, "Bias@GRAD"));
+  op.AddOutput("DX", OneOrNone(dx)).AddOutput("DScale", OneOrNone(dscale)).AddOutput("DDY", OneOrNone(ddy));
   for (const NamedAttr& attr : forward.attrs()) op.Set(attr.name, attr.value);
   return std::vector<Op>{std::move(op)};
 }

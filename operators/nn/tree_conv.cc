@@ -111,10 +111,10 @@ class TreeWindows {
   }
 
   double max_depth_ = 2;
-  Dim rows_ = 0;  // of Out that have a window
-  std::vector<std::size_t> begins_, next_,
-      children_;                   // children of node i: from begins_[i] to begins_[i + 1]
-  std::vector<std::size_t> seen_;  // by node: the root whose window has had it last
+  Dim rows_ = 0;                                // of Out that have a window
+  std::vector<std::size_t> begins_, children_;  // children of node i: from begins_[i] to begins_[i + 1]
+  std::vector<std::size_t> next_;               // by node: where in children_ its next child goes
+  std::vector<std::size_t> seen_;               // by node: the root whose window has had it last
   std::vector<Pending> pending_;
 };
 

@@ -77,10 +77,9 @@ class VariedImages {
       return LodError(type_, ": X has ", xs_.count(), " sequences, ROW ", heights_.count(), " and COLUMN ",
                       widths_.count(), "; they must have as many");
     for (Dim s = 0; s < xs_.count(); ++s) {
-      if (xs_.length(s) != sizes_.channels * height(s) * width(s))
-        return LodError(type_, ": sequence ", s, " of X has ", xs_.length(s), " elements; ", sizes_.channels,
-                        " channels of ", height(s), " rows and ", width(s), " columns have ",
-                        sizes_.channels * height(s) * width(s));
+      if (IsImage(s)) continue;
+      return LodError(type_, ": sequence ", s, " of X has ", xs_.length(s), " elements, which are not ",
+                      sizes_.channels, " channels of ", height(s), " rows and ", width(s), " columns");
     }
     return OkStatus();
   }
@@ -116,6 +115,12 @@ class VariedImages {
 
  private:
   static Dim Steps(Dim extent, Dim stride) { return extent == 0 ? 0 : (extent - 1) / stride + 1; }
+  // Whether sequence s has as many elements as its rows and columns say; their product might overflow.
+  bool IsImage(Dim s) const {
+    const Dim length = xs_.length(s), h = height(s), w = width(s);
+    if (h == 0 || w == 0) return length == 0;
+    return length % w == 0 && length / w % h == 0 && length / w / h == sizes_.channels;
+  }
   Dim height(Dim s) const { return heights_.length(s); }
   Dim width(Dim s) const { return widths_.length(s); }
   Dim ElementAt(Dim s, Dim c, Dim y, Dim x, Dim i, Dim j) const {

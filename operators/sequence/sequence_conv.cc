@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/gemm.h"
+#include "operators/common/grad_args.h"
 #include "operators/common/lod.h"
 #include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
@@ -261,7 +262,7 @@ Result<std::vector<Op>> SequenceConvGrad(const GradRequest& request) {
   for (const std::string& slot : slots) {
     const std::string name = request.grad_of(forward.InputName(slot));
     grad.AddInput(slot, forward.Input(slot));
-    grad.AddOutput(slot + kGradSuffix, name.empty() ? std::vector<std::string>() : std::vector{name});
+    grad.AddOutput(slot + kGradSuffix, OneOrNone(name));
     wanted = wanted || !name.empty();
   }
   if (!wanted) return std::vector<Op>{};

@@ -11,18 +11,6 @@
 namespace penstock::test {
 namespace {
 
-Tensor Mixed(const Shape& shape, unsigned seed = 1) { return Values(shape, -1, 1, seed); }
-Tensor InRows(Tensor tensor, const LoD& lod) {
-  tensor.set_lod(lod);
-  return tensor;
-}
-
-void ExpectNear(const Tensor& tensor, std::initializer_list<double> expected) {
-  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
-  std::int64_t i = 0;
-  for (const double value : expected) EXPECT_NEAR(ElementAt(tensor, i++), value, 1e-9);
-}
-
 // A root with three children, of which the first has a child; the edge behind the one of zeros does not
 // count.
 TEST(TreeConv, SeesANodeAndWhatIsBelowIt) {
@@ -70,11 +58,23 @@ TEST(VarConv2d, ConvolvesImagesOfDifferentSizes) {
   EXPECT_EQ(out.lod(), (LoD{{0, 6, 10}}));
   EXPECT_EQ(RunOne(VarConv(), inputs, "Col").lod(), (LoD{{0, 36, 60}}));
   inputs["X"].set_lod({{0, 6, 18}});
-  ExpectError(VarConv(), inputs,
-              "var_conv_2d: sequence 0 of X has 6 elements; 2 channels of 2 rows and 3 columns have 12");
+  ExpectError(
+      VarConv(), inputs,
+      "var_conv_2d: sequence 0 of X has 6 elements, which are not 2 channels of 2 rows and 3 columns");
   inputs["ROW"].set_lod({{0, 5}});
   ExpectError(VarConv(), inputs,
               "var_conv_2d: X has 2 sequences, ROW 1 and COLUMN 2; they must have as many");
+}
+
+// Rows without elements cost no memory, so their number may be one whose product overflows.
+TEST(VarConv2d, RefusesAnImageOfMoreElementsThanThereAreNumbers) {
+  constexpr Dim kMany = Dim{1} << 32;
+  const Tensor many = InRows(Tensor(DType::kFp64, {kMany, 0}), {{0, kMany}});
+  ExpectError(
+      VarConv(),
+      {{"X", InRows(Mixed({0, 1}), {{0, 0}})}, {"ROW", many}, {"COLUMN", many}, {"W", Mixed({2, 12})}},
+      "var_conv_2d: sequence 0 of X has 0 elements, which are not 2 channels of 4294967296 rows and "
+      "4294967296 columns");
 }
 
 // The numbers are those of the formulas, worked out for each element.

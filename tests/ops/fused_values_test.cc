@@ -13,19 +13,7 @@
 namespace penstock::test {
 namespace {
 
-// f64 in [-1, 1].
-Tensor Mixed(const Shape& shape, unsigned seed = 1) { return Values(shape, -1, 1, seed); }
-Tensor InRows(Tensor tensor, const LoD& lod) {
-  tensor.set_lod(lod);
-  return tensor;
-}
 const LoD kOneAndTwo = {{0, 1, 3}};
-
-void ExpectNear(const Tensor& tensor, std::initializer_list<double> expected) {
-  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
-  std::int64_t i = 0;
-  for (const double value : expected) EXPECT_NEAR(ElementAt(tensor, i++), value, 1e-9);
-}
 
 TEST(Fc, IsAProductABiasAndRelu) {
   const Op op = WithSlots("fc", {"Input", "W", "Bias"}, {"Out"});

@@ -21,6 +21,12 @@ Op WithSlots(const std::string& type, const std::vector<std::string>& inputs,
              const std::vector<std::string>& outputs);
 // f64 values in [low, high], no two alike.
 Tensor Values(const Shape& shape, double low = -2, double high = 2, unsigned seed = 1);
+inline Tensor Mixed(const Shape& shape, unsigned seed = 1) { return Values(shape, -1, 1, seed); }
+// `tensor`, whose rows are in these sequences.
+inline Tensor InRows(Tensor tensor, const LoD& lod) {
+  tensor.set_lod(lod);
+  return tensor;
+}
 // An op of X and Out, differentiated by X.
 GradientCase Unary(const std::string& type, const Shape& x, double low = -2);
 

@@ -77,6 +77,33 @@ TEST(InstanceNormSecondOrder, SeesThatTheMomentsAreThoseOfX) {
   }
 }
 
+// As of batch_norm, whose Y is X then: one element has no variance.
+TEST(InplaceAbn, ActivatesAnElementWithoutOthersAsItIs) {
+  Op op = WithSlots("inplace_abn", {"X", "Scale", "Bias", "Mean", "Variance"},
+                    {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
+  op.Set("activation", "leaky_relu").Set("alpha", 0.5f);
+  const auto one = [](double value) { return Ramp(DType::kFp64, {1}, value, 0); };
+  Tensors inputs = {{"X", Ramp(DType::kFp64, {1, 1}, -3, 0)},
+                    {"Scale", one(2)},
+                    {"Bias", one(5)},
+                    {"Mean", one(1)},
+                    {"Variance", one(4)}};
+  ExpectValues(RunOne(op, inputs, "Y"), {-1.5});
+  ExpectValues(RunOne(op, inputs, "MeanOut"), {1});
+  Op grad = WithSlots("inplace_abn_grad", {"Y", "Y@GRAD", "Scale", "Bias", "SavedMean", "SavedVariance"},
+                      {"X@GRAD", "Scale@GRAD", "Bias@GRAD"});
+  grad.Set("activation", "leaky_relu").Set("alpha", 0.5f);
+  inputs = {{"Y", Ramp(DType::kFp64, {1, 1}, -1.5, 0)},
+            {"Y@GRAD", Ramp(DType::kFp64, {1, 1}, 4, 0)},
+            {"Scale", one(2)},
+            {"Bias", one(5)},
+            {"SavedMean", one(0)},
+            {"SavedVariance", one(0)}};
+  ExpectValues(RunOne(grad, inputs, "X@GRAD"), {2});
+  ExpectValues(RunOne(grad, inputs, "Scale@GRAD"), {0});
+  ExpectValues(RunOne(grad, inputs, "Bias@GRAD"), {0});
+}
+
 Tensors RoundedToFloats(const Tensors& from) {
   Tensors f32;
   for (const auto& [name, tensor] : from) {

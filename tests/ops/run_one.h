@@ -24,6 +24,13 @@ inline void ExpectValues(const Tensor& tensor, std::initializer_list<double> exp
     EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
 }
 
+// Of doubles: to nine digits behind the point.
+inline void ExpectNear(const Tensor& tensor, std::initializer_list<double> expected) {
+  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
+  std::int64_t i = 0;
+  for (const double value : expected) EXPECT_NEAR(ElementAt(tensor, i++), value, 1e-9);
+}
+
 inline void ExpectError(const Op& op, const Tensors& inputs, const std::string& text) {
   const Status status = RunOp(AllOps(), op, inputs).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();

@@ -169,7 +169,7 @@ def test_an_image_has_as_many_elements_as_rows_and_columns_say(fluid):
     x, row, col = (fluid.data(name, [None, 1], lod_level=1) for name in ('x', 'row', 'col'))
     out = fluid.contrib.layers.var_conv_2d(x, row, col, 1, 2, filter_size=[1, 1], stride=[1, 1])
     feed = {name: texts(fluid, A.reshape(12, 1)[:3], [3]) for name in ('x', 'row', 'col')}
-    with pytest.raises(fluid.core.EnforceNotMet, match='have 9'):
+    with pytest.raises(fluid.core.EnforceNotMet, match='which are not 1 channels of 3 rows and 3 columns'):
         run(fluid, feed, [out])
 
 

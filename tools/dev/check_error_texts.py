@@ -21,6 +21,7 @@ EXCEPT = {
     "E-parallel-accumulate": "tests/python/test_hvd_programs.py",
     "E-parallel-adasum": "tests/python/test_hvd_programs.py",
     "E-pass-uneven-loss": "tests/python/test_uneven.py",
+    "E-parallel-sync": "tests/unit/pipeline/data_parallel_test.cc",
     "E-parallel-twice": "tests/python/test_compiled_programs.py",
     "E-job-size": "tests/property/cost/cost_test.cc",
     "E-plan-dispatcher": "tests/python/test_placement.py",

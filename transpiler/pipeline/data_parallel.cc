@@ -22,6 +22,19 @@ Status RequireNoCollectives(const Program& main) {
   return OkStatus();
 }
 
+// A rank's own moments would go unnoticed.
+Status RequireNoInplaceAbn(const Program& main) {
+  for (int block = 0; block < main.block_count(); ++block) {
+    for (const OpEntry& entry : main.block(block).ops()) {
+      if (entry.op->type() != "inplace_abn") continue;
+      return InvalidArgument("E-parallel-sync",
+                             "data_parallel: sync_batch_norm does not cover inplace_abn of ",
+                             entry.op->InputName("X"), "; use batch_norm and an activation");
+    }
+  }
+  return OkStatus();
+}
+
 // Persistable tensors that ops of the program read, in the order of their first reader; with a startup
 // program those that it declares.
 std::vector<const Var*> StateOf(const Program& main, const std::optional<Program>& startup) {
@@ -118,6 +131,8 @@ Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program pro
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
+  if (config.sync_batch_norm && config.addresses.size() > 1)
+    PENSTOCK_RETURN_IF_ERROR(RequireNoInplaceAbn(main));
   plan::TranspileConfig ranks;
   ranks.kind = plan::Kind::kCollective;
   const bool alone = config.addresses.size() == 1;

@@ -49,7 +49,8 @@ struct DataParallel {
 
 // kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number
 // of ranks, or a sparse gradient), E-parallel-accumulate (a sparse gradient, or an update with a block of its
-// own), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a loss that is no mean).
+// own), E-parallel-sync (sync_batch_norm with inplace_abn), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a
+// loss that is no mean).
 // Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

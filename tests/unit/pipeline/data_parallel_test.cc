@@ -114,6 +114,18 @@ TEST(DataParallel, JoinsRanksInGroups) {
   EXPECT_EQ(join.GetOr<std::int32_t>("trainer_id", 0), 2);
 }
 
+TEST(DataParallel, RefusesMomentsOfAllRanksForInplaceAbn) {
+  constexpr char kInPlace[] = "program\nblock 0 {\n  data x : f32[?, 3]\n  (Y=x) = inplace_abn(X=x)\n}\n";
+  const Result<Program> main = ParseText(kInPlace, "test");
+  ASSERT_TRUE(main.ok()) << main.status().ToString();
+  const Status status =
+      MakeDataParallel(AllOps(), *main, {.addresses = {"a:1", "b:1"}, .sync_batch_norm = true}).status();
+  EXPECT_EQ(status.id(), "E-parallel-sync");
+  EXPECT_EQ(status.message(),
+            "data_parallel: sync_batch_norm does not cover inplace_abn of x; use batch_norm "
+            "and an activation");
+}
+
 TEST(DataParallel, IsMadeOnce) {
   const DataParallel made = Made({.addresses = {"a:1", "b:1"}});
   EXPECT_EQ(MakeDataParallel(AllOps(), made.main, {.addresses = {"a:1", "b:1"}}).status().id(),

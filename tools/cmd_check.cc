@@ -1,4 +1,4 @@
-// penstock check DIR: proves from a folder of role programs that they fit together; prints what it finds.
+// penstock check DIR: proves that the role programs in a folder fit together, and prints its findings.
 #include <iostream>
 #include <optional>
 
@@ -20,7 +20,7 @@ int RunCheck(const Arguments& arguments) {
   if (HasSourcePrograms()) {
     source = ReadSourcePrograms("check");
     if (!source.ok()) return BadInput(source.status());
-    // Of Fluid's programs the default dialect leaves out what nobody writes.
+    // The default dialect removes gradients that no op writes from Fluid's programs.
     std::optional<Program> mended = plan::WithoutUnwrittenParts(source->main);
     const bool as_mended =
         !roles->trainers.empty() && !plan::WithoutUnwrittenParts(roles->trainers.front().program);

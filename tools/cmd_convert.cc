@@ -1,4 +1,4 @@
-// penstock convert A B: a program in another form. Loses nothing.
+// penstock convert A B: writes a program in another file format, without loss.
 #include "framework/text/program_file.h"
 #include "tools/command.h"
 

@@ -1,4 +1,4 @@
-// penstock diff A B: two programs, or two folders of role programs, op for op.
+// penstock diff A B: compares two programs, or two folders of role programs, op by op.
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -13,7 +13,7 @@
 namespace penstock::tools {
 namespace {
 
-// By the file's name without its form: "trainer_t1" is trainer_t1.pb and trainer_t1.pb.gz.
+// Keyed by the file name without its extension: "trainer_t1" for trainer_t1.pb and trainer_t1.pb.gz.
 using Roles = std::map<std::string, Program>;
 
 Result<Roles> ReadRoles(const std::string& folder) {
@@ -24,7 +24,7 @@ Result<Roles> ReadRoles(const std::string& folder) {
   return roles;
 }
 
-// Prints what differs. Whether something does.
+// Prints the differences; returns whether there are any.
 bool Print(const std::string& name, const Program& a, const Program& b) {
   const ProgramDiff diff = DiffPrograms(AllOps(), a, b);
   if (diff.equal()) return false;

@@ -1,4 +1,4 @@
-// penstock memory_optimize A B, penstock release_memory A B: the same program with less memory.
+// penstock memory_optimize A B, penstock release_memory A B: rewrite a program so that it uses less memory.
 #include <gflags/gflags.h>
 
 #include <iostream>
@@ -9,9 +9,9 @@
 #include "tools/command.h"
 #include "transpiler/memory/memory.h"
 
-DEFINE_string(keep, "", "variables that are fetched, separated by commas: they are left alone");
-DEFINE_int32(level, 0, "0: buffers of the same type and shape alone; 1: also larger ones");
-DEFINE_bool(skip_grads, false, "leave alone what the backward pass writes");
+DEFINE_string(keep, "", "fetched variables, separated by commas; they are not changed");
+DEFINE_int32(level, 0, "0: reuse only buffers of the same type and shape; 1: also larger ones");
+DEFINE_bool(skip_grads, false, "do not change variables that the backward pass writes");
 
 namespace penstock::tools {
 namespace {

@@ -1,5 +1,5 @@
-// penstock plan: what a job holds and sends, and what to expect of it, from a folder of role programs or from
-// the programs that these would be made of.
+// penstock plan: reports the memory, traffic and expected speed of a job, from a folder of role programs or
+// from the source programs, which it transpiles first.
 #include <gflags/gflags.h>
 
 #include <iostream>
@@ -12,22 +12,21 @@
 #include "tools/source.h"
 #include "transpiler/pipeline/transpile.h"
 
-DEFINE_int64(rows_per_step, -1,
-             "rows of each sparse table that one trainer touches in a step; -1: not known");
-DEFINE_int64(batch, -1, "examples in one trainer's step, for activations and looked-up rows; -1: not known");
+DEFINE_int64(rows_per_step, -1, "rows of each sparse table that one trainer touches in a step; -1: unknown");
+DEFINE_int64(batch, -1, "examples in one trainer's step, for activations and looked-up rows; -1: unknown");
 DEFINE_int32(steps_per_exchange, -1,
-             "steps between two exchanges, in geo mode and local SGD; -1: as the job is configured");
-DEFINE_string(net, "", "what a link carries each way, as 10Gbit or 1.2GB (a second); with --step-ms");
-DEFINE_double(step_ms, 0, "a step of one trainer alone, in milliseconds; with --net");
-DEFINE_double(message_us, 20, "what a message costs beside its bytes, in microseconds");
-DEFINE_bool(pieces, false, "name the pieces of each pserver");
-DEFINE_bool(json, false, "print JSON; its keys are listed in tools/plan/README.md");
-DEFINE_bool(dot, false, "print a picture for Graphviz");
+             "steps between two exchanges, in geo mode and local SGD; -1: as configured");
+DEFINE_string(net, "", "bandwidth of a link each way, as 10Gbit or 1.2GB (per second); requires --step-ms");
+DEFINE_double(step_ms, 0, "time of a step of one trainer alone, in milliseconds; requires --net");
+DEFINE_double(message_us, 20, "cost of a message besides its bytes, in microseconds");
+DEFINE_bool(pieces, false, "list the pieces of each pserver");
+DEFINE_bool(json, false, "print JSON; tools/plan/README.md lists its keys");
+DEFINE_bool(dot, false, "print a graph in the dot language of Graphviz");
 
 namespace penstock::tools {
 namespace {
 
-// Any other number than -1 is taken as it is, and judged by whoever asks for it.
+// -1 means that the flag is not set; the cost model checks all other values.
 template <typename Int>
 std::optional<Int> IfGiven(Int value) {
   return value == -1 ? std::nullopt : std::optional(value);
@@ -63,7 +62,7 @@ Result<cost::Job> JobOfFolder(const std::string& folder) {
   return job.ok() ? std::move(job) : Result<cost::Job>(std::move(job).status().In(folder));
 }
 
-// What role programs do not say, or say in control flow.
+// A setting that role programs do not contain, or contain only as control flow.
 std::optional<int> StepsPerExchange(const plan::TranspileConfig& config) {
   if (config.kind == plan::Kind::kGeo) return config.geo_push_every;
   if (config.collective_mode == "local_sgd") return config.local_sgd_k_steps;

@@ -1,4 +1,4 @@
-// penstock plot: the progress lines of a log as a picture. It is written in Python, for matplotlib.
+// penstock plot: plots the progress lines of a log. Runs penstock.plot, which is in Python for matplotlib.
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The interpreter of the environment that this command was started from: python beside it. Else that of PATH.
+// The Python interpreter in the folder of this command, as in a virtual environment; otherwise python3 on
+// PATH.
 std::string Python() {
   std::error_code none;
   const fs::path named(Invoked());

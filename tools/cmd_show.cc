@@ -1,4 +1,5 @@
-// penstock show F: a program for reading. Leaves out defaults, the forward role and locations, unless --full.
+// penstock show F: prints a program for reading. Omits defaults, the forward role and locations without
+// --full.
 #include <gflags/gflags.h>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// penstock top: what the processes of a running job do, from their /metrics.
+// penstock top: shows live figures of a running job from the /metrics of its processes.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "tools/command.h"
 #include "tools/metrics.h"
 
-DEFINE_bool(once, false, "print one table and end; rates are those since the processes began");
+DEFINE_bool(once, false, "print one table and exit; rates are averages since the processes started");
 DEFINE_double(every_s, 2, "seconds between two tables");
 
 namespace penstock::tools {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kPatience{2000};
 
-// The addresses that the roles have written: metrics.<role> in the log folder.
+// The addresses in the files metrics.<role>, which the roles have written to the log folder.
 std::vector<std::string> AddressesIn(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code none;
@@ -80,7 +80,7 @@ int RunTop(const Arguments& arguments) {
     never.wait_for(lock, every, [] { return false; });
     before = std::move(now);
     now = Look(arguments);
-    std::cout << "\033[H\033[2J" << TopTable(now, before) << std::flush;  // from the screen's top
+    std::cout << "\033[H\033[2J" << TopTable(now, before) << std::flush;  // home, clear the screen
   }
   return kExitOk;
 }

@@ -1,4 +1,4 @@
-// penstock transpile: the programs of all roles, from one program and a description of the job.
+// penstock transpile: makes the programs of all roles from one program and a job configuration.
 #include <gflags/gflags.h>
 
 #include <filesystem>
@@ -17,10 +17,8 @@
 #include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/transpile.h"
 
-DEFINE_string(steps, "", "a folder for the program after each pass, as text, in a folder for each role");
-DEFINE_string(
-    out, "",
-    "the folder that the role programs and plan.txt are written to; a set that is there is replaced");
+DEFINE_string(steps, "", "folder for the program after each pass, as text, in one folder per role");
+DEFINE_string(out, "", "folder for the role programs and plan.txt; replaces the role programs already in it");
 
 namespace penstock::tools {
 namespace {
@@ -30,7 +28,7 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   std::filesystem::create_directories(FLAGS_out, error);
   if (error) return InvalidArgument("E-file-write", FLAGS_out, ": ", error.message());
   const std::filesystem::path folder(FLAGS_out);
-  // What Fluid's form has no field for is left out of files that are to be Fluid's.
+  // Files for Fluid do not contain data for which Fluid's format has no field.
   const WireOptions form{.extra = job.config.dialect == plan::Dialect::kDefault};
   const check::RoleFiles files = FilesOf(roles);
   const std::vector<const check::RoleProgram*> all = files.All();

@@ -1,4 +1,4 @@
-// A sub-command of `penstock`. Each lies in its own cmd_*.cc and has one row in the table of main.cc.
+// A sub-command of `penstock`. Each has its own cmd_*.cc and one row in the table of main.cc.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace penstock::tools {
 
-// The table of exit codes is in the README at the root, section "Exit codes".
+// The README at the root lists the exit codes in section "Exit codes".
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFindings = 1;
 inline constexpr int kExitBadInput = 2;
 
-using Arguments = std::vector<std::string>;  // what is left without the flags
+using Arguments = std::vector<std::string>;  // the arguments that are not flags
 
 struct Command {
   std::string_view name;
   std::string_view arguments;           // "A B", for the usage line
   std::string_view does;                // one line
-  std::vector<std::string_view> flags;  // the gflags it takes; every other is refused
+  std::vector<std::string_view> flags;  // its gflags; all other flags are rejected
   int (*run)(const Arguments& arguments);
 };
 
@@ -36,15 +36,15 @@ int RunShow(const Arguments& arguments);
 int RunTop(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);
 
-// How this command was called: the first word of its command line.
+// The first word of the command line, argv[0].
 const std::string& Invoked();
 
-// Of all cores, for the command that runs.
+// A pool of threads on all cores, for the running command.
 ThreadPool& Threads();
 
-// Prints the first line of the error to standard error: what and where. Returns kExitBadInput.
+// Prints the first line of the error, with its id, to standard error. Returns kExitBadInput.
 int BadInput(const Status& status);
-// The same for a wrong number of arguments.
+// Does the same for a wrong number of arguments: prints the usage of `command`.
 int BadUsage(std::string_view command, std::string_view expected);
 
 }  // namespace penstock::tools

@@ -7,7 +7,7 @@
 namespace penstock::tools {
 namespace {
 
-// A flag is a name of C++, step_ms, and spelt --step-ms.
+// The command-line spelling of a flag: --step-ms for step_ms.
 std::string Spelt(std::string_view name) {
   std::string spelt = StrCat("--", name);
   std::replace(spelt.begin(), spelt.end(), '_', '-');

@@ -1,5 +1,5 @@
-// gflags behind sub-commands: a flag is known only to the commands that list it, and a wrong one is an error
-// of ours, not an exit from inside the library.
+// gflags per sub-command: a command accepts only the flags that it lists, and a wrong flag returns an error
+// instead of ending the process inside the library.
 #pragma once
 
 #include "framework/base/status.h"
@@ -11,7 +11,7 @@ namespace penstock::tools {
 // names; "--" ends them) and returns the rest. kInvalidArgument E-flag.
 Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments);
 
-// A line for each flag, for the usage.
+// One line of help per flag of `command`.
 std::string FlagHelp(const Command& command);
 
 }  // namespace penstock::tools

@@ -1,4 +1,4 @@
-// penstock: what can be done with programs from a command line.
+// The `penstock` command: the table of its sub-commands, dispatch and usage.
 #include <algorithm>
 #include <iostream>
 
@@ -13,11 +13,11 @@ const std::vector<Command>& Commands() {
   static const std::vector<Command> commands = {
       {"convert",
        "A B",
-       "writes program A as B; the names tell the form: .pb .pb.gz .pdmodel __model__ .ir .json",
+       "writes program A to B; the file names select the formats: .pb .pb.gz .pdmodel __model__ .ir .json",
        {},
        RunConvert},
       {"show", "F", "prints program F for reading, with defaults omitted", {"full"}, RunShow},
-      {"diff", "A B", "compares two programs, or two folders of role programs, op for op", {}, RunDiff},
+      {"diff", "A B", "compares two programs, or two folders of role programs, op by op", {}, RunDiff},
       {"transpile",
        "--main F --startup F --config F --out DIR [--steps DIR]",
        "writes the programs of all roles, and the plan",
@@ -27,17 +27,17 @@ const std::vector<Command>& Commands() {
        RunTranspile},
       {"memory_optimize",
        "A B",
-       "writes program A as B with buffers reused, and prints what that saves",
+       "writes program A to B with buffers reused, and prints the memory saved",
        {"keep", "level", "skip_grads"},
        RunMemoryOptimize},
       {"release_memory",
        "A B",
-       "writes program A as B with a delete_var behind the last use of each temporary",
+       "writes program A to B with a delete_var after the last use of each temporary",
        {"keep"},
        RunReleaseMemory},
       {"plan",
        "DIR | --main F --startup F --config F",
-       "says what a job's processes hold and send, how well it is spread, and what to expect on a network",
+       "reports the memory, traffic and balance of a job's processes, and its expected speed on a network",
        {"main",          "startup",
         "facts",         "config",
         "compat",        "split_method",
@@ -53,21 +53,19 @@ const std::vector<Command>& Commands() {
        RunPlan},
       {"check",
        "DIR [--main F --startup F [--facts F]]",
-       "proves that the role programs in a folder fit together and, if these are given, compose to them",
+       "proves that the role programs in a folder fit together and, given the source, compute the same",
        {"main", "startup", "facts"},
        RunCheck},
       {"plot",
        "LOG [--out FILE] [--text]",
-       "draws the progress lines of a trainer's log (launch --progress SECONDS): a PNG where matplotlib is, "
-       "else "
-       "bars",
+       "plots the progress lines of a trainer's log (launch --progress SECONDS): a PNG with matplotlib, bars "
+       "of text without",
        {},
        RunPlot},
       {"top",
        "DIR | HOST:PORT ...",
-       "shows what the processes of a running job do: a table from the /metrics of all whose addresses are "
-       "in "
-       "the log folder DIR (launch --metrics 0), or of those given, again and again until none answers",
+       "shows live figures of a running job: a table of the /metrics of the processes in the log folder DIR "
+       "(launch --metrics 0) or at the given addresses, repeated until no process answers",
        {"once", "every_s"},
        RunTop},
   };
@@ -80,7 +78,7 @@ void PrintUsage(std::ostream& out, const Command& command) {
 }
 
 void PrintUsage(std::ostream& out) {
-  out << "usage: penstock COMMAND [flags] arguments; penstock COMMAND --help for one of them\n\n";
+  out << "usage: penstock COMMAND [flags] arguments; penstock COMMAND --help describes one command\n\n";
   for (const Command& command : Commands()) PrintUsage(out, command);
   out << "\nExit codes are listed in README.md, section \"Exit codes\".\n";
 }
@@ -116,7 +114,7 @@ int Main(const Arguments& arguments) {
 }  // namespace
 
 namespace {
-std::string invoked;  // written once, by main
+std::string invoked;  // written once, by main()
 }
 
 const std::string& Invoked() { return invoked; }
@@ -127,7 +125,7 @@ ThreadPool& Threads() {
 }
 
 int BadInput(const Status& status) {
-  std::string line = status.message();  // one line, whatever stands in the file it speaks of
+  std::string line = status.message();  // one line, even if it quotes control characters of a file
   std::replace_if(
       line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   std::cerr << "error: " << line << "   [" << status.id() << "]\n";

@@ -63,14 +63,14 @@ std::string Size(double bytes) {
   return StrCat(Fixed(bytes, unit == 0 ? "%.0f" : "%.1f"), " ", kUnits[unit]);
 }
 
-// One line of the format: a name, labels, a value.
+// One sample line: a name, labels, a value.
 struct Line {
   std::string_view name;
   std::map<std::string, std::string> labels;
   double value = 0;
 };
 
-// What stands between `text`'s front, a quote, and its end; unescaped. Moves `text` behind it.
+// Takes a quoted string from the front of `text` and returns it unescaped.
 std::optional<std::string> TakeQuoted(std::string_view& text) {
   std::string out;
   for (std::size_t at = 1; at < text.size(); ++at) {

@@ -1,4 +1,4 @@
-// What `penstock top` shows: the /metrics of a job's processes, read and made a table.
+// Reads the /metrics of a job's processes and formats them as a table, for `penstock top`.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, FetchMetrics("127.0.0.1:43211", 2s));
 //   PENSTOCK_ASSIGN_OR_RETURN(const Sample sample, ReadMetrics(text));
@@ -15,12 +15,12 @@
 
 namespace penstock::tools {
 
-// One process's numbers at one time, as executor/observe/receipt.h gives them.
+// The metrics of one process at one time; executor/observe/receipt.h defines them.
 struct Sample {
-  std::string role;                                   // empty: it did not answer
-  std::map<std::string, double> values;               // by family; of peers the sum
+  std::string role;                                   // empty: the process did not answer
+  std::map<std::string, double> values;               // by metric name, summed over peers
   std::map<std::string, double> waited_by_peer = {};  // seconds
-  double silent_longest_s = 0;                        // of its peers
+  double silent_longest_s = 0;                        // the maximum over its peers
 };
 
 struct TopRow {
@@ -28,14 +28,14 @@ struct TopRow {
   Sample sample;
 };
 
-// The body of GET /metrics. kUnavailable E-top-fetch: nobody answers within the time, or not with 200.
+// The body of GET /metrics. kUnavailable E-top-fetch: no answer within `limit`, or a status other than 200.
 Result<std::string> FetchMetrics(const std::string& address, std::chrono::milliseconds limit);
 
-// kDataLoss E-top-format: a line is no sample of the text exposition format.
+// Parses `text`. kDataLoss E-top-format: a line is not a sample in Prometheus' text exposition format.
 Result<Sample> ReadMetrics(std::string_view text);
 
-// A line for the names of the columns and one for each row. Rates are those since `before` (same order;
-// empty: since the processes began to count).
+// A line of column names and one line per row. Rates are averages since `before`, which has the same rows in
+// the same order; if `before` is empty, since the processes started.
 std::string TopTable(const std::vector<TopRow>& rows, const std::vector<TopRow>& before);
 
 }  // namespace penstock::tools

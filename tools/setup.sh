@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and leaves .venv/bin/python with penstock importable and .venv/bin/penstock.
+# Installs missing packages and builds. Then .venv/bin/python can import penstock, and .venv/bin/penstock runs.
 #
 #   tools/setup.sh            everything
-#   tools/setup.sh --tests    the C++ tests too
-#   tools/setup.sh --no-build packages and .venv alone
+#   tools/setup.sh --tests    also the C++ tests
+#   tools/setup.sh --no-build only packages and .venv
 #
-# Idempotent: what is there already is left alone and costs a second or two. Packages come from Debian and PyPI by name.
+# Idempotent: a repeated run changes nothing and takes a second or two. Packages come from Debian and PyPI by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,7 +50,7 @@ if (( ${#missing[@]} )); then
   rm -f "$log"
 fi
 
-# The system's own python3 has headers from python3-dev; another one first on PATH is used if it has them too.
+# The system's python3 has the headers of python3-dev. PYTHON selects another one, which needs headers too.
 python=${PYTHON:-/usr/bin/python3}
 if [[ ! -x .venv/bin/python ]]; then
   say "making .venv with $("$python" --version 2>&1)"
@@ -76,11 +76,11 @@ log=$(mktemp)
 cmake --preset release -DPENSTOCK_TESTS=$tests -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1 ||
   { cat "$log" >&2; exit 1; }
 rm -f "$log"
-# Ninja prints each step only where somebody watches.
+# Ninja prints each step only on a terminal.
 if [[ -t 1 ]]; then ninja_output=(); else ninja_output=(--quiet); fi
 cmake --build build/release -- "${ninja_output[@]}"
 
-# The build tree is the package: Python's sources are links there, so an edit of them needs no build.
+# The build tree serves as the package: its Python sources are links, so a change to them needs no build.
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 printf '%s\n' "$PWD/build/release/python" >"$site/penstock-build.pth"
 ln -sf "$PWD/build/release/tools/penstock" .venv/bin/penstock

@@ -10,38 +10,34 @@
 
 DEFINE_string(main, "", "the main program, after minimize");
 DEFINE_string(startup, "", "its startup program");
-DEFINE_string(facts, "",
-              "program.json: what the programs do not say of their parameters (tools/case/README.md)");
-DEFINE_string(
-    config, "",
-    "case.json: addresses, trainers, slicing and mode; its keys are listed in tools/case/README.md");
-DEFINE_string(compat, "", "fluid-1.8: role programs as Fluid 1.8.5 makes them, its defects included");
+DEFINE_string(facts, "", "program.json: properties that the programs do not contain (tools/case/README.md)");
+DEFINE_string(config, "",
+              "case.json: addresses, trainers, slicing and mode; tools/case/README.md lists its keys");
+DEFINE_string(compat, "", "fluid-1.8: make the role programs of Fluid 1.8.5, including its defects");
 DEFINE_string(split_method, "",
-              "who gets which slice: RoundRobin, HashName or SizeBalanced; wins over --config");
-DEFINE_string(slicing, "", "how parameters are cut: fluid, even or mxnet; wins over --config");
+              "assigns slices to pservers: RoundRobin, HashName or SizeBalanced; overrides --config");
+DEFINE_string(slicing, "", "how parameters are sliced: fluid, even or mxnet; overrides --config");
 DEFINE_string(
     clip, "",
-    "whose gradients are clipped: local (each trainer's) or global (their mean); wins over --config");
+    "which gradients are clipped: local (each trainer's) or global (their mean); overrides --config");
 DEFINE_int32(staleness, -1,
-             "async: steps that a trainer may be ahead of the slowest; -1: any number; wins over --config");
+             "async: steps that a trainer may be ahead of the slowest; -1: unbounded; overrides --config");
 DEFINE_int32(backup_trainers, 0,
-             "sync: trainers that a step does not wait for, fewer than there are; wins over --config");
+             "sync: number of trainers for which a step does not wait; overrides --config");
 DEFINE_string(
     compression, "",
-    "of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, two_bit THRESHOLD or "
-    "top_k RATIO, from so many elements on, and by parameter; wins over --config");
+    "compression of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, two_bit "
+    "THRESHOLD or top_k RATIO, by minimum number of elements and by parameter; overrides --config");
 DEFINE_string(
     exchange, "",
-    "sync: how dense gradients are added up: pserver, allreduce (among the trainers, whose "
-    "addresses are in --config) or auto (for each parameter what the cost model finds faster); wins "
-    "over --config");
+    "sync: how dense gradients are summed: pserver, allreduce (among the trainers, whose addresses are "
+    "in --config) or auto (for each parameter, the faster by the cost model); overrides --config");
 DEFINE_double(exchange_gbit, 10,
-              "--exchange auto: what a link carries each way, in Gbit/s; wins over --config");
+              "--exchange auto: bandwidth of a link in each direction, in Gbit/s; overrides --config");
 DEFINE_double(exchange_message_us, 20,
-              "--exchange auto: what a message costs beside its bytes, in microseconds; wins over --config");
-DEFINE_string(
-    on_uneven, "",
-    "what trainers do whose batches differ in size or number: join, pad or error; wins over --config");
+              "--exchange auto: cost of a message besides its bytes, in microseconds; overrides --config");
+DEFINE_string(on_uneven, "",
+              "if trainers' batches differ in size or number: join, pad or error; overrides --config");
 
 namespace penstock::tools {
 namespace {
@@ -53,7 +49,7 @@ Status Require(std::string_view command, std::string_view flag, const std::strin
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
 }
 
-// One of a setting's words, or an error that lists them.
+// Sets `setting` to the parsed `word`; an unknown word is an error that lists the known ones.
 template <typename Value>
 Status ApplyWord(std::string_view command, std::string_view flag, const std::string& word,
                  std::optional<Value> known, std::string_view words, Value& setting) {
@@ -75,7 +71,7 @@ Status ApplyPolicyFlags(plan::TranspileConfig& config) {
   return OkStatus();
 }
 
-// What the command line says beside the file.
+// The flags that override the file's settings.
 Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
   config.dialect = FLAGS_compat.empty() ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   PENSTOCK_RETURN_IF_ERROR(ApplyWord(command, "split-method", FLAGS_split_method,

@@ -1,5 +1,5 @@
-// The user's own programs and the description of the job, as the flags say: --main, --startup, --facts,
-// --config, --compat, and those that win over the file.
+// Reads the source programs and the job's configuration from the flags --main, --startup, --facts, --config,
+// --compat, and the flags that override settings of the --config file.
 #pragma once
 
 #include "framework/base/status.h"
@@ -13,14 +13,14 @@ struct Source {
   CaseFile job;
 };
 
-// kInvalidArgument: E-usage (a flag is missing; `command` says whose) and what is wrong in a file, which is
-// named.
+// kInvalidArgument: E-usage (a flag of `command` is missing or invalid), and errors in a file, which they
+// name.
 Result<Source> ReadSource(std::string_view command);
-// --main, --startup and --facts alone, where no job is described.
+// Reads only --main, --startup and --facts, for commands without a job.
 Result<Source> ReadSourcePrograms(std::string_view command);
-// Whether one of --main and --startup is given.
+// Whether --main or --startup is given.
 bool HasSourcePrograms();
-// Whether the flag stands on the command line, with whatever value.
+// Whether the flag is on the command line, with any value.
 bool IsGiven(const char* flag);
 
 }  // namespace penstock::tools

@@ -11,7 +11,7 @@ namespace penstock::tools {
 
 namespace {
 
-// The folder is there, and no steps of an earlier call in it.
+// Creates the folder, and removes the steps of an earlier call from it.
 Status Begin(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -1,8 +1,8 @@
-// Writes the program after each pass, as text: what `penstock transpile --steps DIR` leaves behind.
+// Writes the program after each pass as text, for `penstock transpile --steps DIR`.
 //
-//   DIR/trainer_0/00_source.ir            what the first pass was given
-//   DIR/trainer_0/01_keep_clipping.ir     and what each pass made of it
-//   DIR/pserver_startup_1/...             one folder a role program
+//   DIR/trainer_0/00_source.ir            the input of the first pass
+//   DIR/trainer_0/01_keep_clipping.ir     the output of each pass
+//   DIR/pserver_startup_1/...             one folder per role program
 #pragma once
 
 #include <map>
@@ -15,18 +15,18 @@ namespace penstock::tools {
 
 class StepWriter {
  public:
-  // Folders are made, and emptied of earlier steps, when something is written.
+  // The first write to a folder creates it, or removes the *.ir files of an earlier call.
   explicit StepWriter(std::string folder) : folder_(std::move(folder)) {}
 
   void Write(const PassEvent& event);
-  // Of the first file that could not be written.
+  // The error of the first file that could not be written.
   const Status& status() const { return status_; }
 
  private:
   void WriteStep(const std::string& role, std::string_view pass, const Program& program);
 
   std::string folder_;
-  std::map<std::string, int> written_;  // files of each role
+  std::map<std::string, int> written_;  // number of files written per role
   Status status_;
 };
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs the tests: ctest, then pytest, then the C++ tests with sanitizers.
+# Installs missing packages, builds, and runs the tests: ctest, then pytest, then the C++ tests with sanitizers.
 #
-#   tools/test.sh                  what every change must pass (CI runs this)
-#   tools/test.sh --all            also the slow and fuzz tests; all programs through all their forms
-#   tools/test.sh --no-sanitizers  without the second build
+#   tools/test.sh                  the tests that every change must pass (CI runs this)
+#   tools/test.sh --all            also slow and fuzz tests, and all programs through each of their formats
+#   tools/test.sh --no-sanitizers  without the sanitizer build
 #
 # Exit code: 0 if everything passed.
 set -uo pipefail
@@ -20,7 +20,7 @@ for argument in "$@"; do
   esac
 done
 
-# stage TEXT: ends the stage before, whose time goes into the table at the end, and begins another.
+# stage TEXT: ends the previous stage, records its time for the final table, and begins another.
 stages=()
 stage_name=
 stage_began=0
@@ -51,7 +51,7 @@ if (( ! all )); then marks=(-m 'not slow'); fi
 
 corpus=${PENSTOCK_CORPUS-../shared/corpus}
 if [[ -d $corpus ]]; then
-  # As in a clone with nothing beside it. (CTest's own are those of label "selection".)
+  # As in a clone without the corpus. (CTest has the label "selection" for this.)
   stage "pytest: tests that read the corpus, without it"
   PENSTOCK_CORPUS='' .venv/bin/python -m pytest -q -m 'corpus and not slow' tests/python ||
     failed+=("pytest without the corpus")

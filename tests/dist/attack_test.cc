@@ -1,5 +1,6 @@
-// What anybody who reaches a server's port can do to a job that runs: nothing. Trainer 0 trains, trainer 1
-// starts when the attack is at its height; the job ends in the bytes of one that nobody attacked.
+// A process that reaches a server's port without the job's token cannot affect a running job. Trainer 0
+// trains, and trainer 1 starts at the height of the attack; the job ends with the same bytes as without an
+// attack.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class Attacked {
       job_.trainer(i).flags = {StrCat("--steps=", kSteps)};
     }
   }
-  // Servers that may have 256 descriptors, and trainer 0; returns when both servers listen.
+  // Starts the servers, limited to 256 file descriptors, and trainer 0; returns when both servers listen.
   void Begin() {
     for (int i = 0; i < 2; ++i) servers_[i] = &job_.StartPserver(i, {"--descriptors=256"});
     trainers_[0] = &job_.StartTrainer(0);
@@ -52,7 +53,7 @@ class Attacked {
       before_[i] = MemoryKb(*servers_[i], "VmRSS");
     }
   }
-  // Trainer 1 comes now; the job ends well, and the servers are as they were.
+  // Starts trainer 1. Expects the final values of an undisturbed job, and little memory and few log lines.
   void End() {
     trainers_[1] = &job_.StartTrainer(1);
     for (Process* trainer : trainers_) EXPECT_EQ(trainer->Wait(seconds(60)), 0) << job_.Logs();
@@ -70,7 +71,7 @@ class Attacked {
     ASSERT_TRUE(calm.job_.Run(seconds(120))) << calm.job_.Logs();
     for (int t = 0; t < 2; ++t) ExpectSame(job_.Final(t), calm.job_.Final(t));
   }
-  // While the attack goes on, and the server lives.
+  // Call it while the attack continues and the server lives.
   void MeasureMemory() {
     for (int i = 0; i < 2; ++i) peak_[i] = std::max(peak_[i], MemoryKb(*servers_[i], "VmHWM"));
   }
@@ -130,7 +131,7 @@ TEST(Attack, ThousandsOfConnectionsAndHalfSentMessagesTakeNoMemory) {
   job.End();
 }
 
-// As nobody has proved anything, what follows are bytes.
+// Messages without a proof of the token are only bytes.
 TEST(Attack, FramesOfEmptyMessagesAreAFewLines) {
   Attacked job;
   job.Begin();
@@ -148,7 +149,7 @@ void SendTo(Role& role, const std::map<std::string, std::string>& addresses) {
   for (Program* program : {&role.startup, &role.main}) *program = WithAddresses(*program, addresses);
 }
 
-// A trainer of another job with such an id, started by hand as these are, without a token.
+// A trainer of another job with this id, started without a token, as the trainers here are.
 TEST(Attack, AnotherJobsTrainerWithoutATokenEndsNoJobThatHasNone) {
   Attacked job("");
   job.Begin();
@@ -182,7 +183,7 @@ class Ignored : public ConnectionHandler {
     ++closed_;
     changed_.notify_all();
   }
-  // Whether so many were closed within two minutes.
+  // Whether `count` connections were closed within two minutes.
   bool Closed(int count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, seconds(120), [&] { return closed_ >= count; });
@@ -194,7 +195,7 @@ class Ignored : public ConnectionHandler {
   int closed_ = 0;
 };
 
-// Where no token is asked for, anybody gets as far as the first message.
+// Without a token, any process can send the first message.
 TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
   Attacked job("");
   job.Begin();
@@ -213,7 +214,7 @@ TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
   job.End();
 }
 
-// Stands between a trainer and its server, and keeps what the trainer says.
+// A proxy between a trainer and its server that records the trainer's bytes.
 class Recorder {
  public:
   explicit Recorder(std::string server) : server_(std::move(server)), thread_([this] { Run(); }) {}
@@ -222,7 +223,7 @@ class Recorder {
     thread_.join();
   }
   const std::string& address() const { return door_.address(); }
-  // What it has heard, once that is so much; less after a minute.
+  // Waits until `bytes` bytes are recorded, at most a minute; returns the recorded bytes.
   std::string Heard(std::size_t bytes) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, seconds(60), [&] { return heard_.size() >= bytes; });
@@ -231,7 +232,7 @@ class Recorder {
 
  private:
   void Run() {
-    while (!done_) {  // a server that is still to start takes nobody, and the trainer comes again
+    while (!done_) {  // a server that has not started rejects connections, and the trainer retries
       const RawSocket trainer = door_.Accept(done_);
       const RawSocket server(server_);
       if (trainer.connected() && server.connected()) return Carry(trainer, server);
@@ -264,7 +265,7 @@ TEST(Attack, AHelloThatWasReadOffTheNetworkIsNotWelcomedAgain) {
   Recorder recorder(job.address(0));
   SendTo(job.job().trainer(0), {{job.address(0), recorder.address()}});
   job.job().trainer(0).flags.push_back(
-      "--transport=tcp");  // else it says no more than that it goes elsewhere
+      "--transport=tcp");  // otherwise it only says that it uses another transport
   job.Begin();
   const std::string heard = recorder.Heard(1000);  // the proof (72 bytes), and the hello behind it
   ASSERT_GE(heard.size(), 1000u);

@@ -1,4 +1,5 @@
-// Backup trainers as processes: one that is slow holds nobody up, and what it sends late is dropped and told.
+// Backup trainers as processes: a slow trainer delays no other process, and its late gradients are dropped
+// and counted.
 #include <gtest/gtest.h>
 
 #include "framework/text/parser.h"

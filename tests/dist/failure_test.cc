@@ -1,4 +1,4 @@
-// What goes wrong in a job of processes: everybody ends, says why, and nobody is left.
+// Failures in a job of processes: every process ends and reports the reason, and none is left behind.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr seconds kPeerLost(15);  // by then everybody must know
+constexpr seconds kPeerLost(15);  // by then all processes must know
 
 std::unique_ptr<Job> LinearJob(int steps, std::vector<RolePrograms> trainers = Roles("trainer"),
                                std::vector<RolePrograms> pservers = Roles("pserver")) {
@@ -65,7 +65,7 @@ TEST(DistFailure, AStoppedTrainerCountsAsGoneButASlowOneDoesNot) {
   Process& trainer0 = job->StartTrainer(0, {"--delay_seed=5"});
   Process& trainer1 = job->StartTrainer(1);
   EXPECT_FALSE(
-      trainer0.Wait(seconds(2)).has_value());  // trainer 1 waits for it all the time, and does not mind
+      trainer0.Wait(seconds(2)).has_value());  // trainer 1 waits for it all this time without an error
   EXPECT_FALSE(trainer1.Wait(milliseconds(0)).has_value());
   trainer1.Signal(SIGSTOP);
   ExpectError(trainer0, {"trainer 1 is gone: its connection broke after a silence of 1", "E-peer-lost"},

@@ -1,5 +1,5 @@
-// Synchronous training between real processes ends in the same bits whatever happens to the messages (late,
-// out of order, repeated, lost) and in whatever order the processes start.
+// Synchronous training between real processes ends with the same bits whatever happens to messages (late, out
+// of order, repeated, lost), and in whatever order the processes start.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -14,7 +14,7 @@ using std::chrono::seconds;
 constexpr int kSteps = 4;
 constexpr std::uint64_t kRuns = 50;
 
-// Of "messages lost 3 repeated 5", each time that a log says it: 3 for "lost".
+// Sums the number after `word` over all such lines of a log: "messages lost 3 repeated 5" gives 3 for "lost".
 int CountOf(const std::string& what, const std::string& log) {
   int count = 0;
   for (std::size_t at = log.find("messages lost "); at != std::string::npos;
@@ -24,7 +24,7 @@ int CountOf(const std::string& what, const std::string& log) {
   return count;
 }
 
-// As an undisturbed one, and as one thread.
+// Ends like an undisturbed job and like one thread.
 void ExpectFiftyRunsToEndAlike(const std::string& name) {
   const CaseJob made = MakeCaseJob(name, {"x", "y"}, kSteps);
   Job& job = *made.job;

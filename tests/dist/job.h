@@ -1,5 +1,5 @@
-// A job of real processes on this machine, from role programs: their addresses become free ports, each role
-// runs as a process of its own, and what trainers fetched and ended with is read back.
+// Runs role programs as a job of real processes on this machine: replaces their addresses by free ports, runs
+// each role in its own process, and reads back the trainers' fetches and final variables.
 //
 //   Job job(RolesOf(folder, 2, 2));
 //   job.pserver(0).values = {{"w", w}};
@@ -25,8 +25,8 @@ namespace penstock::test {
 struct Role {
   Program startup, main;
   Arrays values;                   // set after the startup program
-  std::vector<Arrays> feeds;       // by step; a trainer's
-  std::vector<std::string> flags;  // more of the process's flags
+  std::vector<Arrays> feeds;       // by step; only for trainers
+  std::vector<std::string> flags;  // additional command-line flags of the process
 };
 
 class Job {
@@ -38,19 +38,19 @@ class Job {
   std::vector<std::string> fetches;
   std::string token = "a secret of this job";
 
-  // Writes what the processes need, once.
+  // Writes the input files of the processes, once.
   void Prepare();
   Process& StartTrainer(int id, const std::vector<std::string>& flags = {});
-  // A role may be started twice under different `as`; under the same, the first is killed.
+  // Starts a pserver under the name `as`. A second start under the same name kills the first process.
   Process& StartPserver(int index, const std::vector<std::string>& flags = {}, const std::string& as = "");
-  // Starts all in the order of `seed` (0: servers first) and waits for all; false if one failed or did not
-  // end.
+  // Starts all processes in an order chosen by `seed` (0: servers first) and waits for them. Returns false if
+  // one failed or did not end within `limit`.
   bool Run(std::chrono::seconds limit, std::uint64_t seed = 0);
 
-  Arrays Final(int trainer) const;   // the trainer's scope at its end
-  Arrays Served(int pserver) const;  // the server's scope at its end
+  Arrays Final(int trainer) const;   // the variables of a trainer when it ended
+  Arrays Served(int pserver) const;  // the variables of a pserver when it ended
   Arrays Fetched(int trainer, int step) const;
-  std::string Logs() const;  // of all processes, for failures
+  std::string Logs() const;  // of all processes, for failure messages
   const std::string& address(int pserver) const { return addresses_[static_cast<std::size_t>(pserver)]; }
 
  private:
@@ -66,7 +66,7 @@ class Job {
   bool prepared_ = false;
 };
 
-// Every address in attributes that is a key becomes its value.
+// Replaces each address in attributes that is a key of `addresses` by its value.
 Program WithAddresses(const Program& program, const std::map<std::string, std::string>& addresses);
 
 }  // namespace penstock::test

@@ -1,4 +1,5 @@
-// Processes of one host talk by unix sockets and memory without a name; what is killed leaves nothing behind.
+// Processes of one host communicate by Unix sockets and anonymous shared memory; a killed process leaves
+// nothing behind.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// What a process's descriptors lead to, such as "socket:[4711]" and "/memfd:penstock (deleted)".
+// The targets of a process's descriptors, such as "socket:[4711]" and "/memfd:penstock (deleted)".
 std::multiset<std::string> DescriptorsOf(const Process& process) {
   std::multiset<std::string> links;
   std::error_code error;
@@ -29,7 +30,7 @@ std::multiset<std::string> DescriptorsOf(const Process& process) {
   return links;
 }
 
-// How often the process has penstock's shared memory mapped: its own, and what others lend it.
+// The number of the process's mappings of Penstock's shared memory: its own, and those lent by others.
 std::size_t MappedBy(const Process& process) {
   std::ifstream maps(StrCat("/proc/", process.pid(), "/maps"));
   std::size_t count = 0;
@@ -39,7 +40,7 @@ std::size_t MappedBy(const Process& process) {
   return count;
 }
 
-// The abstract names of penstock's that belong to the process's sockets.
+// The abstract names of Penstock's sockets that the process owns.
 std::set<std::string> UnixNamesOf(const Process& process) {
   const std::multiset<std::string> links = DescriptorsOf(process);
   std::set<std::string> names;
@@ -71,7 +72,7 @@ std::set<std::string> FilesOf(const char* folder) {
   return files;
 }
 
-// Whether it comes about while the process runs, within 30 s.
+// Waits until the condition holds; false if the process ends or 30 s pass first.
 template <typename Condition>
 bool Becomes(Process& process, Condition condition) {
   for (int i = 0; i < 3000 && !condition(); ++i) {
@@ -107,7 +108,7 @@ TEST(DistLocal, AJobThatIsKilledLeavesNothingBehind) {
     for (const std::string& link : DescriptorsOf(*process))
       EXPECT_FALSE(link.starts_with("/dev/shm")) << link;
   }
-  // All are stopped first: one that saw another die would end by itself, before its own signal.
+  // Stops all processes first, because one that sees another die would end by itself before its own signal.
   for (Process* process : processes) process->Signal(SIGSTOP);
   for (Process* process : processes) process->Signal(SIGKILL);
   for (Process* process : processes) EXPECT_EQ(process->Wait(seconds(60)), -SIGKILL);

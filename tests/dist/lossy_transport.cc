@@ -65,7 +65,7 @@ class LossyTransport::End : public Connection, public std::enable_shared_from_th
     }
     SendLater(std::move(message));
   }
-  void Close() override {  // behind all that is on its way
+  void Close() override {  // after all messages in transit
     transport_.later_.Call(transport_.faults_.delay_max, [inner = Inner()] { inner->Close(); });
   }
   void Abort() override { Inner()->Abort(); }

@@ -1,12 +1,12 @@
-// A transport whose messages come late, out of order, twice or never, decided by a seed: what the simulated
-// network does (tests/sim/network.h), between real processes.
+// A transport that delays, reorders, repeats and drops messages by a seed, like the simulated network
+// (tests/sim/network.h), but between real processes.
 //
 //   LossyTransport lossy(transport::MakeGrpcTransport(options), seed, {.lost = 0.05, .twice = 0.05});
 //   ... a client or server with a short resend_after on `lossy` ...
 //   lossy.lost()
 //
-// A late message shares its body's memory, as in a transport's queue; a repeat is a copy, as the network has
-// had the bytes. Thread-safe, as any Transport.
+// A delayed message shares the memory of its body, as in a transport's queue; a repeated message is a copy,
+// because the network already has the bytes. Thread-safe, like every Transport.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ struct MessageFaults {
   double lost = 0.05, twice = 0.05;
 };
 
-// Calls functions later, on one thread. What is not due when it is destroyed is not called.
+// Calls functions after a delay, on one thread. The destructor drops calls that are not due yet.
 class Later {
  public:
   Later();
@@ -60,7 +60,7 @@ class LossyTransport : public Transport {
   int repeated() const { return repeated_; }
 
  private:
-  class End;       // of a connection
+  class End;       // one end of a connection
   class AtClient;  // handlers
   class AtServer;
   double Uniform();
@@ -68,11 +68,11 @@ class LossyTransport : public Transport {
 
   const std::unique_ptr<Transport> inner_;
   const MessageFaults faults_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::mt19937_64 random_;
   std::vector<std::unique_ptr<ConnectionHandler>> handlers_;
   std::atomic<int> lost_{0}, repeated_{0};
-  Later later_;  // goes first: it sends by what is above
+  Later later_;  // destroyed first, because its calls use the members above
 };
 
 }  // namespace penstock::test

@@ -1,5 +1,5 @@
-// What a server takes of memory stays within its bound, whoever pushes first. One that runs out of memory
-// after it was ready ends its job with an error: no signal, and everybody is told.
+// A server's memory stays within its limit, whichever trainer pushes first. A server that runs out of memory
+// after it was ready ends its job with an error, not a signal, and all trainers learn the reason.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// A parameter of as many rows of 4 KB as its place says.
+// A parameter of `mb` MB, with rows of 4 KB.
 constexpr char kMain[] = R"(program
 block 0 {
   data x : f32[?, ROWS]
@@ -63,7 +63,7 @@ std::unique_ptr<Job> LargeJob(int trainers = 2, int rows = 1024) {
   return job;
 }
 
-// Of the server of a job, in bytes: while it served.
+// The server's peak memory while it served, in bytes.
 double PeakOf(Job& job) {
   constexpr char kSaid[] = "peak_kb ";
   const std::string log = job.Logs();
@@ -71,16 +71,16 @@ double PeakOf(Job& job) {
   return at == std::string::npos ? 0 : std::stod(log.substr(at + sizeof(kSaid) - 1)) * 1024;
 }
 
-// For tools/bench/server_memory: another size, and another bound on what may come early.
+// For tools/bench/server_memory: sets the size of the parameter and the limit on early gradients.
 int NumberOf(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// Beside the parameter there is one sum, what may come early, and a process.
+// In addition to the parameter, the server may hold one sum, the early gradients, and the process itself.
 TEST(ServerMemory, IsBoundedWhoeverPushesFirst) {
   const int megabytes = NumberOf("PENSTOCK_SERVER_MEMORY_MB", 96);
-  const int early_mb = NumberOf("PENSTOCK_SERVER_EARLY_MB", 0);  // 0: the server's own
+  const int early_mb = NumberOf("PENSTOCK_SERVER_EARLY_MB", 0);  // 0: the server's default
   for (const bool first_is_last : {false, true}) {
     const auto job = LargeJob(4, megabytes * 256);
     if (first_is_last) job->trainer(0).flags = {"--step_delay_ms=700"};
@@ -97,8 +97,8 @@ TEST(ServerMemory, IsBoundedWhoeverPushesFirst) {
 
 constexpr char kTold[] = "E-run-memory";
 
-// What a job in which the server has so little memory may end in: it was enough after all, or the server and
-// both trainers say that it was not.
+// Checks the end of a job whose server has little memory: either it was enough, or the server and both
+// trainers report that it was not.
 void ExpectErrorOrSuccess(const std::string& flag) {
   SCOPED_TRACE(flag);
   const auto job = LargeJob();
@@ -109,7 +109,7 @@ void ExpectErrorOrSuccess(const std::string& flag) {
   const bool enough = *code == 0;
   EXPECT_TRUE(enough || *code == 1) << job->Logs();
   EXPECT_EQ(pserver.Log().find(kTold) == std::string::npos, enough) << job->Logs();
-  if (pserver.Log().find("is ready") == std::string::npos) return;  // nobody to tell the trainers
+  if (pserver.Log().find("is ready") == std::string::npos) return;  // it died before it could tell anyone
   for (Process* const trainer : trainers) {
     const std::optional<int> ended = trainer->Wait(seconds(30));
     ASSERT_TRUE(ended.has_value()) << job->Logs();

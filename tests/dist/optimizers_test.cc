@@ -1,5 +1,6 @@
-// Numeric trainings as jobs of two trainers and two pservers, from role programs of ours: each trainer takes
-// half of the batch, every parameter that may be is cut, and the job ends where one machine does.
+// Numeric trainings as jobs of two trainers and two pservers, from our role programs: each trainer takes half
+// of the batch, every parameter that can be sliced is sliced, and the job ends with the values of one
+// machine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -67,7 +68,7 @@ std::unique_ptr<Job> MakeJob(const NumericCase& c, const RoleSet& roles) {
   return job;
 }
 
-// The losses of one machine, and what its scope holds afterwards.
+// The losses of one machine, and its final variables.
 std::vector<double> OnOneMachine(const NumericCase& c, Scope& scope) {
   exec::Executor executor(AllOps(), {.threads = 1});
   EXPECT_TRUE(executor.Run(c.startup, scope, {}, {}).ok());
@@ -81,7 +82,7 @@ std::vector<double> OnOneMachine(const NumericCase& c, Scope& scope) {
   return losses;
 }
 
-// A parameter as its pservers have it at their end.
+// The final value of a parameter, joined from its pservers.
 Tensor Served(const Job& job, const plan::ParamPlacement& param) {
   Tensor whole(param.dtype, param.shape);
   for (std::size_t i = 0; i < param.slices.size(); ++i) {
@@ -118,8 +119,8 @@ TEST_P(Optimizers, InAJobEndWhereOneMachineDoes) {
   }
 }
 
-// Every optimizer on the linear model, and some on one with sequences and sparse tables. A trainer that clips
-// by the norm of its own gradients does not do what one machine does.
+// Every optimizer on the linear model, and some on a model with sequences and sparse tables. Excludes
+// clipping by norm, because a trainer clips its own gradients, unlike one machine.
 NumericNames Chosen() {
   NumericNames cases = AllNumericCases();
   std::erase_if(cases, [](const auto& name) {

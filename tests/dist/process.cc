@@ -20,7 +20,7 @@ Process::Process(const std::vector<std::string>& command, std::string log) : log
   pid_ = fork();
   PENSTOCK_CHECK(pid_ >= 0, "cannot fork");
   if (pid_ == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that crashes takes its processes along
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child dies if the test crashes
     const int out = open(log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     dup2(out, 1);
     dup2(out, 2);

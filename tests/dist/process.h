@@ -1,4 +1,4 @@
-// A child process of a test. Killed with the object, so that no test leaves one behind.
+// A child process of a test. The destructor kills it, so that no test leaves a process behind.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // The exit code, or minus the signal that ended it; nothing if it still runs after `limit`.
+  // The exit code, or minus the signal that ended it; nullopt if it still runs after `limit`.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   void Signal(int signal) const;
   pid_t pid() const { return pid_; }
@@ -26,7 +26,7 @@ class Process {
 
  private:
   pid_t pid_ = -1;
-  int handle_ = -1;  // a pidfd: can be waited for with a limit
+  int handle_ = -1;  // a pidfd, which allows waiting with a time limit
   std::optional<int> code_;
   const std::string log_;
 };

@@ -1,18 +1,18 @@
-// One role of a job as a process, for tests: runs a startup program, sets values, then serves or trains.
+// Runs one role of a job as a process, for tests: runs a startup program, sets values, then serves or trains.
 //
 //   penstock_role --startup F --main F [--values DIR] [--job NAME] [--token T]
-//     a pserver:  nothing more (its program has a listen_and_serv)
+//     a pserver:  no more flags (its program has a listen_and_serv)
 //     a trainer:  --steps N --feeds DIR --fetches A,B --save DIR
-//   faults:       --die_after N     kills itself in its N-th push (a trainer) or block (a pserver)
-//                 --headroom_mb N   a server takes no more than so much address space from its start on
-//                 --ready_headroom_mb N   the same once it is ready
-//                 --step_delay_ms N a trainer waits so long before each step
+//   faults:       --die_after N     kills itself in its N-th push (trainer) or block (pserver)
+//                 --headroom_mb N   limits the growth of a server's address space from its start on
+//                 --ready_headroom_mb N   the same, from when the server is ready
+//                 --step_delay_ms N a trainer waits this long before each step
 //                 --delay_seed S    waits up to 20 ms before each push, pull and block
-//                 --lossy           messages come late, twice or never (lossy_transport.h), by the delay seed
+//                 --lossy           late, repeated and lost messages, by the delay seed (lossy_transport.h)
 //
-// Values, feeds (in DIR/s<step>) and what is saved (fetches in DIR/s<step>, at the end every variable of the
-// scope in DIR) are files of one tensor each. Exit code: 0, 1 an error while it ran (on standard error), 2
-// bad input.
+// Values, feeds (in DIR/s<step>) and saved variables (fetches in DIR/s<step>, all variables of the scope in
+// DIR at the end) are files of one tensor each. Exit code: 0 success; 1 an error at run time, on standard
+// error; 2 bad input.
 #include <gflags/gflags.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -65,7 +65,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What goes wrong, where it is asked for.
+// Injected faults.
 class Faults {
  public:
   void Delay() {
@@ -146,7 +146,7 @@ class FaultyRunner : public BlockRunner {
   Faults& faults_;
 };
 
-// As `ulimit -v` would.
+// Limits the address space, like `ulimit -v`.
 void LeaveHeadroom(std::int32_t mb) {
   if (mb < 0) return;
   std::size_t pages = 0;
@@ -162,7 +162,7 @@ void Report(const std::string& line) {
   if (line.find("is ready") != std::string::npos) LeaveHeadroom(FLAGS_ready_headroom_mb);
 }
 
-// Of this process, resident, so far.
+// The peak resident set of this process so far.
 std::size_t PeakKb() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -213,7 +213,7 @@ Status Train(exec::Executor& executor, const Program& program, Scope& scope, Fau
   return OkStatus();
 }
 
-// The tensors that a role ends with.
+// The tensors in a role's scope at its end.
 Status SaveScope(Scope& scope) {
   if (FLAGS_save.empty()) return OkStatus();
   for (const std::string& name : scope.Names()) {
@@ -224,9 +224,9 @@ Status SaveScope(Scope& scope) {
   return OkStatus();
 }
 
-// What a role talks by.
+// The transport of a role.
 struct Wires {
-  std::unique_ptr<LossyTransport> lossy;  // of a server; null: it is the server's own
+  std::unique_ptr<LossyTransport> lossy;  // of a server; null: the server uses its own transport
   std::unique_ptr<pserver::NativeWire> wire;
   std::unique_ptr<RpcClient> client;
   std::unique_ptr<ServerLoop> server;
@@ -254,7 +254,7 @@ Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
   return wires;
 }
 
-// Says at its end what did not arrive as it was sent.
+// Reports at its end the numbers of lost and repeated messages.
 class ReportingTransport : public LossyTransport {
  public:
   using LossyTransport::LossyTransport;
@@ -307,7 +307,7 @@ Status Run(const Program& startup, const Program& main) {
   }
   if (FLAGS_steps == 0) {
     PENSTOCK_RETURN_IF_ERROR(executor.Run(main, scope, {}, {}).status());
-    std::cerr << "peak_kb " << PeakKb() << "\n";  // before what is saved is put together
+    std::cerr << "peak_kb " << PeakKb() << "\n";  // before the saved variables are collected
     return SaveScope(scope);
   }
   PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope, faults));

@@ -1,5 +1,5 @@
-// Every learning-rate schedule in a job of processes: the servers count and decay as one machine does, whose
-// numbers are Fluid's.
+// Every learning-rate schedule in a job of processes: the servers count steps and decay rates like one
+// machine, whose numbers are Fluid's.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -40,7 +40,8 @@ Tensor Filled(const Shape& shape, float value) {
   return tensor;
 }
 
-// The weight after each step of one machine, with the batches of both trainers. Its gradient is 1 in each.
+// The weight after each step of one machine with the batches of both trainers. Its gradient is 1 in each
+// step.
 std::vector<Tensor> OnOneMachine(const Program& main, const Program& startup) {
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;

@@ -1,4 +1,4 @@
-// Frozen parameters and running statistics in a job of processes: all trainers have trainer 0's.
+// Frozen parameters and running statistics in a job of processes: all trainers get trainer 0's values.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@
 namespace penstock::test {
 namespace {
 
-// y = (x + frozen) w; frozen and mean start from random numbers that every process draws anew.
+// y = (x + frozen) w; each process draws different random initial values for frozen and mean.
 constexpr char kMain[] = R"(program
 block 0 {
   data x : f32[?, 6]
@@ -50,7 +50,7 @@ plan::TranspileConfig JobConfig() {
   plan::TranspileConfig config;
   config.trainers = 2;
   config.trainer_ids = {0, 1};
-  // Two hold a slice of w, one each an initial value, and the last nothing at all.
+  // Two pservers hold a slice of w and one start value each; the last holds nothing.
   for (int i = 0; i < 5; ++i) config.pservers.push_back(StrCat("127.0.0.1:", 7000 + i));
   config.min_block_size = 15;
   config.allow_small_blocks = true;
@@ -64,7 +64,7 @@ TEST(DistStartValues, EveryTrainerHasThoseOfTrainer0) {
   ASSERT_EQ(roles->plan.start_values.size(), 2u);
   EXPECT_EQ(roles->plan.start_values[0].pserver, 2);
   EXPECT_EQ(roles->plan.start_values[1].pserver, 3);
-  // A trace in trainer 0's startup program of what it drew, before anything is received.
+  // Records the values that trainer 0's startup program draws, before it receives any.
   Program first = roles->trainers[0].startup;
   Block& block = first.MutableBlock(0);
   for (int i = 0; i < static_cast<int>(block.ops().size()); ++i) {

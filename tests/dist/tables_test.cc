@@ -1,4 +1,4 @@
-// A table sharded by id, in real processes: the bytes of one thread, whatever the order.
+// A table sharded by id in real processes ends with the bytes of one thread, whatever the order of messages.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 constexpr char kLoss[] = "mean_0.tmp_0";
 constexpr int kSteps = 3;
 
-// What our transpiler makes of the corpus's word2vec with one table for its four words.
+// Our role programs for the corpus's word2vec with one table for its four words.
 RoleSet Word2vec() {
   const std::string open = CorpusOrSelection() + "/open/";
   const std::string program = open + "programs/word2vec_dist.sgd/";
@@ -100,7 +100,7 @@ TEST(DistTables, OnFluidsWireTheLossesAreThoseOfTheNativeOne) {
   EXPECT_EQ(losses["fluid"], losses["native"]);
 }
 
-// Its size is how many different ids there may be, not which.
+// The declared height limits the number of distinct ids, not their values.
 TEST(DistTables, AnIdBeyondTheTablesSizeHasARowOfItsOwn) {
   const RoleSet roles = Word2vec();
   Job job(TrainersOf(roles), PserversOf(roles));

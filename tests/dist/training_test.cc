@@ -1,5 +1,5 @@
-// Trainers and two pservers as processes, from role programs made by Fluid 1.8.5: two trainers in step, or
-// one that is asynchronous.
+// Two trainers in sync mode, or one asynchronous trainer, and two pservers as processes, from role programs
+// made by Fluid 1.8.5.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,8 +48,8 @@ struct FluidJob {
   std::unique_ptr<Job> job;
 };
 
-// The jobs of so many trainers and two pservers that there are; those whose tables adam updates by rows,
-// whose numbers are a model's (model_params.npz), or the others.
+// The available jobs with `trainers` trainers and two pservers: those whose tables adam updates by rows,
+// compared with a NumPy model (model_params.npz), or the others.
 std::vector<std::string> JobsOf(const std::string& mode, int trainers, bool of_a_model) {
   std::vector<std::string> jobs = FilesEndingIn(JobsFolder(), "");
   std::erase_if(jobs, [&](const std::string& name) {
@@ -93,7 +93,7 @@ FluidJob MakeFluidJob(const std::string& name) {
   return made;
 }
 
-// A parameter as its pservers have it at their end.
+// The final value of a parameter, joined from its pservers.
 Tensor ServedParam(const FluidJob& fluid, const std::string& param) {
   Tensor whole = fluid.start.at(param).Clone();
   for (int i = 0; i < 2; ++i) {
@@ -108,7 +108,7 @@ Tensor ServedParam(const FluidJob& fluid, const std::string& param) {
   return whole;
 }
 
-// The parameters: a table's on the servers, others where the trainers have them too.
+// Compares the parameters: tables on the servers, others also on the trainers.
 void ExpectParams(const FluidJob& fluid, const Arrays& params) {
   for (const auto& [name, start] : fluid.start) {
     const Tensor served = ServedParam(fluid, name);
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Corpus, FluidJobs, testing::ValuesIn(SyncJobs(false)),
 INSTANTIATE_TEST_SUITE_P(Async, FluidJobs, testing::ValuesIn(AsyncJobs(false)),
                          [](const auto& info) { return info.param; });
 
-// What Fluid's own jobs end in is wrong in a few rows: model_params.npz is NumPy's result.
+// Fluid's own jobs end with a few wrong rows, so model_params.npz has NumPy's result.
 class SparseAdamJobs : public testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(SparseAdamJobs);  // the selection in the tree has none
 
@@ -193,7 +193,7 @@ TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
   }
 }
 
-// Jobs with tables and without, with the parameters that a trainer has at its end.
+// Jobs with and without tables, each with the parameters that a trainer has at its end.
 TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {
       {"linear_sgd_sync", {"fc_0.w_0", "fc_0.b_0"}},
@@ -210,7 +210,7 @@ TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
   }
 }
 
-// A case of the corpus: bytes as in one thread, whatever the order.
+// Cases of the corpus end with the bytes of one thread, whatever the order.
 void ExpectReferenceBytes(const std::string& name, const std::vector<std::string>& feeds, int steps,
                           const std::vector<std::string>& flags) {
   const CaseJob made = MakeCaseJob(name, feeds, steps);
@@ -227,7 +227,7 @@ TEST(DistTraining, SlicedParametersInChunksEndInTheBytesOfOneThread) {
   ExpectReferenceBytes("wide_linear.momentum@sync_p2t2", {"x", "y"}, 3, {});
 }
 
-// Fluid's servers count steps and make the rate in a block of their own, as a temporary.
+// Fluid's servers count steps and compute the rate, a temporary, in a separate block.
 TEST(DistTraining, SchedulesOnServersEndInTheBytesOfOneThread) {
   if (CorpusFolder().empty()) GTEST_SKIP() << kOnlyInTheCorpus;
   for (const char* name : {"softmax_reg.adam.lr_exponential", "softmax_reg.sgd.lr_noam",

@@ -8,7 +8,7 @@
 namespace penstock::communicator {
 namespace {
 
-// Counts what is asked of it. A pulled value is the number of steps that have ended.
+// A client that counts its calls. A pulled value is the number of finished steps.
 class CountingClient : public RpcClient {
  public:
   Status Attach(const Program&) override { return OkStatus(); }
@@ -98,7 +98,7 @@ TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
   Tensor& w = scope.FindOrCreate("w")->As<Tensor>();
   w = Tensor(DType::kFp32, {1});
   w.Data<float>()[0] = 0;
-  ASSERT_TRUE(mode->Land(param, w).ok());  // from here on it is asked for
+  ASSERT_TRUE(mode->Land(param, w).ok());  // from here on it is requested
   ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
   ASSERT_TRUE(mode->BeginRun(other).ok()) << "a scope without the parameter";
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);

@@ -1,4 +1,4 @@
-// Gradients through blocks and arrays where the corpus has no program for it: finite differences.
+// Gradients through blocks and arrays for which the corpus has no program, compared with finite differences.
 #include <gtest/gtest.h>
 
 #include "framework/text/parser.h"
@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-// A program in text form, of which `loss` is to be differentiated.
+// A program in text form; the test differentiates its variable `loss`.
 ControlCase TextCase(const std::string& text, const Arrays& feeds) {
   Result<Program> program = ParseText(text, "test");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
@@ -66,7 +66,7 @@ block 0 {
                         {"x", "y"});
 }
 
-// Each round reads the one element and writes it again: its gradient before the write is not that after it.
+// Each iteration reads the single element and overwrites it: its gradients before and after the write differ.
 TEST(BlockGradient, AnElementThatEachRoundWritesAgainHasOneGradientForEachValue) {
   constexpr char kText[] = R"(program
 block 0 {
@@ -145,7 +145,8 @@ block 1 in 0 {
   }
 }
 
-// What comes in, itself a part where there is a use before the block, is for the value after it.
+// The incoming gradient, which is one summand if there is a use before the block, belongs to the value after
+// it.
 TEST(BlockGradient, AVariableThatABlockReadsAndWritesOver) {
   constexpr char kText[] = R"(program
 block 0 {

@@ -1,4 +1,4 @@
-// Ops between ranks, run by an executor on each of 1 to 4 threads.
+// Collective ops, run by an executor on each of 1 to 4 threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -83,7 +83,7 @@ TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
   ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=3}", [](int) { return std::vector<float>{1, 10}; });
 }
 
-// Of vectors of one direction it is the mean.
+// For parallel vectors the result is the mean.
 TEST(CollectiveOps, AdasumIsOfAllRanksInPairs) {
   for (int ranks = 1; ranks <= 4; ++ranks) {
     OnThreads(ranks, [&](ThreadRings& rings) {
@@ -139,7 +139,7 @@ TEST(CollectiveOps, BroadcastGatherAndScatter) {
   }
 }
 
-// The rank that all copied gets the sum of their gradients, the others nothing.
+// The broadcasting rank gets the sum of all gradients, the others get zero.
 TEST(CollectiveOps, TheGradientOfABroadcastGoesToItsRoot) {
   OnThreads(3, [](ThreadRings& rings) {
     Scope scope;
@@ -152,7 +152,7 @@ TEST(CollectiveOps, TheGradientOfABroadcastGoesToItsRoot) {
   });
 }
 
-// Small tensors of two types and a large one, in turn; each run uses the buckets again.
+// Alternating small tensors of two types and a large one; each run reuses the buckets.
 TEST(CollectiveOps, SmallTensorsShareABucketAndKeepTheirValues) {
   for (const std::size_t bucket : {std::size_t{0}, std::size_t{64}, CollectiveRings::kBucketBytes}) {
     OnThreads(3, [&](ThreadRings& rings) {
@@ -190,7 +190,7 @@ block 0 {
   }
 }
 
-// Rank r has values at 0 and r + 1; the third case has too many of them to be told one by one.
+// Rank r has values at 0 and r + 1; the third case has too many of them to list separately.
 TEST(CollectiveOps, FewNonzerosAreAddedUpAsAllElementsAre) {
   for (const int ranks : {1, 2, 4}) {
     for (const std::size_t size : {std::size_t{64}, std::size_t{16}, std::size_t{5}}) {
@@ -276,7 +276,7 @@ TEST(CollectiveOps, SayWhatTheyLack) {
   });
 }
 
-// Each is refused, alone and among two ranks; nothing ends, and nobody waits.
+// Each is rejected, with one rank and with two; no process ends, and none waits.
 TEST(CollectiveOps, RefuseBadInput) {
   const std::string head =
       "program\nblock 0 {\n  persist x : f32[2]\n"
@@ -318,7 +318,7 @@ TEST(CollectiveOps, RefuseBadInput) {
         std::string text = op;
         if (const auto at = text.find("RANKS"); at != std::string::npos)
           text.replace(at, 5, std::to_string(ranks));
-        // With one rank three elements are a part each.
+        // With one rank, each of three elements is a part.
         if (ranks == 1 && op.find("odd") != std::string::npos) return;
         EXPECT_FALSE(RunIn(scope, head + text + "\n}\n", rings).ok()) << ranks << " ranks: " << text;
       });
@@ -326,7 +326,7 @@ TEST(CollectiveOps, RefuseBadInput) {
   }
 }
 
-// Another run's memory would be written by what this one has left under way.
+// An operation that this run left pending would write to another run's memory.
 TEST(CollectiveOps, OfARunThatFailsEndWithItsError) {
   OnThreads(2, [](ThreadRings& rings) {
     Scope scope;

@@ -39,8 +39,8 @@ std::vector<float> ValuesOf(const Tensor& tensor) {
 
 float FirstOf(const Variable& gradient) { return *gradient.If<Tensor>()->Data<float>(); }
 
-// Several threads fill their queues while one empties all: each gradient comes out once, and each queue in
-// its order, whatever the limits are.
+// Several threads fill their queues while one thread empties all: each gradient comes out once, and each
+// queue keeps its order, whatever the limits are.
 TEST(SendQueues, LoseNothingAndTakeNothingTwice) {
   constexpr std::size_t kQueues = 3;
   constexpr int kEach = 500;
@@ -74,17 +74,17 @@ TEST(SendQueues, WaitForAWholeRoundUnlessSomebodyWaitsForRoom) {
     ASSERT_TRUE(queues.Put(0, Gradient({1})));
     ASSERT_TRUE(queues.Put(1, Gradient({2})));
   }
-  EXPECT_EQ(queues.Take().size(), 2u);  // both have a whole batch
+  EXPECT_EQ(queues.Take().size(), 2u);  // both have a full batch
   ASSERT_TRUE(queues.Put(0, Gradient({1})));
   ASSERT_TRUE(queues.Put(0, Gradient({1})));
-  std::thread trainer([&] { EXPECT_TRUE(queues.Put(0, Gradient({3}))); });  // queue 1 has nothing
+  std::thread trainer([&] { EXPECT_TRUE(queues.Put(0, Gradient({3}))); });  // queue 1 is empty
   const std::vector<SendQueues::Batch> round = queues.Take();
   trainer.join();
   ASSERT_EQ(round.size(), 1u);
   EXPECT_EQ(round[0].gradients.size(), 2u);
 }
 
-// A reading takes a second.
+// A clock that advances by a second at each reading.
 class ClockOfReadings : public Clock {
  public:
   Nanoseconds Now() const override { return std::chrono::seconds(++readings_); }
@@ -101,7 +101,7 @@ TEST(SendQueues, WhatATrainerWaitsForRoomIsExposedTime) {
   ASSERT_TRUE(queues.Put(0, Gradient({1})));
   EXPECT_EQ(observer.Now().exposed, Nanoseconds(0)) << "there was room";
   std::thread trainer([&] { EXPECT_TRUE(queues.Put(0, Gradient({2}))); });
-  EXPECT_EQ(queues.Take().size(), 1u);  // not before somebody waits for room
+  EXPECT_EQ(queues.Take().size(), 1u);  // only when a thread waits for space
   trainer.join();
   EXPECT_EQ(observer.Now().exposed, Nanoseconds(std::chrono::seconds(1)));
   EXPECT_EQ(observer.Now().in_background, Nanoseconds(0));
@@ -125,7 +125,7 @@ TEST(SendQueues, DropWhatCannotBeSent) {
   EXPECT_TRUE(queues.Take().empty());
 }
 
-// What a gradient costs does not depend on how many variables there are.
+// The cost of a gradient does not depend on the number of variables.
 TEST(SendQueues, LookAtNoQueueThatHasNothing) {
   const auto visits = [](std::size_t variables) {
     SendQueues queues({.queue_max = 2, .merge_max = 2, .patience = kAtOnce});

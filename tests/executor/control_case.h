@@ -1,5 +1,5 @@
-// A case of the corpus's control folder: a program with blocks, arrays or rank tables, what was fed, and what
-// Fluid 1.8.5 fetched.
+// Reads a case of the corpus's folder `control`: a program with blocks, arrays or rank tables, its feeds, and
+// the values that Fluid 1.8.5 fetched.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ struct ControlCase {
 };
 
 std::string ControlFolder();
-// Those that have a file with this ending; none where the corpus is not beside the checkout.
+// The names of the cases that have a file with this ending; empty without the corpus.
 std::vector<std::string> ControlCases(const std::string& ending = ".json");
 ControlCase LoadControlCase(const std::string& name);
 
@@ -27,8 +27,8 @@ ControlCase LoadControlCase(const std::string& name);
 std::vector<exec::Feed> FeedsOf(const ControlCase& c, int k);
 void SetParams(const ControlCase& c, Scope& scope);
 
-// Runs `main` with all feed sets, twice (the second time nothing of the first may be left), and compares what
-// it fetches with the arrays <kind><k>:<name>; a set without them is passed over.
+// Runs `main` with all feed sets, twice, because a run must not depend on an earlier one, and compares its
+// fetches with the arrays <kind><k>:<name>. Skips feed sets without such arrays.
 void ExpectRuns(const ControlCase& c, const Program& main, const std::string& kind,
                 const std::vector<std::string>& names);
 

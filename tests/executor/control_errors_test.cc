@@ -1,5 +1,5 @@
-// What goes wrong in programs with blocks, arrays and rank tables is an error that says what, never a crash;
-// and what blocks may leave behind.
+// Errors in programs with blocks, arrays and rank tables have a message and never crash; and the state that
+// blocks leave behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -98,7 +98,7 @@ TEST(ConditionalBlock, ItsConditionIsOneBool) {
             "conditional_block: the condition c is f32[1]; it must be one bool");
 }
 
-// The ops behind the block were prepared for what y was before it, of which the block says nothing.
+// The ops after the block were prepared for y as it was before the block, which does not declare a change.
 TEST(ConditionalBlock, MayGiveAVariableAnotherType) {
   constexpr char kText[] = R"(program
 block 0 {
@@ -300,7 +300,7 @@ block 1 in 0 {
   EXPECT_EQ(ErrorOf(kText, {Bool("c", {true}), Float("x", {1}), Int("i", 0)}, {"n"}), "no error");
 }
 
-// Cuts y by the lengths of x, and joins it again.
+// Splits y by the lengths of x, and joins it again.
 constexpr char kRanked[] = R"(program
 block 0 {
   data x : f32[?, 1] lod=1

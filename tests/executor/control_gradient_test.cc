@@ -1,4 +1,4 @@
-// Gradients through blocks and arrays in the programs of the corpus: the ops that Fluid 1.8.5 appends, its
+// Gradients through blocks and arrays in the corpus's programs: the ops that Fluid 1.8.5 appends, its
 // numbers, and finite differences.
 #include <gtest/gtest.h>
 
@@ -14,9 +14,10 @@
 namespace penstock::test {
 namespace {
 
-// Where Fluid is wrong: an output of cond that no gradient op but `scale` reads loses its gradient.
+// Cases in which Fluid is wrong: an output of cond that only the gradient op `scale` reads loses its
+// gradient.
 const std::set<std::string> kWrongThere = {"cond_tuple"};
-// Where it raises: an array of which only some elements have a gradient cannot be joined.
+// Cases in which Fluid raises: an array in which only some elements have a gradient cannot be joined.
 const std::set<std::string> kRaisesThere = {"lod_rank_table"};
 
 Program WithGradient(const ControlCase& c) { return ProgramOf(ControlFolder() + c.name + ".grad.pb"); }
@@ -82,7 +83,7 @@ TEST(ControlGradient, WhatFluidGetsWrongIsWhatDifferencesSay) {
   }
 }
 
-// Fluid's while_loop has no gradient: it passes what comes in.
+// Fluid's while_loop has no gradient: it returns the incoming gradient.
 TEST(ControlGradient, AVariableThatALoopHandsOnHasItsGradientHandedBack) {
   const ControlCase c = LoadControlCase("while_loop_fn");
   const Program made = Differentiated(c, std::nullopt);

@@ -12,7 +12,7 @@
 namespace penstock::test {
 namespace {
 
-// The block that holds the gradients of forward block `block`.
+// The block that contains the gradients of forward block `block`.
 int GradBlockOf(const Program& program, int block) {
   for (int b = 1; b < program.block_count(); ++b) {
     if (program.block(b).forward_block() == block) return b;
@@ -29,7 +29,7 @@ bool Mentions(const Block& block, const std::string& name) {
   return false;
 }
 
-// The file does not say what needs no gradient: it is what has none in `whole`.
+// The file does not contain stop_gradient: a variable without a gradient in `whole` has it.
 void MarkStops(Program& forward, const Program& whole) {
   for (int b = 0; b < forward.block_count(); ++b) {
     const Block& grads = whole.block(b == 0 ? 0 : GradBlockOf(whole, b));
@@ -42,7 +42,7 @@ void MarkStops(Program& forward, const Program& whole) {
   }
 }
 
-// Where Fluid's own gradients do not tell: all floats need one.
+// Without Fluid's own program, all float variables need a gradient.
 void MarkIntegers(Program& program) {
   for (int b = 0; b < program.block_count(); ++b) {
     const std::vector<VarRef> vars = program.block(b).vars();
@@ -54,7 +54,7 @@ void MarkIntegers(Program& program) {
   }
 }
 
-// The loss, for feeds of which one element of one variable was moved.
+// The loss for feeds in which one element of one variable has changed.
 double Loss(const ControlCase& c, const std::vector<exec::Feed>& feeds, const std::string& param,
             const Tensor& value) {
   exec::Executor executor(AllOps(), {.threads = 1});

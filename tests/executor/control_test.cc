@@ -1,4 +1,4 @@
-// Programs of Fluid 1.8.5 with while, conditional_block, tensor arrays and rank tables: what they fetch, and
+// Programs of Fluid 1.8.5 with while, conditional_block, tensor arrays and rank tables: their fetches, and
 // the learning rates of its schedules.
 #include <gtest/gtest.h>
 
@@ -68,8 +68,7 @@ TEST(ControlFlow, SchedulesGiveFluidsLearningRates) {
   EXPECT_GE(names.size(), test::CorpusFolder().empty() ? 4u : 11u);
 }
 
-// A pserver's program counts steps and chooses the rate in a block of its own, whose cases are further
-// blocks.
+// A pserver's program counts steps and selects the rate in a separate block, whose cases are further blocks.
 TEST(ControlFlow, TheRateBlockOfAPserverRunsWithItsBlocks) {
   const std::string folder =
       test::CorpusOrSelection() + "/open/cases/softmax_reg.sgd.lr_piecewise@sync_p2t2/";
@@ -90,7 +89,7 @@ TEST(ControlFlow, TheRateBlockOfAPserverRunsWithItsBlocks) {
   }
 }
 
-// As many rounds as a sequence has rows; each keeps the rows of `m` whose sequence goes on.
+// One iteration per row of the longest sequence; each keeps the rows of `m` whose sequence continues.
 constexpr char kRounds[] = R"(program
 block 0 {
   data x : f32[?, 1] lod=1
@@ -128,7 +127,7 @@ TEST(ControlFlow, RoundsThatReadARankTableArePreparedOnce) {
     EXPECT_EQ((*got)[0].If<Tensor>()->shape(), (Shape{2, 1}));
     EXPECT_EQ(test::ElementAt(*(*got)[1].If<Tensor>(), 0), 3);
   }
-  // The program, its block before the first round has written `kept`, and after it.
+  // The program, its block before the first iteration has written `kept`, and the block after that.
   EXPECT_LE(executor.stats().specialised_count, 3);
 }
 

@@ -1,4 +1,4 @@
-// Inference models as Fluid 1.8.5 saved them, parameters read from its files, give its outputs.
+// Inference models that Fluid 1.8.5 saved, with parameters read from its files, give its outputs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -39,7 +39,7 @@ void LoadSeparate(const Model& model, Scope& scope) {
   }
 }
 
-// One file, the tensors one after the other in the order of their names.
+// One file with the tensors in the order of their names.
 void LoadCombined(const Model& model, Scope& scope) {
   const std::string bytes = test::BytesOf(model.folder + "/combined/params");
   std::string_view rest = bytes;

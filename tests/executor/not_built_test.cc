@@ -1,5 +1,5 @@
-// Ops that are declared, not run: programs with them compile to an error that names the op and what to do
-// instead.
+// Ops that are declared but have no kernel: a program with such an op fails to compile, with an error that
+// names the op and an alternative.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"
@@ -38,7 +38,7 @@ block 0 {
       "by fluid.io instead   [E-kernel-missing]");
 }
 
-// Also where it has neither inputs nor outputs that would tell a type.
+// Also without inputs and outputs from which the type could be inferred.
 TEST(OpsThatAreNotBuilt, HaveNoKernel) {
   int count = 0;
   for (const OpDef* def : AllOps().All()) {

@@ -1,5 +1,5 @@
 // Ten steps of Fluid 1.8.5's own programs, from its initial values, give its losses, fetches, gradients and
-// final values: every numeric case there is.
+// final values, in every numeric case.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,13 +26,13 @@ constexpr int kSteps = test::kNumericSteps;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
 constexpr char kFinal[] = "final:";
 
-// What is not simply equal, by case.
+// The expected deviations of each case.
 struct Listed {
-  int lost_rows = 0;  // whose gradient Fluid loses, in ten steps
-  // Rows beyond the largest one of a gradient that Fluid's adam updated as if they had one, by variable; at
-  // most by kRowsOffAtol.
+  int lost_rows = 0;  // rows whose gradient Fluid loses, in ten steps
+  // By variable: rows after the last row of a gradient, which Fluid's adam updates as if they had a gradient,
+  // by at most kRowsOffAtol.
   std::map<std::string, std::set<Dim>> rows_off = {};
-  double atol = kAtol;  // of all other values, which those rows have entered
+  double atol = kAtol;  // for all other values, which depend on those rows
 };
 constexpr double kRowsOffAtol = 3e-2;
 
@@ -55,7 +55,7 @@ Case ReadCase(const std::string& model, const std::string& optimizer) {
   return c;
 }
 
-// What a step fetches: the loss, then what the golden file has of step 0, by the variable's name.
+// The fetches of a step: the loss, then the variables for which the golden file has values of step 0.
 std::vector<std::string> FetchNames(const Case& c) {
   std::vector<std::string> names = {c.loss};
   for (const auto& [key, value] : c.golden) {
@@ -82,8 +82,8 @@ void CompareStepZero(const std::vector<std::string>& names, const std::vector<Va
   }
 }
 
-// Rows that are off are as far as the list says and no nearer: one that is right does not belong there. They
-// are made equal.
+// Checks that listed rows deviate as listed (a correct row must not be on the list), and then makes them
+// equal.
 void CompareRowsOff(const std::string& name, const std::set<Dim>& rows, const Tensor& expected, Tensor& got) {
   for (const Dim row : rows) {
     Tensor ours = got.Rows(row, row + 1);
@@ -112,8 +112,7 @@ void CompareFinal(const Case& c, Scope& scope) {
   EXPECT_GT(compared, c.start.size()) << "every parameter and the learning rate";
 }
 
-// Rows in sequences are another number in each step, and what is made of each sequence is known while it
-// runs.
+// The number of rows in sequences changes in each step, so shapes per sequence are known only at run time.
 void ExpectShapesKnown(const Arrays& feeds, const exec::ExecutorStats& stats) {
   if (std::ranges::any_of(feeds, [](const auto& feed) { return EndsWith(feed.first, ":lens"); })) {
     EXPECT_GT(stats.late_step_count, 0);
@@ -174,7 +173,7 @@ TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
 
 INSTANTIATE_TEST_SUITE_P(Corpus, Numeric, testing::ValuesIn(test::AllNumericCases()), NameOf);
 
-// Those with gradients of rows.
+// The cases with gradients of selected rows.
 test::NumericNames CasesWithRows() {
   test::NumericNames cases = test::AllNumericCases();
   std::erase_if(cases, [](const auto& name) {
@@ -188,8 +187,7 @@ test::NumericNames CasesWithRows() {
 
 class NumericRows : public testing::TestWithParam<test::NumericNames::value_type> {};
 
-// The losses of ten steps of `main`, and what the scope holds afterwards. `betas`: powers that start a step
-// ahead.
+// The losses of ten steps of `main`, and the final variables. `betas`: beta powers that start one step ahead.
 std::vector<double> Train(const Case& c, const Program& main, Scope& scope,
                           const std::map<std::string, float>& betas = {}) {
   exec::Executor executor(AllOps(), {.threads = 1});
@@ -206,8 +204,8 @@ std::vector<double> Train(const Case& c, const Program& main, Scope& scope,
   return losses;
 }
 
-// Where Fluid's updates by rows are wrong, ours are right: those of the same gradients, dense. Adam's takes
-// the next step's powers of beta, in Fluid and here.
+// Our updates by rows equal those of the same gradients as dense tensors, also where Fluid's are wrong. Adam
+// by rows uses the beta powers of the next step, in Fluid and here.
 TEST_P(NumericRows, TrainAsDenseGradientsDo) {
   const Case c = ReadCase(GetParam().first, GetParam().second);
   Scope sparse_scope, dense_scope;
@@ -217,7 +215,7 @@ TEST_P(NumericRows, TrainAsDenseGradientsDo) {
   for (int step = 0; step < kSteps; ++step) {
     const auto i = static_cast<std::size_t>(step);
     ExpectLoss(sparse[i], dense[i], step);
-    // And not far from Fluid's.
+    // They must also be close to Fluid's.
     const double fluid = test::ElementAt(c.golden.at("loss"), step);
     EXPECT_NEAR(sparse[i], fluid, 2e-3 * std::abs(fluid));
   }

@@ -1,5 +1,5 @@
-// Programs that nobody means, each of which once ended the process or wrote where it should not: they run or
-// are refused. The smallest form of what tests/fuzz/executor has found.
+// Unusual programs that once crashed the process or wrote to foreign memory: they must run or be rejected.
+// Each is the smallest form of a finding of tests/fuzz/executor.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"
@@ -13,7 +13,7 @@ namespace {
 
 struct Odd {
   const char* name;
-  const char* id;  // of the error; "": it runs
+  const char* id;  // the error's id; "": the program runs
   const char* text;
 };
 
@@ -80,7 +80,7 @@ Result<std::vector<Variable>> RunTwice(const std::string& lines) {
   const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {2, 3}, 0, 1)}};
   Result<std::vector<Variable>> first = executor.Run(*program, scope, feeds, {});
   if (!first.ok()) return first;
-  return executor.Run(*program, scope, feeds, {});  // again with what the first run left
+  return executor.Run(*program, scope, feeds, {});  // again, with the state of the first run
 }
 
 TEST(OddPrograms, RunOrAreRefused) {
@@ -90,7 +90,7 @@ TEST(OddPrograms, RunOrAreRefused) {
   }
 }
 
-// Each of two ops of a block starts the next one: block 40 would be looked at 2^40 times.
+// Two ops of each block run the next block: a naive walk would visit block 40 2^40 times.
 TEST(OddPrograms, WithBlocksThatManyOpsStartAreReadOnce) {
   constexpr int kBlocks = 40;
   std::string text = R"(

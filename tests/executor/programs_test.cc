@@ -1,4 +1,4 @@
-// The corpus's training programs run as they are, with batches of several sizes.
+// The corpus's training programs run unchanged, with batches of several sizes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 namespace penstock {
 namespace {
 
-// Classes that every model of the corpus has.
+// Every model of the corpus has at least this many classes.
 constexpr std::int64_t kClasses = 10;
 
-// Small values: wide_linear diverges on large ones, with the learning rates it has.
+// Small values, because wide_linear diverges on large ones with its learning rates.
 Tensor Batch(const Var& var, Dim rows) {
   const Shape shape = var.type->shape.WithRows(rows);
   if (IsFloat(var.type->dtype)) return test::Scattered(var.type->dtype, shape, -0.05, 0.05);
@@ -60,7 +60,7 @@ TEST_P(Trains, WithEveryShapeKnownBeforeTheRun) {
   EXPECT_EQ(executor.stats().late_step_count, 0);
 }
 
-// Losses of a few steps in which every forward value is fetched, and kept by the caller or not.
+// The losses of a few steps that fetch every forward value; the caller keeps the fetched values or not.
 std::vector<double> LossesWhileFetchingAll(const std::string& folder, bool keep) {
   const auto json = nlohmann::json::parse(test::BytesOf(folder + "/program.json"));
   const Program main = test::ProgramOf(folder + "/main.pb");

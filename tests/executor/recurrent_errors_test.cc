@@ -1,4 +1,4 @@
-// recurrent on inputs that do not fit, and on none.
+// recurrent with mismatched inputs, and without inputs.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"

@@ -1,5 +1,5 @@
-// Fluid's own role programs of a 2x2 sync job, run in one thread, give the losses and parameters of Fluid's
-// processes.
+// Fluid's own role programs of a sync job with two trainers and two pservers, run on one thread, give the
+// losses and parameters of Fluid's processes.
 #include "tests/support/reference_job.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ RolePrograms Role(const Job& job, const std::string& role, int index) {
           .main = test::ProgramOf(StrCat(job.folder, "/", role, "_", index, ".pb"))};
 }
 
-// Initial values of the servers are rows of the model's, as they were in Fluid's run.
+// The servers' initial values are rows of the model's, as in Fluid's run.
 void SetSlices(const Job& job, ReferenceJob& reference) {
   const Arrays init = test::ArraysOf(job.numeric + "/init.npz");
   for (int p = 0; p < kPservers; ++p) {

@@ -1,4 +1,5 @@
-// c_allreduce_sum of selected rows: gathered or dense, by the bytes of both; the values are the same.
+// c_allreduce_sum of selected rows: gathers rows or reduces a dense tensor, whichever has fewer bytes; both
+// give the same values.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -20,7 +21,7 @@ using test::ThreadRings;
 
 constexpr Dim kWidth = 3;
 
-// A group that counts how often it reduces.
+// A group that counts its reductions.
 class CountingGroup : public CollectiveGroup {
  public:
   explicit CountingGroup(CollectiveGroup& of) : of_(of) {}
@@ -88,7 +89,7 @@ class CountingRings : public CollectiveRings {
   CountingGroup group;
 };
 
-// `count` rows among the first `below` of a rank: with repeats, in no order, and -0 among the values.
+// `count` rows below `below` for one rank: unordered, with repeats, and with -0 among the values.
 SelectedRows RowsOf(int rank, std::int64_t count, std::int64_t below, std::int64_t height) {
   std::mt19937 random(static_cast<unsigned>(rank + 1));
   std::uniform_real_distribution<float> real(-3, 3);
@@ -108,7 +109,7 @@ void AddTo(Rows& sums, std::int64_t row, const float* values) {
   for (std::size_t i = 0; !first && i < kWidth; ++i) at->second[i] += values[i];
 }
 
-// As one process does it.
+// The sum as one process computes it.
 Rows AddedInRankOrder(const std::vector<SelectedRows>& ranks) {
   Rows all;
   for (const SelectedRows& rank : ranks) {
@@ -120,7 +121,7 @@ Rows AddedInRankOrder(const std::vector<SelectedRows>& ranks) {
   return all;
 }
 
-// Rank r has counts[r] rows among the first `below` of `height`.
+// Rank r has counts[r] rows below `below`, of `height`.
 void ExpectSum(const std::vector<std::int64_t>& counts, std::int64_t below, std::int64_t height, bool dense) {
   const int ranks = static_cast<int>(counts.size());
   SCOPED_TRACE(StrCat(ranks, " ranks, height ", height, ", ", below, " rows"));
@@ -176,7 +177,7 @@ TEST(RowsAllreduce, ReducesTheDenseTensorWhereThatCostsFewerBytes) {
 TEST(RowsAllreduce, ChoosesByTheRowsOfAllRanksEachCountedOnce) {
   ExpectSum({13, 13}, 13, 20, false);        // 520 bytes to gather, 520 to reduce
   ExpectSum({13, 13, 1}, 13, 20, true);      // one row more
-  ExpectSum({100, 100, 100}, 6, 20, false);  // 18 rows are theirs
+  ExpectSum({100, 100, 100}, 6, 20, false);  // they have 18 distinct rows
   EXPECT_FALSE(GatheringCostsMore(0, 0, 0));
   EXPECT_TRUE(GatheringCostsMore(std::int64_t{1} << 62, 1, std::int64_t{1} << 40));
 }

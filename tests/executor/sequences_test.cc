@@ -1,5 +1,5 @@
-// Programs whose sequences have other lengths in each run: what follows from the lengths is found while they
-// run.
+// Programs whose sequence lengths change from run to run: shapes that depend on the lengths are determined at
+// run time.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"
@@ -12,7 +12,7 @@ namespace {
 
 using test::Tensors;
 
-// One row for each sequence, a layer over them, and the result handed back to the rows.
+// One row for each sequence, a layer on these rows, and its result expanded to all rows.
 constexpr char kText[] = R"(program
 block 0 {
   data x : f32[?, 2] lod=1
@@ -41,7 +41,7 @@ Tensor Sequences(const std::vector<Dim>& lengths, unsigned seed) {
   return x;
 }
 
-// Op by op, without an executor.
+// Runs the program op by op, without an executor.
 Tensors Expected(const Program& program, Tensors known) {
   for (const OpEntry& entry : program.main().ops()) {
     const Result<Tensors> made = test::RunOp(AllOps(), *entry.op, known);
@@ -70,7 +70,7 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
     got.push_back(*std::move(out));
     expected.push_back(Expected(program, {{"x", x}, {"w", w}}));
   }
-  // Compared when all have run: a later one must not write into what an earlier one returned.
+  // Compares after all runs, because a later run must not overwrite results of an earlier one.
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (std::size_t f = 0; f < fetches.size(); ++f) {
       const Tensor& theirs = expected[i].at(fetches[f]);
@@ -80,12 +80,12 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
       EXPECT_EQ(ours.lod(), theirs.lod()) << "run " << i << ", " << fetches[f];
     }
   }
-  // One for each number of rows, however they fall into sequences.
+  // One specialisation for each number of rows, whatever the sequences are.
   EXPECT_EQ(executor.stats().specialised_count, 3);
 }
 
-// Fluid declares sequence_pad's longest sequence to be 1. The sum over the sequences seems to have a known
-// shape then, and is another one.
+// Fluid declares the length of sequence_pad's output as 1. The sum over the sequences then seems to have a
+// known shape, but has another one.
 TEST(SequencesOfEachRun, AreNotWhatADeclarationGuesses) {
   const Result<Program> program = ParseText(R"(program
 block 0 {

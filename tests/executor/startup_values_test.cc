@@ -1,5 +1,5 @@
-// The initial value of an element depends on the seed, the parameter's name and its index alone: however many
-// pservers hold the parameter, they start from the tensor that one machine starts from.
+// The initial value of an element depends only on the seed, the parameter's name and the element's index, so
+// a parameter starts from the same tensor on any number of pservers and on one machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace penstock::test {
 namespace {
 
-// A parameter for each way to start one: what layers' initializers leave in a startup program.
+// One parameter for each initializer op that layers put into a startup program.
 const std::string kParams = R"(program
 block 0 {
   persist lr : f32[1]
@@ -83,8 +83,8 @@ void ExpectRows(const Tensor& whole, const plan::Slice& slice, const Tensor& pie
   EXPECT_EQ(std::memcmp(rows.raw(), piece.raw(), rows.bytes()), 0) << what;
 }
 
-// Every parameter that one machine starts with, from the startup programs of `pservers`. Returns how many
-// slices there were of how many parameters.
+// Checks that the startup programs of `pservers` make every initial parameter of one machine. Returns the
+// numbers of slices and of parameters.
 std::pair<int, int> ExpectTheSameStart(const Program& main, const Program& startup, int pservers) {
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, JobOf(pservers));
   PENSTOCK_CHECK(roles.ok(), roles.status().ToString());
@@ -151,7 +151,7 @@ block 0 {
     return std::vector<float>(span.begin(), span.end());
   };
   EXPECT_NE(values(scope, "a"), values(scope, "b"));
-  // The place among the random ops decides, whatever a parameter is called.
+  // The position among the random ops decides, not the parameter's name.
   RunStartup(ParseText(R"(program
 block 0 {
   param b : f32[4]
@@ -164,7 +164,7 @@ block 0 {
   EXPECT_EQ(values(scope, "a"), values(turned, "b"));
 }
 
-// Large models of the corpus take their time and have no other initializers.
+// Skips large models of the corpus: they are slow and have no other initializers.
 constexpr std::int64_t kElementsMax = 500'000;
 
 std::int64_t ElementsOf(const Program& startup) {
@@ -182,7 +182,7 @@ TEST(StartupValues, OfTheCorpusDoNotDependOnTheNumberOfPservers) {
     Program startup = ProgramOf(folder + "/startup.pb");
     ASSERT_TRUE(ApplyFacts(BytesOf(folder + "/program.json"), main, startup).ok());
     const auto roles = Transpile(AllOps(), main, startup, JobOf(1));
-    // The rows of a distributed table start when they are first asked for.
+    // Rows of a distributed table are initialized when they are first requested.
     if (ElementsOf(startup) > kElementsMax || !roles.ok() || !roles->plan.tables.empty()) continue;
     SCOPED_TRACE(folder);
     const auto [slices, params] = ExpectTheSameStart(main, startup, 7);

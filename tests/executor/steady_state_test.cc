@@ -1,4 +1,4 @@
-// After warm-up a step allocates nothing but its results.
+// After warm-up, a step allocates memory only for its results.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"
@@ -81,7 +81,7 @@ TEST(SteadyState, BlocksThatNoGradientReadsAllocateNothing) {
   EXPECT_EQ(AllocationsOfOneRun(executor, program, scope, feeds, {}), 0);
 }
 
-// oneDNN makes a map of arguments for each primitive it executes; this program has four of them.
+// oneDNN allocates a map of arguments for each primitive that it executes; this program has four.
 constexpr std::int64_t kInsideOnednnMax = 4 * 8;
 
 TEST(SteadyState, ATrainingStepAllocatesNothingOfOurs) {

@@ -1,4 +1,4 @@
-// sync_batch_norm on several threads, beside batch_norm on the joined batch.
+// sync_batch_norm on several threads, compared with batch_norm on the joined batch.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,8 +29,8 @@ Tensor Filled(const std::vector<float>& values, const Shape& shape) {
   return tensor;
 }
 
-// "op" and its gradient on `images` images; what all variables hold then. `live`: what Live is, if it is
-// given.
+// Runs "op" and its gradient on `images` images; returns the values of all variables. `live`: the value of
+// Live, if given.
 Values NormalizeBy(const std::string& op, const std::string& attrs, const std::vector<float>& x,
                    const std::vector<float>& dy, CollectiveRings* rings,
                    std::optional<float> live = std::nullopt) {
@@ -83,7 +83,7 @@ void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expe
 
 class SyncBatchNorm : public testing::TestWithParam<std::string> {};
 
-// Ranks have batches of different sizes, one of them none.
+// Ranks have batches of different sizes, one of them empty.
 TEST_P(SyncBatchNorm, OfAllRanksIsBatchNormOfTheJoinedBatch) {
   const std::vector<std::size_t> images = {3, 1, 0, 2};
   const std::size_t image = kChannels * kPoints;
@@ -146,7 +146,7 @@ TEST(SyncBatchNorm, LeavesOutTheBatchOfARankThatIsNotLive) {
     std::vector<float> own = part(x), gradient = part(dy);
     if (!live) {
       for (float& value : own) value = 100;
-      for (float& value : gradient) value = 0;  // as of a loss of share 0
+      for (float& value : gradient) value = 0;  // as for a loss with share 0
     }
     parts[rank] = NormalizeBy("sync_batch_norm", attrs, own, gradient, &rings, live ? 1.0f : 0.0f);
   });

@@ -1,5 +1,5 @@
-// Variables that several ops write, in other sizes, types or places than the next writer was prepared for,
-// and ops that name one variable twice.
+// Variables that several ops write with other sizes, types or places than the next writer expects, and ops
+// that name one variable twice.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"
@@ -22,7 +22,7 @@ Tensor InSequences(Tensor tensor, LoDLevel offsets) {
   return tensor;
 }
 
-// `small` is first what relu makes of as many rows as there are sequences, and then forty rows.
+// `small` is first the result of relu with one row per sequence, and then has forty rows.
 constexpr char kLateThenPrepared[] = R"(
   data x : f32[?, 2] lod=1
   data big : f32[40, 2]
@@ -67,7 +67,7 @@ TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
   }
 }
 
-// What is updated in place is not made anew, whoever wrote it last.
+// A variable that is updated in place is not reallocated, whichever op wrote it last.
 TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
   const Program program = ParsedLines(R"(
   data x : f32[?, 2] lod=1
@@ -93,7 +93,7 @@ TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
   }
 }
 
-// A block leaves another shape than the declared one; what was prepared for the declared one is not run.
+// A block leaves another shape than declared; kernels prepared for the declared shape must not run.
 TEST(AVariableWrittenTwice, IsReadInTheShapeThatABlockGaveIt) {
   const Program program = ParsedLines(R"(
   data x : f32[2, 3]
@@ -117,7 +117,7 @@ block 1 in 0 {
   }
 }
 
-// adam over a state of which some outputs name other variables, which hold something else.
+// adam with some state outputs that name other variables, which hold other values.
 std::string Adam(const std::string& outputs) {
   return StrCat(R"(
   data g : f32[4, 3]
@@ -157,7 +157,7 @@ Status RunAdam(const std::string& outputs) {
 TEST(AnOptimizer, WritesOutputsOfItsOwnSizeWhateverTheyHeld) {
   const char* const rest = ", Moment2Out=v, Beta1PowOut=b1, Beta2PowOut=b2";
   EXPECT_TRUE(RunAdam(StrCat("ParamOut=w, Moment1Out=m", rest)).ok());
-  // These hold something of another size or type: the first run makes them anew, and what reads them sees it.
+  // These have another size or type: the first run reallocates them, and their readers see the new values.
   EXPECT_TRUE(RunAdam(StrCat("ParamOut=few, Moment1Out=m", rest)).ok());
   EXPECT_TRUE(RunAdam(StrCat("ParamOut=w, Moment1Out=few", rest)).ok());
   EXPECT_TRUE(RunAdam("ParamOut=w, Moment1Out=m, Moment2Out=v, Beta1PowOut=few, Beta2PowOut=b2").ok());

@@ -9,8 +9,8 @@
 //   -- out
 //   ...
 //
-// Sections named `out` or `error` are expected, all others are given. Blank lines at the end of a section do
-// not count.
+// Sections named `out` or `error` are expected outputs, all others are inputs. Blank lines at the end of a
+// section are ignored.
 #pragma once
 
 #include <string>
@@ -29,18 +29,18 @@ struct GoldenSection {
 
 struct GoldenCase {
   std::string title;
-  int line = 0;  // of "case"
+  int line = 0;  // of the line "case ..."
   std::vector<GoldenSection> given;
   std::vector<GoldenSection> expected;
 
-  // The given section of that name, null if there is none.
+  // The input section of that name, or null.
   const GoldenSection* Find(std::string_view name) const;
 };
 
 struct GoldenFile {
-  std::string folder;  // "passes": chooses the handler
-  std::string stem;    // "send_gradients", of send_gradients.golden; "_slow" taken off
-  std::string head;    // what stands before the first case
+  std::string folder;  // "passes": selects the handler
+  std::string stem;    // "send_gradients" for send_gradients.golden and send_gradients_slow.golden
+  std::string head;    // the text before the first case
   std::vector<GoldenCase> cases;
 };
 

@@ -1,4 +1,4 @@
-// check/: a correct set is damaged in the text of its programs, and what check says of it is shown.
+// check/: damages a correct set in the text of its programs, and prints the findings of check.
 #include <algorithm>
 #include <map>
 
@@ -12,7 +12,7 @@
 namespace penstock::test {
 namespace {
 
-// The set that a case begins with: its own sections, or those of the last case above that has some.
+// The undamaged set of a case: from its own sections, or from those of the last case above that has them.
 const GoldenCase* BaseOf(const GoldenFile& file, const GoldenCase& one) {
   const GoldenCase* base = nullptr;
   for (const GoldenCase& above : file.cases) {
@@ -61,8 +61,8 @@ Result<std::size_t> LineWith(const Lines& lines, const std::string& part) {
   return InvalidArgument("E-golden", "no line has ", Quote(part), " in\n", Join(lines, "\n"));
 }
 
-// "drop PART", "again PART", "move PART above PART", "replace OLD => NEW": PART is of the first line that has
-// it.
+// "drop PART", "again PART", "move PART above PART", "replace OLD => NEW": PART is a
+// part of a line; the edit applies to the first line that contains it.
 Status Edit(const std::string& edit, Lines& lines) {
   const std::size_t space = edit.find(' ');
   const std::string verb = edit.substr(0, space);
@@ -93,7 +93,7 @@ Status Edit(const std::string& edit, Lines& lines) {
 Status Damage(const GoldenSection& section, check::RoleFiles& roles) {
   check::RoleProgram* file = FindFile(roles, section.argument);
   if (file == nullptr) return InvalidArgument("E-golden", "there is no file ", section.argument);
-  file->program.mutable_meta().job_facts.clear();  // it repeats what the ops say
+  file->program.mutable_meta().job_facts.clear();  // it repeats facts of the ops
   Lines lines = Split(PrintProgram(file->program, PrintOptions::Everything()), '\n');
   for (const std::string& edit : Split(section.text, '\n')) {
     if (!edit.empty()) PENSTOCK_RETURN_IF_ERROR(Edit(edit, lines));

@@ -1,4 +1,4 @@
-// cost/: what a job costs, as `penstock plan` says it.
+// cost/: the report of `penstock plan` on a job.
 #include <charconv>
 
 #include "framework/text/parser.h"
@@ -14,7 +14,7 @@
 namespace penstock::test {
 namespace {
 
-// The role programs of a case, whatever they come from.
+// The role programs of a case, from any source.
 struct Roles : check::RoleFiles {
   cost::JobPrograms Programs() const {
     cost::JobPrograms out;
@@ -33,7 +33,7 @@ Result<Roles> RolesOfCase(const std::string& name) {
   return Roles{std::move(files)};
 }
 
-// -- trainer, -- trainer (startup), -- pserver: programs as they are written.
+// -- trainer, -- trainer (startup), -- pserver: the programs themselves.
 Result<Roles> RolesOfSections(const GoldenCase& one) {
   Roles roles;
   for (const GoldenSection& section : one.given) {
@@ -48,7 +48,7 @@ Result<Roles> RolesOfSections(const GoldenCase& one) {
   return roles;
 }
 
-// -- config and -- in: what transpiling makes.
+// -- config and -- in: a program to transpile.
 Result<Roles> RolesOfSource(const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string config, RequireSection(one, "config"));
   PENSTOCK_ASSIGN_OR_RETURN(const CaseFile job, ParseCase(config));
@@ -70,7 +70,7 @@ Result<Roles> RolesOfSource(const GoldenCase& one) {
 }
 
 // -- ask: lines "net 10Gbit", "step_ms 50", "rows_per_step 10", "batch 4", "steps_per_exchange 10", "json",
-// "dot", "pieces", "times" (the arithmetic alone).
+// "dot", "pieces", "times" (only the arithmetic).
 struct Ask {
   tools::JobQuestion question;
   std::string form;

@@ -1,4 +1,4 @@
-// diff/: two programs, op for op.
+// diff/: compares two programs op by op.
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
 #include "tests/golden/handlers.h"

@@ -1,4 +1,4 @@
-// plan/, passes/, pipelines/: what the transpiler decides, what one pass does, and what comes out in the end.
+// plan/, passes/, pipelines/: the plan, the result of one pass, and the final role programs.
 #include <algorithm>
 #include <charconv>
 
@@ -29,7 +29,7 @@ Result<Program> ProgramIn(const GoldenCase& one, std::string_view name) {
   return ParseText(text, std::string(name));
 }
 
-// An empty one if the case has no such section.
+// An empty program if the case has no such section.
 Result<Program> OptionalProgram(const GoldenCase& one, std::string_view name) {
   return one.Find(name) == nullptr ? Result<Program>(Program()) : ProgramIn(one, name);
 }
@@ -106,7 +106,7 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const Program in, ProgramIn(one, "in"));
   PENSTOCK_ASSIGN_OR_RETURN(const passes::Self self, SelfOf(*one.Find("in")));
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
-  // What is analysed is the user's program; a case that shows only a pass on it need not give it twice.
+  // The analysis needs the user's program; a case whose pass runs on that program need not repeat it.
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, one.Find("main") != nullptr ? ProgramIn(one, "main") : in);
   const bool on_trainers = plan.mode == plan::Mode::kGeo || !plan.ranks.addresses.empty();
   Result<plan::Analysis> analysis = on_trainers ? plan::AnalyseUpdates(main, plan.dialect)

@@ -1,4 +1,4 @@
-// What is done with a case, by the folder that its file lies in. A new folder is a function and a row in
+// The functions that run golden cases, one per folder. A new folder needs a function and a row in
 // handlers.cc.
 #pragma once
 
@@ -9,43 +9,43 @@
 
 namespace penstock::test {
 
-// What came out: sections named "out", as the file should hold them. An error becomes the section "error"
-// with the whole text of the Status.
+// The actual outputs: sections named "out", as the file should contain them. An error becomes the section
+// "error" with the whole text of the Status.
 using GoldenOutputs = std::vector<GoldenSection>;
 using GoldenHandler = Result<GoldenOutputs> (*)(const GoldenFile& file, const GoldenCase& one);
 
-// Null if no folder of that name is known.
+// Returns null for an unknown folder.
 GoldenHandler FindGoldenHandler(std::string_view folder);
 
-// ir/: `-- in` is read, verified with the registry of all ops, and printed with everything.
+// ir/: parses `-- in`, verifies it with the registry of all ops, and prints it in full.
 Result<GoldenOutputs> RunIr(const GoldenFile& file, const GoldenCase& one);
 
-// plan/: the plan for `-- in` under `-- config` (keys of a case.json; the argument "fluid-1.8" asks for
-// compat), or `-- plan` read and validated; printed, and read back to the same plan.
+// plan/: makes the plan for `-- in` under `-- config` (keys of a case.json; the argument "fluid-1.8" selects
+// compat), or parses and validates `-- plan`. Prints the plan, which must parse back to the same plan.
 Result<GoldenOutputs> RunPlan(const GoldenFile& file, const GoldenCase& one);
-// passes/: the pass that the file is named after, on `-- in (trainer 0)` under `-- plan`. `-- main` and `--
-// startup` are the user's programs, where the pass begins with another.
+// passes/: runs the pass after which the file is named on `-- in (trainer 0)` under `-- plan`. `-- main` and
+// `-- startup` are the source programs, if the pass starts from another program.
 Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one);
-// steps/: as pipelines/, the program after each pass that changed it.
+// steps/: as pipelines/, but prints the program after each pass that changed it.
 Result<GoldenOutputs> RunSteps(const GoldenFile& file, const GoldenCase& one);
-// pipelines/: all role programs for `-- in` and `-- startup` under `-- config`.
+// pipelines/: prints all role programs for `-- in` and `-- startup` under `-- config`.
 Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one);
-// cost/: what `penstock plan` says of the programs under `-- trainer`, `-- trainer (startup)` and `--
-// pserver`, of those made of `-- in` under `-- config`, or of the case of the selection that `-- roles of`
-// names; in the form and with the numbers under `-- ask`.
+// cost/: prints the report of `penstock plan` on the programs in `-- trainer`, `-- trainer (startup)` and
+// `-- pserver`, on the programs transpiled from `-- in` under `-- config`, or on the case of the selection
+// that `-- roles of` names. `-- ask` has the format and the numbers.
 Result<GoldenOutputs> RunCost(const GoldenFile& file, const GoldenCase& one);
 
-// memory/: buffers of `-- in` reused, or released with {"release": true}, as `-- options` says.
+// memory/: reuses the buffers of `-- in`, or releases them with {"release": true}, as `-- options` says.
 Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);
-// check/: the set for `-- in`, `-- startup` and `-- config` (of this case, or of the last above that has
-// them), edited by each `-- damage (FILE)`; what check says of it. `-- without source`: from the role
-// programs alone. `-- config (fluid-1.8)`: compat.
+// check/: makes the set for `-- in`, `-- startup` and `-- config` (of this case, or of the last case above
+// that has them), applies the edits of each `-- damage (FILE)`, and prints the findings of check. `-- without
+// source`: checks only the role programs. `-- config (fluid-1.8)`: compat.
 Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one);
 
-// diff/: `-- a` and `-- b`, op for op.
+// diff/: compares `-- a` and `-- b` op by op.
 Result<GoldenOutputs> RunDiff(const GoldenFile& file, const GoldenCase& one);
 
-// A given section's text; an error if the case has none.
+// The text of an input section; an error if the case does not have it.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
 
 }  // namespace penstock::test

@@ -1,5 +1,5 @@
-// golden_test [--update] FILES: runs every case of every file. With --update, what follows `-- out` and `--
-// error` is rewritten to what came out; the reviewer reads the diff.
+// golden_test [--update] FILES: runs every case of every file. --update rewrites the sections `-- out` and
+// `-- error` with the actual output; a reviewer reads the diff.
 #include <iostream>
 
 #include "framework/base/files.h"
@@ -34,7 +34,7 @@ std::string Printed(const GoldenOutputs& outputs) {
   return PrintGolden(file);
 }
 
-// The number of cases that failed; 1 if the file cannot be run.
+// Returns the number of failed cases; 1 if the file cannot be read.
 int RunFile(const std::string& path, bool update, int& cases) {
   const Result<std::string> text = ReadFile(path);
   Result<GoldenFile> file = text.ok() ? ParseGolden(*text, path) : Result<GoldenFile>(text.status());

@@ -1,5 +1,5 @@
-// The CUDA kernels against the CPU's, and one training step on a GPU. Where there is no GPU the tests are
-// skipped and say why; that they compile and link is tested by the build.
+// The CUDA kernels compared with the CPU's, and one training step on a GPU. Without a GPU the tests are
+// skipped, with the reason; the build still proves that they compile and link.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,7 +29,7 @@ test::TestDevice Gpu() { return {.kind = DeviceKind::kCuda}; }
 #endif
 
 #ifdef PENSTOCK_WITH_CUDA
-// Before the tests below, which may load it.
+// Runs before the tests below, which may load it.
 TEST(Cublas, IsLoadedWhenItIsFirstAskedFor) {
   const auto is_loaded = [] {
     std::ifstream maps("/proc/self/maps");
@@ -118,8 +118,8 @@ TEST_F(GpuOps, SgdAgreesWithTheCpu) {
              {});
 }
 
-// h = x . w + b; dw, db from dh; w and b updated: the ops of a linear layer's step, each reading what the one
-// before left.
+// The ops of a linear layer's step, each reading the results of the previous ones: h = x . w + b; dw and db
+// from dh; updates of w and b.
 TEST_F(GpuOps, AForwardABackwardAndAnUpdateGiveTheCpusParameters) {
   const std::vector<Op> step = {
       Op("mul").AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"xw"}),

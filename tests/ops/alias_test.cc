@@ -1,4 +1,5 @@
-// An output that names an input's variable: refused (E-op-alias), or the same values as apart from it.
+// An op with an output that names an input's variable is rejected (E-op-alias), or gives the same values as
+// with separate variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace penstock::test {
 namespace {
 
-// Which numbers these draw does not depend on what they write to, but no two runs draw the same.
+// The random numbers of these ops do not depend on the output variable, but no two runs draw the same ones.
 bool DrawsAnew(const Op& op) {
   return op.type().find("random") != std::string::npos || op.type() == "dropout";
 }

@@ -1,7 +1,7 @@
-// Kernels allocate nothing when they run again: those of every gradient case and of its gradient ops, those
-// of ops without a gradient, and those that programs with blocks are made of. (Those of the corpus:
-// corpus_test.cc, rows_test.cc.) What runs a block for a gradient is not among them: each of its rounds
-// leaves a scope of its own (operators/control_flow/README.md).
+// Kernels allocate no memory when they run again: kernels of every gradient case and its gradient ops, of ops
+// without a gradient, and of ops in programs with blocks. (corpus_test.cc and rows_test.cc check the corpus's
+// cases.) Ops that run a block for a gradient are excepted, because each iteration leaves its own scope
+// (operators/control_flow/README.md).
 #include <gtest/gtest.h>
 
 #include <memory>

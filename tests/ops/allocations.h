@@ -8,7 +8,7 @@
 
 namespace penstock::test {
 
-// How many allocations the second run makes goes to `allocations`.
+// Stores the number of allocations of the second run in `allocations`.
 inline SecondRun CountInto(std::int64_t& allocations) {
   return {BeginCounting, [&allocations] { allocations = EndCounting(); }};
 }

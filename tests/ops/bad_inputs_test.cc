@@ -1,6 +1,6 @@
 // Every class of bad input into every op that computes with tensors: other ranks, extents and element types,
-// no elements, indices and sizes out of range, divisors of zero, sequences that do not match, attributes out
-// of their range, missing slots. Each runs or is refused, and none ends the process.
+// no elements, indices and sizes out of range, divisors of zero, mismatched sequences, attributes out of
+// range, missing slots. Each op runs or rejects the input, and none crashes the process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ Tensor Filled(DType type, const Shape& shape, double value) {
   return mask;
 }
 
-// Sequences that its rows may be in instead, by name: none of them match.
+// Other sequences for the rows of an input, by name, none of which match.
 std::map<std::string, LoD> InsteadOfSequences(const Tensor& tensor) {
   const std::uint64_t rows = tensor.shape().rank() == 0 ? 1 : static_cast<std::uint64_t>(tensor.shape()[0]);
   constexpr std::uint64_t kHuge = std::numeric_limits<std::uint64_t>::max() / 2;
@@ -44,7 +44,7 @@ std::map<std::string, LoD> InsteadOfSequences(const Tensor& tensor) {
   return others;
 }
 
-// What a tensor may be instead, by name.
+// Bad tensors in place of an input, by name.
 std::map<std::string, Tensor> InsteadOf(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   const bool is_float = IsFloat(tensor.dtype());
@@ -97,7 +97,7 @@ void ExpectRunsOrRefuses(const Op& op, const Tensors& inputs) {
   }
 }
 
-// Lists of another length, and with each element in turn, and all of them, one of `values`.
+// Lists of another length, and lists in which one element or all elements are one of `values`.
 template <typename T>
 void AddInsteadOf(const std::vector<T>& list, std::initializer_list<T> values, std::vector<Attr>& others) {
   others.emplace_back(std::vector<T>());
@@ -112,7 +112,7 @@ void AddInsteadOf(const std::vector<T>& list, std::initializer_list<T> values, s
   }
 }
 
-// What an attribute may be instead: out of its range, of another length, of another kind.
+// Bad values in place of an attribute: out of range, of another length, of another kind.
 std::vector<Attr> InsteadOf(const Attr& attr) {
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   constexpr std::int32_t kLargest = std::numeric_limits<std::int32_t>::max();
@@ -139,7 +139,7 @@ std::vector<Attr> InsteadOf(const Attr& attr) {
   return others;
 }
 
-// Whether an output would take more memory than a test may ask for; its inference has been tried then.
+// Whether an output would need more memory than a test may use; then only inference is tested.
 bool AsksForMuch(const Op& op, const Tensors& inputs) {
   VarInfos known;
   for (const auto& [name, tensor] : inputs) known[name] = InfoOf(tensor);
@@ -176,7 +176,7 @@ void ExpectRunsOrRefusesChanges(const Op& op, const Tensors& inputs) {
     Op changed = op;
     expect(changed.RemoveInput(slot.name), StrCat("without ", slot.name));
   }
-  // The executor makes sure of all other outputs.
+  // The executor checks all other outputs.
   for (const Slot& slot : op.outputs()) {
     if (!def.FindOutput(slot.name)->intermediate) continue;
     Op changed = op;
@@ -184,8 +184,8 @@ void ExpectRunsOrRefusesChanges(const Op& op, const Tensors& inputs) {
   }
 }
 
-// Ops that do more than compute with tensors, and where they meet what does not fit; kinds_test.cc puts
-// everything into their slots too.
+// Ops that do more than compute with tensors, and the tests of their bad inputs; kinds_test.cc also puts
+// every kind into their slots.
 const std::map<std::string, std::set<std::string>> kTriedElsewhere = {
     {"rows_test.cc, fill_rows_test.cc: selected rows",
      {"extract_rows", "fake_init", "get_tensor_from_selected_rows", "lookup_sparse_table",
@@ -242,7 +242,7 @@ const std::map<std::string, std::set<std::string>> kTriedElsewhere = {
      {"create_double_buffer_reader", "create_py_reader", "print", "py_func", "read"}},
     {"tests/executor: nothing is left of its variables", {"delete_var"}}};
 
-// So each class of bad input meets each family of ops.
+// Each class of bad input is thus tested with each family of ops.
 TEST(BadInputs, AreTriedOnEveryOpOrElsewhere) {
   std::set<std::string> tried;
   ForEachOp([&tried](const Op& op, const Tensors& inputs) {

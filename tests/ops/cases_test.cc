@@ -1,4 +1,4 @@
-// Runs tests/ops/*.cases: what shape inference says of an op, one line each.
+// Runs tests/ops/*.cases: the results of shape inference, one op per line.
 //
 //   op(Slot=type, Slot=[type, type]) {attributes} -> Slot=type, Slot=[type, type]
 //   op(Slot=type) {attributes} -> error: the first line of the error

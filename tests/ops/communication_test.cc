@@ -1,4 +1,4 @@
-// The communication ops: what they ask of the client and the server loop, and what they refuse.
+// The communication ops: their calls to the client and the server loop, and the inputs that they reject.
 #include <gtest/gtest.h>
 
 #include "framework/ir/program.h"
@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-// Writes down each call.
+// Records each call.
 class RecordingClient : public RpcClient {
  public:
   std::vector<std::string> calls;
@@ -88,7 +88,7 @@ Op SendOp() {
 const Tensors kPieces = {{"g.block0", Ramp(DType::kFp32, {2, 3}, 0, 1)},
                          {"g.block1", Ramp(DType::kFp32, {1, 3}, 0, 1)}};
 
-// Runs a kernel whose output is declared, as a block declares what recv fetches.
+// Runs a kernel with a declared output, as a block declares the outputs of recv.
 Status RunDeclared(const Op& op, const Services& services, Variable& out, const Shape& shape,
                    KernelSite site = {}) {
   const OpDef* def = AllOps().Find(op.type());
@@ -163,7 +163,7 @@ TEST(RemoteLookup, RefusesIdsOutsideTheTableAndSlicesThatDoNotMatch) {
   EXPECT_EQ(RunOp(AllOps(), LookupOp(), LookupInputs(1)).status().id(), "E-comm-no-client");
 }
 
-// Asks for rows of a table sharded by id.
+// Requests rows of a table sharded by id.
 Op PrefetchOp() {
   return Op("prefetch")
       .AddInput("X", {"i", "j"})

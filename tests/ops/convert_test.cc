@@ -33,7 +33,7 @@ TEST(Convert, GivesTheSameNumbersBetweenAnyTwoTypes) {
   EXPECT_EQ(ConverterOf(DType::kFp32, DType::kSizeT), nullptr);
 }
 
-// What the bits mean, by the standard's formula.
+// The value of the bits, by the standard's formula.
 double ValueOf(int bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
   const double size = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
@@ -48,7 +48,7 @@ TEST(Half, EveryNumberComesBackAndWhatLiesBetweenIsRoundedToTheNearest) {
       ASSERT_EQ(FloatOf(half), ValueOf(bits | sign));
       ASSERT_EQ(HalfOf(FloatOf(half)).bits, half.bits);
     }
-    // Half way to the next, which would be 65536 after the last: to the even one.
+    // Half way to the next number (65536 after the last one): rounds to even.
     const float middle = static_cast<float>((ValueOf(bits) + ValueOf(bits + 1)) / 2);
     const int even = bits + (bits & 1);
     ASSERT_EQ(HalfOf(middle).bits, even);

@@ -1,5 +1,5 @@
-// Values of convolutions over trees and over images of different sizes, and of regions seen from the front;
-// the expected numbers are NumPy's, by the formulas. And what they refuse.
+// Values of convolutions over trees and over images of different sizes, and of perspective-transformed
+// regions; the expected numbers are NumPy's, by the formulas. Also the inputs that these ops reject.
 #include <gtest/gtest.h>
 
 #include <initializer_list>
@@ -11,8 +11,7 @@
 namespace penstock::test {
 namespace {
 
-// A root with three children, of which the first has a child; the edge behind the one of zeros does not
-// count.
+// A root with three children, the first of which has a child. Edges after the edge of zeros do not count.
 TEST(TreeConv, SeesANodeAndWhatIsBelowIt) {
   const Op op = WithSlots("tree_conv", {"NodesVector", "EdgeSet", "Filter"}, {"Out"});
   Tensors inputs = {{"NodesVector", Mixed({1, 6, 2})},
@@ -28,7 +27,7 @@ TEST(TreeConv, SeesANodeAndWhatIsBelowIt) {
   ExpectError(op, inputs, "tree_conv: edge 0 names node 7 of 6");
 }
 
-// Without an end, the windows would never be complete.
+// Without a limit, the windows would never be complete.
 TEST(TreeConv, SeesANodeOfACircleOnce) {
   const Op op = WithSlots("tree_conv", {"NodesVector", "EdgeSet", "Filter"}, {"Out"}).Set("max_depth", 9);
   const Tensors inputs = {{"NodesVector", TensorOf<double>({1, 2, 1}, {1, 10})},
@@ -66,7 +65,7 @@ TEST(VarConv2d, ConvolvesImagesOfDifferentSizes) {
               "var_conv_2d: X has 2 sequences, ROW 1 and COLUMN 2; they must have as many");
 }
 
-// Rows without elements cost no memory, so their number may be one whose product overflows.
+// Rows without elements need no memory, so their number may overflow a product.
 TEST(VarConv2d, RefusesAnImageOfMoreElementsThanThereAreNumbers) {
   constexpr Dim kMany = Dim{1} << 32;
   const Tensor many = InRows(Tensor(DType::kFp64, {kMany, 0}), {{0, kMany}});
@@ -95,7 +94,7 @@ TEST(RoiPerspectiveTransform, ShowsAQuadrilateralFromTheFront) {
   ExpectNear(RunOne(op, inputs, "TransformMatrix"),
              {1.35168062151, 0.371008530471, 0.4, 0.256162453952, 1.86680716051, 0.2, -0.0105042127145,
               0.134453922746, 1});
-  // A region half as wide as high leaves the last columns, and one outside of the image shows nothing.
+  // A region half as wide as high leaves the last columns empty; a region outside of the image is all zero.
   inputs["ROIs"] =
       InRows(TensorOf<double>({2, 8}, {0, 0, 1, 0, 1, 2, 0, 2, 8, 8, 9, 8, 9, 9, 8, 9}), {{0, 2}});
   ExpectNear(RunOne(op, inputs, "Mask"),

@@ -1,5 +1,5 @@
-// Every op against the numbers that Fluid 1.8.5 computed for it: outputs, input gradients, and the gradient
-// ops themselves.
+// Every op compared with the numbers of Fluid 1.8.5: outputs, input gradients, and the gradient ops
+// themselves.
 #include "tests/support/corpus.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kAbsolute = 1e-5;
 
-// What adds up many products, in another order than Fluid does, may differ by more.
+// Ops that sum many products in another order than Fluid have a larger tolerance.
 double RelativeOf(const std::string& op) {
   static const std::set<std::string> kLongSums = {"batch_norm",
                                                   "conv2d",
@@ -47,8 +47,8 @@ struct Case {
   std::string name;
   nlohmann::json json;
   Arrays arrays;
-  std::vector<Op> ops;       // of the forward program
-  std::vector<Op> grad_ops;  // what the program with gradients has beyond those
+  std::vector<Op> ops;       // ops of the forward program
+  std::vector<Op> grad_ops;  // the additional ops of the program with gradients
 };
 
 std::vector<Op> OpsOf(const std::string& path) {
@@ -87,7 +87,7 @@ LoD LodOf(const Case& c, const std::string& prefix, const std::string& variable)
   return lod;
 }
 
-// The arrays under `prefix`, by variable, with the sequences that stand under `lens`.
+// The arrays under `prefix`, by variable, with the sequence lengths under `lens`.
 Tensors Named(const Case& c, const std::string& prefix, const std::string& lens,
               const std::string& suffix = "") {
   Tensors tensors;
@@ -103,7 +103,7 @@ Tensors Inputs(const Case& c) { return Named(c, "in:", "lens"); }
 Tensors Outputs(const Case& c) { return Named(c, "out:", "outlens"); }
 Tensors HeadGradients(const Case& c) { return Named(c, "headgrad:", "outlens", "_headgrad"); }
 
-// What a kernel needs it has asked for when it was prepared.
+// A kernel requests all its memory when it is prepared.
 void ExpectNoAllocation(const Case& c, const Op& op, const Tensors& known) {
   std::int64_t allocations = 0;
   EXPECT_TRUE(RunOp(AllOps(), op, known, {}, nullptr, {}, CountInto(allocations)).ok()) << c.name;
@@ -129,7 +129,7 @@ void ExpectNear(const Case& c, const Tensors& made, const std::string& name, con
     EXPECT_EQ(found->second.shape(), expected.shape()) << c.name;
     return;
   }
-  if (expected.count() == 0) {  // NumPy's array of nothing is f64, whatever there is nothing of
+  if (expected.count() == 0) {  // an empty NumPy array is f64, whatever its origin
     EXPECT_EQ(found->second.count(), 0) << c.name << ": " << name;
     return;
   }
@@ -137,13 +137,13 @@ void ExpectNear(const Case& c, const Tensors& made, const std::string& name, con
   EXPECT_TRUE(near.ok()) << c.name << ": " << name << ": " << near.ToString();
 }
 
-// Without the attributes that the framework itself sets on a gradient op.
+// The op without attributes that the framework sets on gradient ops.
 Op Bare(Op op) {
   op.RemoveAttr(kRoleAttr).RemoveAttr(kDeviceAttr);
   return op;
 }
 
-// The gradient ops that our declarations make, in the names of the case's file.
+// The gradient ops that our declarations make, with the names of the case's file.
 void ExpectSameGradOps(const Case& c) {
   std::set<std::string> wanted;
   for (const auto& [input, grad] : c.json["grad_vars"].items()) wanted.insert(input);
@@ -173,7 +173,7 @@ void ExpectSameGradOps(const Case& c) {
   }
 }
 
-// Fluid 1.8.5 is wrong in these; ours is right by central differences (gradient_test.cc) or refuses.
+// Cases in which Fluid 1.8.5 is wrong; ours are right by central differences (gradient_test.cc), or rejected.
 const std::map<std::string, std::string> kWrongGradients = {
     {"lstm", "it leaves out the gradient of Cell"},
     {"lstm_cell_target", "it leaves out the gradient of Cell"}};
@@ -181,7 +181,7 @@ const std::map<std::string, std::string> kWrongGradients = {
 void CheckGradients(const Case& c, const Tensors& made, const Tensors& inputs) {
   Tensors known = made;
   known.insert(inputs.begin(), inputs.end());
-  for (const auto& [name, tensor] : Outputs(c)) known[name] = tensor;  // Fluid's own, where it told them
+  for (const auto& [name, tensor] : Outputs(c)) known[name] = tensor;  // Fluid's own, if the case has them
   for (const auto& [name, tensor] : HeadGradients(c)) known[name] = tensor;
   const Tensors grads = RunAll(c, c.grad_ops, known);
   for (const auto& [input, grad] : c.json["grad_vars"].items()) {
@@ -204,7 +204,7 @@ void CheckCase(const Case& c) {
   if (!kWrongGradients.contains(c.name)) ExpectSameGradOps(c);
 }
 
-// All cases of a folder; fewer than there were means that a file got lost.
+// Runs all cases of a folder; fewer than `at least` means that a file is missing.
 void CheckFolder(const std::string& folder, std::size_t at_least) {
   const std::vector<std::string> names = FilesEndingIn(folder, ".json");
   for (const std::string& name : names) CheckCase(LoadCase(folder, name));
@@ -216,7 +216,7 @@ TEST(CorpusOps, GiveFluidsNumbersAndGradients) {
   CheckFolder(CorpusFolder() + "/open/ops/", 120);
 }
 
-// Where Fluid's sequences are none: the right answer is an error, or other sequences.
+// Cases in which Fluid's sequences are invalid: the right result is an error, or other sequences.
 const std::map<std::string, std::string> kInvalidSequences = {
     {"lod_reset_append", "the new level has another number of sequences than the one above it says"},
     {"sequence_concat_2l", "it joins outer sequences by the offsets of inner ones"}};
@@ -224,16 +224,16 @@ const std::map<std::string, std::string> kInvalidSequences = {
 const std::set<std::string> kTakesMoreLevels = {"gru_2l", "sequence_conv_2l", "sequence_reverse_2l",
                                                 "sequence_reverse_2l_empty"};
 
-// What Fluid refuses to run is refused, with an error and not a crash, or it works.
+// A case that Fluid rejects gives an error, not a crash, or works.
 void CheckRefusal(const Case& c) {
   Tensors known = Inputs(c);
   const Result<Tensors> out = RunOp(AllOps(), c.ops.at(0), known);
   EXPECT_EQ(out.ok(), kTakesMoreLevels.contains(c.name)) << c.name << ": " << out.status().ToString();
 }
 
-// The declarations that Fluid's shape inference gives the outputs.
+// Compares with the output declarations of Fluid's shape inference.
 void CheckDeclared(const std::string& folder, const Case& c) {
-  // Fluid forgets that their outputs are sequences.
+  // Fluid does not declare that their outputs are sequences.
   static const std::set<std::string> kKnowsLevel = {"ctc_align", "sequence_slice"};
   const Result<Program> program = ParseProgram(BytesOf(folder + c.name + ".pb"));
   VarInfos declared;
@@ -243,7 +243,7 @@ void CheckDeclared(const std::string& folder, const Case& c) {
   ASSERT_TRUE(inferred.ok()) << c.name << ": " << inferred.status().ToString();
   for (const auto& [name, expected] : c.json["declared_out"].items()) {
     const VarInfo& info = inferred->at(name);
-    // Fluid declares as many rows as there are images, not windows.
+    // Fluid declares one row per image, not per window.
     if (c.json["op"] != "im2sequence") {
       EXPECT_EQ(info.shape, Shape(expected["shape"].get<std::vector<Dim>>())) << c.name << ": " << name;
     }
@@ -252,13 +252,13 @@ void CheckDeclared(const std::string& folder, const Case& c) {
   }
 }
 
-// All cases of a folder that have a program; of those at least so many give numbers and are refused.
+// Runs all cases of a folder that have a program; at least so many must give numbers, and be rejected.
 void CheckSequences(const std::string& folder, int numbers, int refusals) {
   int compared = 0, refused = 0;
   for (const std::string& name : FilesEndingIn(folder, ".json")) {
     const auto json = nlohmann::json::parse(BytesOf(folder + name + ".json"));
     if (json.contains("error") && json["error"]["stage"] == "build")
-      continue;  // no program: shape cases have it
+      continue;  // no program: the shape cases have one
     const Case c = LoadCase(folder, name);
     if (json.contains("error") || name == "lod_reset_append") {
       CheckRefusal(c);

@@ -1,4 +1,4 @@
-// What the declarations promise as a whole: none is forgotten, and each has the schema of Fluid's op.
+// Properties of all declarations together: none is missing, and each has the schema of Fluid's op.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
   const std::vector<std::string> called =
       Matches(BytesOf(folder + "/all_ops.cc"), R"(  (Register\w+)\(ops\);)");
   const std::vector<std::string> sorted(defined.begin(), defined.end());
-  // RegisterAllOps is called by AllOps itself.
+  // AllOps itself calls RegisterAllOps.
   std::vector<std::string> without_all;
   std::ranges::remove_copy(called, std::back_inserter(without_all), "RegisterAllOps");
   EXPECT_EQ(without_all, sorted);
@@ -63,7 +63,7 @@ TEST(Declarations, EachOpSaysWhatItsGradientIs) {
   }
   for (const OpDef* def : AllOps().All()) {
     EXPECT_FALSE(def->summary().empty()) << def->type();
-    // Of gradients, and of theirs, which have none: that of a third order is an error.
+    // Gradient ops, and their gradient ops, which have none: a third-order gradient is an error.
     if (grads.contains(def->type()) || def->type().ends_with("_grad_grad")) continue;
     EXPECT_TRUE(def->has_grad() || def->no_grad()) << def->type() << " has no gradient and does not say so";
     EXPECT_FALSE(def->doc().empty()) << def->type();
@@ -112,7 +112,7 @@ TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
   EXPECT_EQ(found, expected);
 }
 
-// Slots and attributes against Fluid's own OpProtos.
+// Compares slots and attributes with Fluid's own OpProtos.
 class FluidSchema : public testing::Test {
  protected:
   static void ExpectSlots(const std::string& op, const nlohmann::json& protos,
@@ -130,7 +130,7 @@ class FluidSchema : public testing::Test {
       EXPECT_EQ(slot->repeated, proto["duplicable"].get<bool>()) << op << " slot " << name << ": repeated";
       EXPECT_EQ(slot->intermediate, proto["intermediate"].get<bool>())
           << op << " slot " << name << ": intermediate";
-      // Ours may be optional where Fluid's programs leave out what its schema wants.
+      // Ours may be optional if Fluid's programs omit a slot that its schema requires.
       EXPECT_TRUE(slot->optional || !proto["dispensable"].get<bool>())
           << op << " slot " << name << ": optional";
     }
@@ -146,7 +146,7 @@ class FluidSchema : public testing::Test {
         {"INTS", AttrKind::kInts},    {"FLOATS", AttrKind::kFloats},  {"STRINGS", AttrKind::kStrings},
         {"BOOLEAN", AttrKind::kBool}, {"BOOLEANS", AttrKind::kBools}, {"BLOCK", AttrKind::kBlock},
         {"LONG", AttrKind::kLong},    {"BLOCKS", AttrKind::kBlocks},  {"LONGS", AttrKind::kLongs}};
-    // What Fluid's op has no word for.
+    // Attributes that Fluid's op does not have.
     static const std::map<std::string, std::string> kOursAlone = {{"listen_and_serv", "start_values"}};
     std::set<std::string> theirs, ours;
     for (const AttrDef& attr : attrs) ours.insert(attr.name);
@@ -213,7 +213,7 @@ TEST_F(FluidSchema, IsThatOfEachOp) {
     ExpectAttrs(def->type(), proto["attrs"], def->attrs());
     ++compared;
   }
-  EXPECT_EQ(compared, 194);  // all that have an OpProto
+  EXPECT_EQ(compared, 194);  // all ops with an OpProto
 }
 
 }  // namespace

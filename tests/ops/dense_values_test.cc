@@ -1,4 +1,4 @@
-// Values and run-time errors of dense ops that the corpus has no case for.
+// Values and run-time errors of dense ops for which the corpus has no case.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +63,7 @@ TEST(Reductions, AreTakenInTheTypeOfTheirResult) {
   const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {-1.6f, 1.2f, 2.9f, 2.5f, 2.3f, 1.4f})}};
   Op op = WithSlots("reduce_mean", {"X"}, {"Out"}).Set("dim", std::vector<std::int32_t>{1});
   op.Set("out_dtype", static_cast<std::int32_t>(DType::kInt32));
-  ExpectValues(RunOne(op, inputs, "Out"), {0, 1});  // of -1, 1, 2 and 2, 2, 1
+  ExpectValues(RunOne(op, inputs, "Out"), {0, 1});  // for -1, 1, 2 and 2, 2, 1
   op.Set("out_dtype", static_cast<std::int32_t>(DType::kFp64));
   EXPECT_EQ(RunOne(op, inputs, "Out").dtype(), DType::kFp64);
 
@@ -230,7 +230,7 @@ TEST(HierarchicalSigmoid, RefusesALabelOrANodeThatThereIsNot) {
   ExpectError(op, inputs, "hierarchical_sigmoid: node 2 is outside of W, which has 2 rows");
 }
 
-// With all scores at 0 each decision is a coin.
+// With all scores at 0, each decision has probability 1/2.
 TEST(HierarchicalSigmoid, ProbabilitiesOfAllClassesAddUpToOne) {
   const Op op =
       WithSlots("hierarchical_sigmoid", {"X", "W", "Label"}, {"Out", "PreOut"}).Set("num_classes", 4);
@@ -279,7 +279,7 @@ Op AucOp(int steps) {
   return op.Set("num_thresholds", 10).Set("slide_steps", steps);
 }
 
-// Scores of four examples; ours of the positive ones are above those of the negative ones in 3 pairs of 4.
+// Scores of four examples: the positive ones are above the negative ones in 3 of 4 pairs.
 TEST(Auc, IsTheShareOfPairsInTheRightOrder) {
   const Tensor scores = TensorOf<float>({4, 2}, {0.9f, 0.1f, 0.55f, 0.45f, 0.65f, 0.35f, 0.15f, 0.85f});
   const Tensor labels = TensorOf<std::int64_t>({4, 1}, {0, 0, 1, 1});
@@ -300,8 +300,8 @@ TEST(Auc, IsTheShareOfPairsInTheRightOrder) {
   }
 }
 
-// From the surest score down the labels are 1, 1, 0, 0 of which those at 0.65 and 0.85 are found at precision
-// 1; then 0 at 0.9 is put on top.
+// In descending order of scores, the labels are 1, 1, 0, 0; those at 0.85 and 0.65 are found with precision
+// 1. Then a label 0 with score 0.9 is added on top.
 TEST(Auc, OfPrecisionIsTheMeanOfThePrecisionAtEachPositiveLabel) {
   const auto area = [](float top) {
     const Tensors inputs = {{"p", TensorOf<float>({4, 1}, {top, 0.85f, 0.65f, 0.1f})},

@@ -1,4 +1,4 @@
-// Ops whose tensors may hold other elements than f32, f64, i32 and i64.
+// Ops whose tensors may have other element types than f32, f64, i32 and i64.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
-// Selected rows as what an op fills: values at once, as Fluid makes them, or, of a table that is declared to
-// be distributed, what each row starts from.
+// Ops that fill selected rows: with values at once, as in Fluid, or, for a table that is declared as
+// distributed, with the initial values of its rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace penstock::test {
 namespace {
 
-// What the program's op has left in "t".
+// The value of "t" after the program's op.
 SelectedRows Filled(const std::string& var_flags, const std::string& op) {
   const Result<Program> program = ParseText(
       StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>", var_flags, "\n  t = ", op, "\n}\n"),

@@ -1,6 +1,6 @@
-// Where Fluid 1.8.5 computes something else than its documents say: ours is right, by the formula or by
-// central differences, and each case says what Fluid does. Those of the corpus are listed in corpus_test.cc
-// and rows_test.cc.
+// Cases in which Fluid 1.8.5 does not compute what its documentation says: our values follow the formula or
+// central differences, and each case describes Fluid's result. corpus_test.cc and rows_test.cc list such
+// cases of the corpus.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Difference {
-  std::string fluid;  // what it does
+  std::string fluid;  // Fluid's result
   Op op;
   Tensors inputs;
   std::string out;
@@ -121,7 +121,7 @@ std::vector<Difference> Elements() {
 std::vector<Difference> Losses() {
   const Op sigmoid =
       WithSlots("sigmoid_cross_entropy_with_logits", {"X", "Label"}, {"Out"}).Set("ignore_index", 0);
-  const double half = std::log(2.0);  // of X = 0
+  const double half = std::log(2.0);  // for X = 0
   return {{"takes a label's whole part for it: 0.75 counts as 0",
            sigmoid,
            {{"X", Vector({0, 0})}, {"Label", Vector({0.75f, 0})}},
@@ -196,7 +196,7 @@ std::vector<Difference> Steps() {
            {4, 2}}};
 }
 
-// NaN is hidden there in three ways. Here it is seen (kNanRule); nan_test.cc tries all ops.
+// Fluid hides NaN in three ways. Here it propagates (kNanRule); nan_test.cc tests all ops.
 std::vector<Difference> HiddenNans() {
   const std::string first = "sees a NaN only if it is the first element";
   const Tensor second = Vector({1, kNan, 3, 2}), row = TensorOf<float>({1, 4}, {1, kNan, 3, 2});
@@ -293,7 +293,7 @@ TEST(WhereFluidDiffers, ValuesAreThoseOfTheFormula) {
   }
 }
 
-// Fluid gives it a shape without extents, which no other op takes.
+// Fluid gives it a shape without extents, which no other op accepts.
 TEST(WhereFluidDiffers, TheOnlyPlaceIsATensorOfOneElement) {
   const Op op = Single("arg_max").Set("axis", std::int64_t{0});
   const Tensor place = RunOne(op, {{"X", Vector({1, 9, 3})}}, "Out");
@@ -301,7 +301,7 @@ TEST(WhereFluidDiffers, TheOnlyPlaceIsATensorOfOneElement) {
   ExpectValues(place, {1});
 }
 
-// Fluid cuts off what half precision has no bits for.
+// Fluid truncates to half precision instead of rounding.
 TEST(WhereFluidDiffers, HalfPrecisionIsRounded) {
   const Op op = Single("cast").Set("in_dtype", 5).Set("out_dtype", 4);
   const Tensor half = RunOne(op, {{"X", Vector({-35.18f, 35.18f})}}, "Out");
@@ -398,7 +398,7 @@ TEST(WhereFluidDiffers, GradientsAreThoseOfCentralDifferences) {
   }
 }
 
-// Fluid takes the second extent of the values for the width of a row.
+// Fluid uses the second extent of the values as the width of a row.
 TEST(WhereFluidDiffers, RowsMayHaveAnyNumberOfExtents) {
   Variables variables;
   for (const char* name : {"a", "b"}) {

@@ -1,5 +1,5 @@
-// Values of the ops that inference programs have in place of several others. The expected numbers are
-// NumPy's, by the formulas of the single ops.
+// Values of the fused ops of inference programs. The expected numbers are NumPy's, by the formulas of the
+// single ops.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -249,7 +249,7 @@ TEST(FusedElemwiseActivation, LaysYAlongXFromAnAxis) {
              {0.9760679775, 0.212135955, -0.551796067501, 1.636407865, 0.872475842499, 0.108543819998});
 }
 
-// As Fluid's programs have it, whose gradients of sums go without X.
+// As in Fluid's programs, in which the gradients of sums do not have X.
 TEST(FusedElemwiseActivation, GivesAGradientOfASumWithoutX) {
   const Op op = WithSlots("fused_elemwise_activation_grad", {"Y", "Out", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"})
                     .Set("functor_list", std::vector<std::string>{"relu_grad", "elementwise_add_grad"});

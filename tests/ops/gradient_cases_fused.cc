@@ -1,4 +1,4 @@
-// Ops that stand in place of several others and have a gradient.
+// Fused ops that have a gradient.
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {

@@ -98,7 +98,7 @@ void AddNoise(std::vector<GradientCase>& cases) {
   }
 }
 
-// The third label has equal neighbours, and the last one no way.
+// The third label has equal neighbours, and the last one has no valid alignment.
 void AddCtc(std::vector<GradientCase>& cases) {
   const std::vector<std::string> outs = {"WarpCTCGrad", "Loss"};
   Tensor logits = Values({12, 3});
@@ -123,7 +123,7 @@ void AddCtc(std::vector<GradientCase>& cases) {
 void AddSamples(std::vector<GradientCase>& cases) {
   const std::vector<std::string> outs = {"Samples",   "Probabilities", "LogitsDim",
                                          "LabelsDim", "SampledLogits", "SampledLabels"};
-  // Labels that are not drawn: what is removed is so far off that no difference is left.
+  // Labels that are not sampled: the removed values are so large that they do not change the result.
   const Tensors inputs = {{"Logits", Values({3, 30})},
                           {"Labels", TensorOf<std::int64_t>({3, 2}, {20, 28, 22, 21, 23, 23})}};
   for (const bool removes : {false, true}) {

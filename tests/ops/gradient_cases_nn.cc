@@ -1,4 +1,4 @@
-// Convolutions, pooling, normalisation, dropout: each value of each attribute that changes the numbers.
+// Convolutions, pooling, normalisation, dropout: each value of each attribute that changes the results.
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {

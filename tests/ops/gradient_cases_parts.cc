@@ -1,4 +1,4 @@
-// Ops that take, put, repeat and move parts of tensors.
+// Ops that take, insert, repeat and move parts of tensors.
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {
@@ -7,7 +7,7 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 using Longs = std::vector<std::int64_t>;
 
-// X, a tensor of indices and what else there is, differentiated by `wanted`.
+// An op of X, a tensor of indices and further inputs, differentiated by `wanted`.
 GradientCase Indexed(const std::string& type, const Shape& x, const std::string& slot, const Tensor& index) {
   return {type,
           WithSlots(type, {"X", slot}, {"Out"}),

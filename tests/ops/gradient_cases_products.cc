@@ -1,4 +1,4 @@
-// Further functions of one element, products and norms of differences.
+// Further elementwise functions, products, and norms of differences.
 #include <limits>
 
 #include "tests/ops/gradient_case.h"

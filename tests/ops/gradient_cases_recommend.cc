@@ -1,4 +1,4 @@
-// Ops of recommender systems and of texts: what of them has a derivative.
+// The differentiable ops of recommender systems and text models.
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {
@@ -46,7 +46,7 @@ void AddDataNorms(std::vector<GradientCase>& cases) {
            {"BatchSum", Values({4}, 1, 2, 5)},
            {"BatchSquareSum", Values({4}, 6, 9, 6)}},
           {.of = {"Y"}, .wanted = {"X"}}};
-      // A number of shows of 0 stays one: the difference that is taken of it is too small to count.
+      // The step of the difference is so small that a show count of 0 still counts as 0.
       c.check.step = 1e-8;
       c.check.tolerance = 1e-5;
       if (shifts) {

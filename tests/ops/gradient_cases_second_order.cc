@@ -1,4 +1,4 @@
-// Gradient ops that have a gradient: second derivatives.
+// Gradient ops that have a gradient themselves: second derivatives.
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {
@@ -30,7 +30,7 @@ void AddBinary(std::vector<GradientCase>& cases) {
       c.op.Set("axis", y.rank() == 3 ? -1 : 1);
       if (type == std::string("elementwise_mul")) c.check.wanted = {"X", "Y", "Out@GRAD"};
       if (type == std::string("elementwise_div")) {
-        // Out is an input of its own: what it takes from X and Y is another op's.
+        // Out is a separate input here: another op computes its dependence on X and Y.
         c.op.AddInput("Out", {"Out"});
         c.inputs["Out"] = Values({2, 3, 4}, -2, 2, 9);
         c.check.wanted = {"Out", "Y", "Out@GRAD"};
@@ -109,7 +109,7 @@ void AddConvolutions(std::vector<GradientCase>& cases) {
   }
 }
 
-// Of X, whose moments are inputs of their own here, nn_values_test.cc has a test.
+// nn_values_test.cc tests the gradient by X; here, its moments are separate inputs.
 void AddNorms(std::vector<GradientCase>& cases) {
   cases.push_back({"instance_norm_grad",
                    WithSlots("instance_norm_grad", {"X", "Scale", "SavedMean", "SavedVariance", "Y@GRAD"},

@@ -1,4 +1,4 @@
-// Ops over sequences: of different lengths, empty ones among them, of one level and of two.
+// Ops on sequences: of different lengths, including empty ones, with one and two levels.
 #include <algorithm>
 #include <functional>
 
@@ -28,7 +28,7 @@ void AddPooling(const Adder& add) {
       for (const bool is_test : {false, true}) {
         Op op = WithSlots("sequence_pool", {"X"}, {"Out"}).Set("pooltype", pool).Set("is_test", is_test);
         if (pool == "MAX" && !is_test) op.AddOutput("MaxIndex", {"MaxIndex"});
-        // With is_test there is no MaxIndex, and the gradient does not ask for it.
+        // With is_test there is no MaxIndex, and the gradient does not need it.
         add(pool, op, {{"X", Rows({kRows, 2, 2}, lod)}}, {.of = {"Out"}, .wanted = {"X"}});
       }
     }
@@ -113,7 +113,7 @@ void AddJoinsPaddingAndParts(const Adder& add) {
       {{"X", Rows({2, 2, 3, 4})}}, {.of = {"Out"}, .wanted = {"X"}});
 }
 
-// Both outputs, each alone: Fluid's gradient passes over that of the cell.
+// Both outputs, each alone: Fluid's gradient ignores the gradient of the cell.
 void AddLstm(const Adder& add) {
   const std::vector<std::string> activations =
       AllOps().Find("lstm")->FindAttr("gate_activation")->check.domain;
@@ -142,7 +142,7 @@ void AddLstm(const Adder& add) {
 
 void AddProjectedLstm(const Adder& add) {
   for (const std::string& activation : AllOps().Find("lstmp")->FindAttr("proj_activation")->check.domain) {
-    // The bound cuts some of the cells and projections, and none is near it.
+    // The bound clips some of the cells and projections, and none is near it.
     for (const float clip : {0.0f, 0.4f}) {
       const Op op = WithSlots("lstmp", {"Input", "H0", "C0", "Weight", "ProjWeight", "Bias"},
                               {"Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden"})
@@ -225,7 +225,7 @@ void AddLayersOfLstm(const Adder& add) {
   for (const bool both : {false, true}) {
     for (const bool is_test : {false, true}) {
       const Dim directions = both ? 2 : 1, states = 2 * directions;
-      // Two layers of two elements over inputs of three; the second reads what both directions put out.
+      // Two layers of two elements with inputs of three; the second reads the outputs of both directions.
       const Dim weights = directions * (8 * (3 + 2) + 8 * (2 * directions + 2) + 2 * 16);
       const Op op = WithSlots("cudnn_lstm", {"Input", "InitH", "InitC", "W"}, {"Out", "last_h", "last_c"})
                         .Set("input_size", 3)

@@ -60,7 +60,7 @@ std::vector<GradientCase> TensorGradientCases() {
   cases.push_back(Unary("reverse", {2, 3, 2}));
   cases.back().op.Set("axis", Ints{0, -1});
   for (const bool overwrite : {false, true}) {
-    // Twice the same row only where gradients are added.
+    // A repeated row only if gradients are summed.
     const Tensor index = TensorOf<std::int64_t>({3}, {2, 0, overwrite ? 1 : 2});
     cases.push_back({"gather",
                      WithSlots("gather", {"X", "Index"}, {"Out"}).Set("overwrite", overwrite),

@@ -1,5 +1,4 @@
-// Images in other sizes, other orders, from other places: each value of each attribute that changes the
-// numbers.
+// Ops that resize, reorder and sample images: each value of each attribute that changes the results.
 #include "tests/ops/vision_cases.h"
 
 namespace penstock::test {

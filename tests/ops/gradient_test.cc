@@ -185,7 +185,7 @@ std::vector<GradientCase> LossCases() {
                      fused,
                      {{"Logits", Values({2, 3, 2})}, {"Label", is_soft ? Values({2, 3, 2}, 0, 1) : labels}},
                      {.of = {"Loss"}, .wanted = {"Logits"}}});
-    // The gradient takes a distribution to sum to one, as Fluid's does.
+    // The gradient assumes that a distribution sums to one, as in Fluid.
     if (is_soft) {
       Tensor& share = cases.back().inputs["Label"];
       for (int outer = 0; outer < 2; ++outer) {
@@ -206,7 +206,7 @@ void ExpectAgreement(const std::vector<GradientCase>& cases) {
   }
 }
 
-// The values that a declaration lets an attribute have, where they are few and change the numbers.
+// The allowed values of an attribute, if they are few and change the results.
 std::vector<Attr> DomainOf(const AttrDef& attr) {
   std::vector<Attr> domain;
   for (const std::string& word : attr.check.domain) {
@@ -220,7 +220,7 @@ std::vector<Attr> DomainOf(const AttrDef& attr) {
   return domain;
 }
 
-// Values that a comparison of dense f64 gradients of one op says nothing of.
+// Values that a comparison of dense f64 gradients of one op cannot test.
 const std::map<std::string, std::string> kElsewhere = {
     {"lookup_table.is_sparse true", "the gradient is selected rows"},
     {"lookup_table_v2.is_sparse true", "the gradient is selected rows"},
@@ -238,7 +238,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"dropout.fix_seed false", "draws another mask for each difference"},
 };
 
-// Ops whose gradient no comparison of one op can show. tests/executor differentiates programs of blocks and
+// Ops whose gradient cannot be tested on a single op. tests/executor differentiates programs with blocks and
 // arrays.
 const std::map<std::string, std::string> kWithoutCase = {
     {"c_allgather", "runs between ranks"},
@@ -265,7 +265,7 @@ const std::map<std::string, std::string> kWithoutCase = {
     {"py_func", "calls functions of the user's: tests/python/test_py_func.py"}};
 
 TEST(Gradients, AreCheckedForEachValueOfEachDeclaredDomain) {
-  std::map<std::string, std::set<std::string>> checked;  // by "op.attr", what cases hold
+  std::map<std::string, std::set<std::string>> checked;  // by "op.attr": the values in cases
   std::set<std::string> ops;
   for (const GradientCase& c : AllGradientCases()) {
     ops.insert(c.op.type());
@@ -321,7 +321,7 @@ TEST(Gradients, OfGradientsAgreeWithCentralDifferences) { ExpectAgreement(Second
 TEST(Gradients, OfRecommendersAgreeWithCentralDifferences) { ExpectAgreement(RecommendGradientCases()); }
 TEST(Gradients, OfFusedOpsAgreeWithCentralDifferences) { ExpectAgreement(FusedGradientCases()); }
 
-// A program need not come from append_backward.
+// A program need not be made by append_backward.
 TEST(Gradients, RefuseInputsThatDoNotFitTogether) {
   const Tensor small = Values({2}), x = Values({2, 3});
   const Tensor label = TensorOf<std::int64_t>({2, 1}, {0, 1});

@@ -1,4 +1,5 @@
-// Shape inference over every program of the corpus: what our ops say of their outputs is what Fluid declared.
+// Shape inference on every program of the corpus: our inferred types and shapes of outputs equal Fluid's
+// declarations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ std::optional<VarInfo> Declared(const Program& program, int block, const std::st
   const Var* var = program.FindVar(block, name);
   if (var == nullptr) return std::nullopt;
   VarInfo info = InfoOf(*var);
-  // Fluid multiplies -1 on as if it were a number; what comes out below it is as unknown.
+  // Fluid multiplies -1 like a number; results below -1 are unknown too.
   for (int i = 0; i < info.shape.rank(); ++i) info.shape.Set(i, std::max(info.shape[i], kUnknownDim));
   return info;
 }
@@ -27,7 +28,7 @@ std::optional<VarInfo> Declared(const Program& program, int block, const std::st
 struct Tally {
   int ops = 0;
   int outputs = 0;
-  std::set<std::string> complaints;  // op type and what is wrong; one of a kind is enough
+  std::set<std::string> complaints;  // op type and error; one of each kind is enough
 };
 
 void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally) {
@@ -46,7 +47,7 @@ void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally)
       const std::optional<VarInfo> declared = Declared(program, block, slot.args[i]);
       const VarInfo& inferred = context.outputs()[s][i];
       if (!declared || !declared->has_type || !inferred.has_type) continue;
-      if (declared->shape.rank() == 0) continue;  // the cases of one op on selected rows declare no shapes
+      if (declared->shape.rank() == 0) continue;  // cases of single ops on selected rows declare no shapes
       ++tally.outputs;
       if (declared->dtype == inferred.dtype && declared->shape == inferred.shape) continue;
       tally.complaints.insert(StrCat(op.type(), " ", slot.name, ": ", DTypeName(inferred.dtype),
@@ -79,16 +80,16 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
       }
     }
   }
-  // What Fluid declares there is not what it makes: a row for each image instead of each window, for each row
-  // instead of each sequence. An array is declared by what was written to it last, though it holds tensors of
-  // several shapes.
+  // Cases in which Fluid's declaration differs from its result: one row per image instead of per window, or
+  // per row instead of per sequence. An array is declared with the shape of the last write, although it
+  // contains tensors of several shapes.
   static const std::set<std::string> kGuesses = {
       "im2sequence Out: f32[8, 8] where Fluid declared f32[2, 8]",
       "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]",
       "read_from_array Out: f32[1, 3] where Fluid declared f32[2, 3]",
       "write_to_array Out: f32[2, 3] where Fluid declared f32[1, 3]"};
   for (const std::string& complaint : tally.complaints) {
-    // It declares two rows, however many are looked up.
+    // It declares two rows, whatever the number of looked-up rows.
     if (StartsWith(complaint, "lookup_sparse_table Out: ")) continue;
     if (!kGuesses.contains(complaint)) ADD_FAILURE() << complaint;
   }

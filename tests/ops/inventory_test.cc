@@ -1,5 +1,5 @@
-// Every op that the corpus knows is declared, with the slots and attributes that it is used with, a kernel,
-// and the gradient that Fluid has for it.
+// Every op of the corpus is declared, with the slots and attributes that programs use, a kernel, and a
+// gradient if Fluid has one.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-// What is used of an op somewhere.
+// The slots and attributes of an op that some program uses.
 struct Used {
   std::set<std::string> inputs, outputs, attrs;
 };
@@ -23,7 +23,7 @@ void AddNames(const nlohmann::json& names, std::set<std::string>& to) {
   for (const auto& [key, value] : names.items()) to.insert(names.is_array() ? value.get<std::string>() : key);
 }
 
-// The list of ops, from all of Fluid's programs that were looked at.
+// The list of ops in all examined programs of Fluid.
 void AddList(Inventory& all) {
   const auto list = nlohmann::json::parse(BytesOf(CorpusFolder() + "/ops.json"));
   for (const auto& [type, facts] : list.items()) {
@@ -34,7 +34,7 @@ void AddList(Inventory& all) {
   }
 }
 
-// What the layers append.
+// Ops that layers append.
 void AddLayers(Inventory& all) {
   const auto layers = nlohmann::json::parse(BytesOf(CorpusFolder() + "/layers.json"));
   for (const auto& call : layers["calls"]) {
@@ -49,7 +49,7 @@ void AddLayers(Inventory& all) {
   }
 }
 
-// The programs of the goldens, those with gradients included.
+// The programs of the goldens, including those with gradients.
 void AddGoldens(Inventory& all) {
   for (const char* folder : {"ops", "ops_seq", "ops_sr", "control"}) {
     const std::string path = StrCat(CorpusFolder(), "/open/", folder, "/");
@@ -68,7 +68,7 @@ void AddGoldens(Inventory& all) {
   }
 }
 
-// Ops that run without a kernel of their own.
+// Ops that run without their own kernel.
 const std::map<std::string, std::string> kWithoutKernel = {{"feed", "the executor binds what is fed"},
                                                            {"fetch", "the executor reads what is fetched"}};
 // Attributes that Fluid's framework puts on every op.

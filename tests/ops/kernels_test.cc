@@ -1,5 +1,5 @@
-// Values that the corpus has no case for: aliasing, integers, edges, and errors found only when a kernel
-// runs.
+// Values for which the corpus has no case: aliasing, integers, limits, and errors that only a running kernel
+// can detect.
 #include <gtest/gtest.h>
 
 #include <cmath>

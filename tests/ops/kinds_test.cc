@@ -1,5 +1,5 @@
-// Variables of every kind in every slot of every op: what a slot does not take is an error that says so, and
-// nothing ends the process.
+// Variables of every kind in every slot of every op: a kind that a slot does not accept gives an error that
+// says so, and none crashes the process.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace penstock::test {
 namespace {
 
-// What stands in a slot instead of what belongs there.
+// A value of a wrong kind for a slot.
 struct Stranger {
   std::string name;
   VarKind kind;
@@ -59,7 +59,7 @@ Var Declared(const std::string& name, VarKind kind, DType type, const Shape& sha
   return var;
 }
 
-// An op of a program of its own; its inputs stand in the scope.
+// A program of one op, with its inputs in the scope.
 class OneOp {
  public:
   OneOp(const Op& op, const Tensors& inputs) : op_(op) {
@@ -76,10 +76,10 @@ class OneOp {
     for (const std::string& name : op.OutputNames()) {
       if (program_.FindVar(0, name) == nullptr) program_.MutableBlock(0).SetVar(ControlVar(name));
     }
-    const Status status = Infer();  // what cannot be inferred stays as it is
+    const Status status = Infer();  // an op that cannot be inferred is not changed
   }
 
-  // `name` becomes `stranger`; its declaration says so, or keeps saying what it said.
+  // Replaces variable `name` by `stranger`, with or without changing its declaration.
   void Replace(const std::string& name, const Stranger& stranger, bool declare) {
     if (declare) Declare(Declared(name, stranger.kind, DType::kFp32, {2, 3}));
     Variable& variable = *scope_.FindOrCreate(name);
@@ -102,14 +102,15 @@ class OneOp {
   Scope scope_;
 };
 
-// Whether a slot that takes `taken` may be declared as a stranger that it does not take when the op runs.
+// Whether a slot that accepts `taken` may be declared as a kind that the op rejects at run time.
 bool MayBeDeclared(KindSet taken, VarKind stranger) {
   const bool tall = taken.Has(VarKind::kTensor) || taken.Has(VarKind::kSelectedRows);
   return taken.Has(stranger) || (tall && stranger == VarKind::kSelectedRows);
 }
 
-// The op with each stranger as each input, declared and undeclared. What does not take it says so, at the
-// latest when it runs, unless (`fits` is false) the op has other faults that it may name first.
+// Runs the op with each wrong kind as each input, declared and undeclared. A slot that does not accept it
+// must give an error, at the latest at run time; if `fits` is false, the op has other faults that it may
+// report first.
 void ExpectRefusesInputs(const Op& op, const Tensors& inputs, const Stranger& stranger, bool fits) {
   const OpDef& def = *AllOps().Find(op.type());
   for (const Slot& slot : op.inputs()) {
@@ -126,7 +127,7 @@ void ExpectRefusesInputs(const Op& op, const Tensors& inputs, const Stranger& st
       if (fits && declare && !declarable) {
         EXPECT_EQ(one.Infer().id(), "E-op-kind") << what;
       }
-      // A reader holds a number when it runs, and what is raw holds nothing.
+      // A reader holds a number at run time, and a raw variable holds nothing.
       if (stranger.make == nullptr || stranger.kind == VarKind::kReader) continue;
       EXPECT_FALSE(status.ok()) << what;
       if (fits && !declarable) {
@@ -145,7 +146,7 @@ void ExpectRefusesOutputs(const Op& op, const Tensors& inputs, const Stranger& s
     const Status status = one.Run();
     const std::string what = StrCat(op.type(), " with ", stranger.name, " as ", slot.name, ": ");
     EXPECT_NE(status.code(), StatusCode::kInternal) << what << status.ToString();
-    // What is declared to be a tensor may turn out to be what the op makes.
+    // A variable that is declared as a tensor may get the kind that the op makes.
     const KindSet given = def.FindOutput(slot.name)->kinds;
     if (stranger.kind == VarKind::kTensor || MayBeDeclared(given, stranger.kind)) continue;
     EXPECT_FALSE(status.ok()) << what;
@@ -188,7 +189,7 @@ Attr SomeAttr(const AttrDef& attr, const TempDir& dir) {
   }
 }
 
-// The op with something in each slot and each required attribute.
+// The op with an argument in each slot and all required attributes.
 Op WithEverything(const OpDef& def, const TempDir& dir, Tensors& inputs) {
   Op op(def.type());
   for (const SlotDef& slot : def.inputs()) {
@@ -214,7 +215,7 @@ TEST(Kinds, NoOpEndsTheProcess) {
   const TempDir dir;
   for (const OpDef* def : AllOps().All()) {
     SCOPED_TRACE(def->type());
-    if (def->type() == "feed" || def->type() == "fetch") continue;  // whoever runs the program does it
+    if (def->type() == "feed" || def->type() == "fetch") continue;  // the caller of the program does it
     Tensors inputs;
     const Op op = WithEverything(*def, dir, inputs);
     ExpectRefuses(op, inputs, false);

@@ -1,4 +1,4 @@
-// Values of losses at the ends of their range, for which the corpus has no case.
+// Values of losses at the limits of their range, for which the corpus has no case.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace penstock::test {
 namespace {
 
-// As softmax and cross_entropy one after the other do.
+// As softmax followed by cross_entropy.
 TEST(SoftmaxWithCrossEntropy, CountsAScoreFarBelowTheLargestAs64BelowIt) {
   const Tensors inputs = {{"Logits", TensorOf<float>({3, 2}, {0, -1000, -70, 0, 5, -59})},
                           {"Label", TensorOf<std::int64_t>({3, 1}, {1, 0, 1})}};

@@ -1,4 +1,4 @@
-// What the ops of operators/vision and operators/detection make of NaN where they declare it, and volumes.
+// Results for NaN of the ops of operators/vision and operators/detection that declare them, and volumes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ Tensor Of(const Shape& shape, std::initializer_list<double> values) {
 Tensor WholeOf(const Shape& shape, std::initializer_list<std::int32_t> values) {
   return TensorOf<std::int32_t>(shape, values);
 }
-// The rows as those of one image.
+// The rows, as rows of one image.
 Tensor OneImage(Tensor tensor) {
   tensor.set_lod({{0, static_cast<std::uint64_t>(tensor.shape()[0])}});
   return tensor;

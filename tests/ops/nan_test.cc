@@ -1,6 +1,6 @@
-// What becomes of NaN. The rule (kNanRule): an element of a result that depends on an element of an input is
-// NaN where that one is. Whether it depends on it is found by changing it. Ops that declare something else
-// (OpDef::Nan) are tested by their values.
+// Propagation of NaN. The rule (kNanRule): an element of a result is NaN if an element of an input on which
+// it depends is NaN. The test determines this dependence by changing the input. Ops that declare another
+// result (OpDef::Nan) are tested by their values.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -38,7 +38,7 @@ bool SameAt(const Tensor& a, const Tensor& b, std::int64_t i) {
   return std::memcmp(a.raw() + at, b.raw() + at, size) == 0;
 }
 
-// The first, the last and some between them: maxima and sums treat these apart.
+// The first, the last and some elements between, because maxima and sums handle these separately.
 std::set<std::int64_t> SomeOf(std::int64_t count) {
   std::set<std::int64_t> some;
   for (const std::int64_t i : {std::int64_t{0}, std::int64_t{1}, count / 2, count - 1}) {
@@ -47,7 +47,7 @@ std::set<std::int64_t> SomeOf(std::int64_t count) {
   return some;
 }
 
-// Outputs of which some element depends on the changed one and is not NaN where that one is.
+// Outputs with an element that depends on the changed one and is not NaN if that one is.
 void AddHidden(const Tensors& before, const Tensors& changed, const Tensors& with_nan,
                std::set<std::string>& hidden) {
   for (const auto& [name, old] : before) {
@@ -69,7 +69,7 @@ Op Repeatable(Op op) {
   return op;
 }
 
-// For each input and output of floats the pairs that break the rule, as "X -> Out".
+// The pairs of float inputs and outputs that violate the rule, as "X -> Out".
 std::set<std::string> BreaksOfRule(const Op& given_op, const Tensors& inputs) {
   const Op op = Repeatable(given_op);
   std::set<std::string> breaks;
@@ -89,7 +89,7 @@ std::set<std::string> BreaksOfRule(const Op& given_op, const Tensors& inputs) {
           return RunOp(AllOps(), op, other);
         };
         const Result<Tensors> with_nan = run(kNan);
-        if (!with_nan.ok()) continue;  // refused, and so not hidden
+        if (!with_nan.ok()) continue;  // rejected, so NaN is not hidden
         std::set<std::string> hidden;
         const double value = ElementAt(given->second, i);
         for (const double other : {value + 1.25, value - 1.25, value * 0.75 + 0.1}) {
@@ -115,7 +115,7 @@ Tensors AsFloats(const Tensors& inputs) {
   return made;
 }
 
-// The op whose declaration speaks for this one: itself, or the one that it is the gradient of.
+// The op whose declaration applies: the op itself, or the op of which it is the gradient.
 const OpDef& SpeaksFor(const std::string& type) {
   for (const OpDef* def : AllOps().All()) {
     if (def->grad() && (def->grad()->type.empty() ? def->type() + "_grad" : def->grad()->type) == type)
@@ -243,7 +243,7 @@ std::vector<NanCase> Maxima() {
   return cases;
 }
 
-// NaN in what a compression waits for and with.
+// NaN in the step counter that starts a compression, and in its inputs before that.
 std::vector<NanCase> Compressions() {
   Op dgc = WithSlots("dgc", {"U", "V", "Grad", "Param", "current_step", "nranks"},
                      {"U_out", "V_out", "Grad_out", "k"});
@@ -276,7 +276,7 @@ std::vector<NanCase> Compressions() {
            {{"VelocityOut", {7}}, {"ParamOut", {6.5}}}}};
 }
 
-// A label decides how many count, too.
+// A label also decides the number of counted elements.
 std::vector<NanCase> Labels() {
   const Op loss =
       WithSlots("sigmoid_cross_entropy_with_logits", {"X", "Label"}, {"Out"}).Set("normalize", true);
@@ -284,7 +284,7 @@ std::vector<NanCase> Labels() {
           {loss, {{"X", Row({kNan, 0})}, {"Label", Row({0, 1})}}, {{"Out", {kNan, std::log(2.0f) / 2}}}}};
 }
 
-// Elements that are looked for, and numbers that are drawn.
+// Searched elements and drawn numbers.
 std::vector<NanCase> Searches() {
   const Tensor some = Row({2, kNan, 2, kNan});
   const Op shares = WithSlots("sampling_id", {"X"}, {"Out"}).Set("seed", 1);

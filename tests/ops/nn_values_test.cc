@@ -29,7 +29,7 @@ TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
   }
 }
 
-// What instance_norm_grad gives, weighted and added up, where the moments are those of X.
+// The weighted sum of instance_norm_grad's results, with the moments of X.
 double WeightedGradients(const Tensors& given) {
   Tensors known = given;
   const Op norm = WithSlots("instance_norm", {"X", "Scale", "Bias"}, {"Y", "SavedMean", "SavedVariance"});
@@ -77,7 +77,7 @@ TEST(InstanceNormSecondOrder, SeesThatTheMomentsAreThoseOfX) {
   }
 }
 
-// As of batch_norm, whose Y is X then: one element has no variance.
+// As for batch_norm, for which Y is X then, because one element has no variance.
 TEST(InplaceAbn, ActivatesAnElementWithoutOthersAsItIs) {
   Op op = WithSlots("inplace_abn", {"X", "Scale", "Bias", "Mean", "Variance"},
                     {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
@@ -114,7 +114,7 @@ Tensors RoundedToFloats(const Tensors& from) {
   return f32;
 }
 
-// As below, of the gradient of a gradient, with one of the two directions missing too.
+// As below, for the gradient of a gradient, also with one of the two directions missing.
 TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
   int compared = 0;
   for (const GradientCase& c : SecondOrderGradientCases()) {
@@ -142,7 +142,7 @@ TEST(Conv2dSecondOrder, FloatAgreesWithDouble) {
   EXPECT_GT(compared, 500);
 }
 
-// The corpus has no case of it, so f32, which is oneDNN's, is held against f64, which is not.
+// The corpus has no case of it, so f32, which uses oneDNN, is compared with f64, which does not.
 TEST(Conv2dTranspose, FloatAgreesWithDouble) {
   for (const GradientCase& c : NnGradientCases()) {
     if (c.op.type() != "conv2d_transpose" && c.op.type() != "conv3d_transpose") continue;

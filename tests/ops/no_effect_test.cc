@@ -1,5 +1,5 @@
-// Attributes that are declared to have no effect have none: an op with another value of one gives the same
-// bytes. The test that counts the values of each domain leaves them out for that reason.
+// Attributes that are declared to have no effect have none: an op with another value of such an attribute
+// gives the same bytes. The test that counts the values of each domain therefore leaves them out.
 #include <gtest/gtest.h>
 
 #include <cstring>

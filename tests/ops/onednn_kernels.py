@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Which of oneDNN's implementations our kernels get. Its reference implementations ("ref:") are a hundred times slower
-than the others, and nothing else tells that an op has fallen back to one.
+"""Checks which of oneDNN's implementations our kernels get. Its reference implementations ("ref:") are a hundred times
+slower than the others, and no other test shows that an op uses one.
 
-  tests/ops/onednn_kernels.py 'BINARY ARGUMENT...' ...    runs each, and reads what oneDNN says of each primitive made;
-                                                          exit code 1 if one is a reference that is not listed
+  tests/ops/onednn_kernels.py 'BINARY ARGUMENT...' ...    runs each binary with oneDNN's log of created primitives;
+                                                          exit code 1 if one is an unlisted reference implementation
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 
 WAIT_S = 600
 
-# (kind of primitive, implementation) -> why there is no better one. Closed: an entry needs its reason.
+# (kind of primitive, implementation) -> the reason why there is no better one. A new entry needs a reason.
 LISTED = {}
 
 
@@ -34,7 +34,7 @@ def made(environment, command):
 
 
 def unlisted(primitives):
-    """What describes those that are references and not listed, each once."""
+    """The descriptions of unlisted reference implementations, without duplicates."""
     lines = {line for kind, name, line in primitives if name.startswith('ref:') and (kind, name) not in LISTED}
     return sorted(lines)
 

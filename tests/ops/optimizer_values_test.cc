@@ -1,4 +1,4 @@
-// Values of updates that the corpus has no case for.
+// Values of optimizer updates for which the corpus has no case.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ TEST(LarsMomentum, ScalesItsStepsWithoutDecayToo) {
   EXPECT_FLOAT_EQ(made->at("Param").Span<float>()[1], 2);
 }
 
-// The gradients of no ranks have no mean.
+// Gradients of zero ranks have no mean.
 TEST(DgcMomentum, RefusesNoRanks) {
   Op op("dgc_momentum");
   Tensors inputs;

@@ -1,4 +1,4 @@
-// Orders of row numbers: stable, whatever numbers there are.
+// Sorting of row numbers is stable for any numbers.
 #include "operators/common/order_rows.h"
 
 #include <gtest/gtest.h>

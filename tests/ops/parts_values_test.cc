@@ -1,4 +1,5 @@
-// Values of the ops that take, put, move and find parts of tensors, and what they refuse when they run.
+// Values of the ops that take, insert, move and find parts of tensors, and the inputs that they reject at run
+// time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -221,7 +222,7 @@ TEST(Hash, GivesTheNumbersOfXxh64) {
                {722, 407, 337, 119, 909, 19});
   ExpectValues(RunOne(op, {{"X", TensorOf<std::int64_t>({2, 2}, {1, 2, 5, 1 << 20})}}, "Out"),
                {524, 896, 680, 454, 472, 165});
-  // Of rows of more than 32 bytes, and what is left of them.
+  // For rows of more than 32 bytes, including their remainders.
   const Op wide = Op(op).Set("num_hash", 2).Set("mod_by", std::int64_t{1} << 40);
   const Tensor made = RunOne(wide, {{"X", Ramp(DType::kInt64, {2, 13}, 0, 1)}}, "Out");
   const std::vector<std::int64_t> expected = {905077498463, 799953497978, 1003256403689, 48109177185};

@@ -1,4 +1,4 @@
-// Ops without a gradient, each with inputs that suit it.
+// Ops without a gradient, each with valid inputs.
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
 #include "tests/ops/vision_cases.h"
@@ -16,7 +16,7 @@ Tensor InSequences(Tensor tensor, const LoD& lod) {
   return tensor;
 }
 
-// An update of three rows of two; outputs name what they are the new values of.
+// An update of three rows of two elements; outputs have the names of the variables that they update.
 PlainCase Update(const OpDef& def) {
   PlainCase c{Op(def.type()), {}};
   for (const SlotDef& slot : def.inputs()) {

@@ -1,4 +1,4 @@
-// Ops of operators/detection without a gradient, each with inputs that suit it.
+// Ops of operators/detection without a gradient, each with valid inputs.
 #include "tests/ops/vision_cases.h"
 
 namespace penstock::test {

@@ -1,4 +1,4 @@
-// Ops without a gradient that inference programs have in place of several others.
+// Fused ops of inference programs, without a gradient.
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
 

@@ -1,4 +1,4 @@
-// Ops without a gradient that take parts of tensors, make some, or ask what is in them.
+// Ops without a gradient that take, make or query parts of tensors.
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
 

@@ -1,4 +1,4 @@
-// Random ops: what their numbers depend on, and that they have the distribution they claim.
+// Random ops: the inputs of which their numbers are a function, and their distributions.
 #include "framework/runtime/random.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ double Mean(const std::vector<float>& values, int power) {
 
 const char* const kRandomOps[] = {"uniform_random", "gaussian_random", "truncated_gaussian_random"};
 
-// The answers that the authors' own implementation gives (Random123, kat_vectors).
+// The known answers of the authors' implementation (Random123, kat_vectors).
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(Philox(0, {0, 0, 0, 0}), (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox(0xffffffffffffffff, {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}),

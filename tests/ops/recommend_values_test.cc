@@ -1,5 +1,5 @@
-// Values of the ops of recommender systems, what their gradients hold that is no derivative, and what they
-// refuse.
+// Values of the ops of recommender systems, gradients of theirs that are not derivatives, and the inputs that
+// they reject.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What recurrent ops and the conditional random field do as Fluid does where the corpus has no case of it.
+// Recurrent ops and the conditional random field compute as in Fluid in situations for which the corpus has
+// no case.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Values of ops on selected rows and arrays that the corpus has no case for.
+// Values of ops on selected rows and arrays for which the corpus has no case.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -80,7 +80,7 @@ TEST(SplitIds, TakesAnIdAsAnUnsignedNumber) {
   EXPECT_EQ(*ids["c"]->If<Tensor>()->Data<std::int64_t>(), kLowest);
 }
 
-// Any id but -1, which stands for none, may be the padding; its rows get zeros and give no gradient.
+// Any id except -1, which means none, may be the padding id; its rows are zero and get no gradient.
 TEST(LookupTable, TakesAPaddingBelowZero) {
   for (const std::string type : {"lookup_table", "lookup_table_v2"}) {
     const Tensors inputs = {
@@ -133,7 +133,7 @@ TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
   expect("square", {16, 81, 256});
 }
 
-// Scripts make the values first and the rows later.
+// Scripts set the values first and the rows later.
 TEST(Sum, OfRowsPassesOverWhatListsNoRowWhateverItsValues) {
   Variables variables = RowsOf("x", {3, 1}, {4, 9});
   variables["none"] = std::make_unique<Variable>();

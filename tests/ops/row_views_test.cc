@@ -1,5 +1,5 @@
-// Gradients are sent from where they were computed and parameters received where they stay, through the real
-// ops and a client that notes where in memory things lie.
+// Gradients are sent from the memory in which they were computed, and parameters are received into their
+// final memory: real ops, and a client that records addresses.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace penstock::test {
 namespace {
 
-// Keeps what is pushed, as a session does until it is acknowledged, and fills what is pulled when the barrier
-// comes.
+// A client that keeps pushed tensors, as a session does until they are acknowledged, and fills pulled ones at
+// the barrier.
 class NotingClient : public RpcClient {
  public:
-  std::map<std::string, Tensor> pushed, pulled;  // the last of each name
-  float next = 1;                                // element i of all that is pulled in a step is next + i
+  std::map<std::string, Tensor> pushed, pulled;  // the last tensor of each name
+  float next = 1;                                // element i of all tensors pulled in a step is next + i
 
   Status Attach(const Program&) override { return OkStatus(); }
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return PushHandle{Name(piece)}; }

@@ -49,7 +49,7 @@ std::unique_ptr<Variable> CopyOf(const Variable& variable) {
   return copy;
 }
 
-// Makes `to` what `from` is, in the memory that it has.
+// Copies `from` to `to`, into its existing memory.
 void PutBack(const Variable& from, Variable& to) {
   const auto copy = [](const Tensor& source, Tensor& target) {
     if (!source.initialized()) {
@@ -66,10 +66,10 @@ void PutBack(const Variable& from, Variable& to) {
     copy(rows->value, target.value);
   } else if (const auto* tensor = from.If<Tensor>()) {
     copy(*tensor, to.As<Tensor>());
-  }  // an array is written to once more
+  }  // arrays are written once more
 }
 
-// One entry a variable, however often the op names it.
+// One entry per variable, however often the op names it.
 class Frame {
  public:
   explicit Frame(Variables& variables) : variables_(variables) {}
@@ -196,8 +196,8 @@ Result<Variables> DenseUpdate(const Op& op, const Variables& in) {
   Variables dense;
   for (const auto& [name, variable] : in) dense[name] = CopyOf(*variable);
   dense[grad]->As<Tensor>() = Densify(rows, shape);
-  // By rows adam takes the next step's powers where they stay in their variables: given them, the dense one
-  // does.
+  // If beta powers stay in their variables, adam by rows uses those of the next step; dense adam gets them as
+  // input.
   const auto betas = BetasInPlace(op);
   for (const auto& [power, beta] : betas) dense[power]->As<Tensor>().Span<float>()[0] *= beta;
   PENSTOCK_RETURN_IF_ERROR(RunTwice(op, dense));

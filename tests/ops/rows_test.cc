@@ -1,5 +1,5 @@
-// Kernels on selected rows: against the numbers that Fluid 1.8.5 computed, or, where it is wrong or raises,
-// against the dense update that the rows stand for.
+// Kernels on selected rows, compared with the numbers of Fluid 1.8.5 or, if Fluid is wrong or fails, with the
+// corresponding dense update.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,12 +34,12 @@ void ExpectSame(const std::string& name, const Variable& made, const Variable& e
   EXPECT_TRUE(near.ok()) << name << ": " << near.ToString();
 }
 
-// What stands in for Fluid's outcome where it is none to follow.
+// The expected result in cases in which Fluid's result is wrong.
 struct Listed {
   enum What {
-    kDense,   // the update of the dense gradient that the rows stand for
+    kDense,   // the update with the dense gradient
     kOutput,  // what `Wanted` computes here
-    kRaises,  // an error of ours, with this id
+    kRaises,  // our error, with this id
   };
   What what;
   std::string because;
@@ -99,7 +99,7 @@ Variable RowsVariable(const SelectedRows& rows) {
   return variable;
 }
 
-// What the op must make of its inputs, by plain loops over values, for the cases of Listed::kOutput.
+// The expected outputs of the op for the cases of Listed::kOutput, by simple loops over values.
 Variable Wanted(const Op& op, const Variables& in) {
   const auto rows_of = [&](const char* slot) -> const SelectedRows& {
     return *in.at(op.InputName(slot))->If<SelectedRows>();
@@ -193,7 +193,7 @@ void Check(const std::string& name, const Case& c) {
     ExpectSame(name + " " + output, *variables.at(output), *dense->at(output));
 }
 
-// The cases of a folder that run an op on rows: at least so many.
+// Runs the cases of a folder that have an op on rows; there must be at least so many.
 void CheckFolder(const std::string& folder, int at_least) {
   int checked = 0;
   for (const std::string& name : FilesEndingIn(folder, ".json")) {
@@ -257,7 +257,7 @@ Op UpdateOf(const OpDef& def, Variables& in) {
   return op.Set("sigma", 0.0f);
 }
 
-// Every optimizer there is, so that a new one is held to it too.
+// Every registered optimizer, so that new ones are tested too.
 TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
   const std::vector<SelectedRows> grads = {RowIds({5, 2, 5, 0, 7, 2, 5}, 9), RowIds({6, 1, 8, 3}, 9),
                                            RowIds({0, 3, 4, 8}, 9), RowIds({}, 9), SelectedRows{{}, 9, {}}};
@@ -265,11 +265,11 @@ TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
   for (const OpDef* known : AllOps().All()) {
     const OpDef& def = *known;
     const std::string& type = def.type();
-    if (!def.optimizer() || type == "dgc_momentum") continue;  // it works on gradients of all ranks, dense
+    if (!def.optimizer() || type == "dgc_momentum") continue;  // it needs dense gradients of all ranks
     for (const SelectedRows& grad : grads) {
       for (const bool lazy : {false, true}) {
         if (lazy && def.FindAttr("lazy_mode") == nullptr) continue;
-        if (type == "momentum" && grad.rows.empty()) continue;  // leaves everything as it is, as Fluid's
+        if (type == "momentum" && grad.rows.empty()) continue;  // changes nothing, as in Fluid
         Variables in;
         Op op = UpdateOf(def, in);
         if (lazy) op.Set("lazy_mode", true);

@@ -1,4 +1,4 @@
-// Values of one output of one op, for tests that spell them out.
+// Runs one op and compares one output with literal values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline void ExpectValues(const Tensor& tensor, std::initializer_list<double> exp
     EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
 }
 
-// Of doubles: to nine digits behind the point.
+// For doubles, with tolerance 1e-9.
 inline void ExpectNear(const Tensor& tensor, std::initializer_list<double> expected) {
   ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
   std::int64_t i = 0;

@@ -1,4 +1,4 @@
-// The ops that save and load: round trips, Fluid's own bytes, and what they refuse.
+// The ops that save and load: round trips, Fluid's own bytes, and the inputs that they reject.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -88,7 +88,7 @@ TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
   EXPECT_EQ(RunOp(AllOps(), load, {}).status().code(), StatusCode::kDataLoss);
 }
 
-// As fluid.io makes them: the folder, then the name of the variable.
+// Paths as fluid.io makes them: the folder, then the name of the variable.
 TEST(SaveLoad, ANameDoesNotLeadOutOfTheFolder) {
   const TempDir dir;
   std::filesystem::create_directory(dir / "model");

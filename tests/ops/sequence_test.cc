@@ -1,5 +1,5 @@
-// What ops over sequences make of sequences that are none, and what the corpus does not have: levels above
-// the innermost, padded forms, values out of range. Each is an error that says the rule, never a crash.
+// Sequence ops on invalid sequences, and situations for which the corpus has no case: levels above the
+// innermost, padded forms, values out of range. Each error names the violated rule, and none crashes.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -57,7 +57,7 @@ TEST(Sequences, ThatAreNoneAreNamed) {
       "sequence_expand_as: Y has 2 levels of sequences; it must have 1");
 }
 
-// Every op that walks over sequences, with an input that has none.
+// Every op that iterates over sequences, with an input without sequences.
 TEST(Sequences, ThatAreMissingAreAnErrorOfEachOp) {
   const Tensor x = SequenceRows({6, 2}, {}), column = SequenceRows({6, 1}, {}),
                tokens = Tokens({1, 2, 3, 4, 5, 6}, {});
@@ -185,7 +185,7 @@ TEST(Sequences, NameValuesOutOfRange) {
             "lod_reset: Out: offset -1 must not be negative");
 }
 
-// What the kernel makes would be written over what it reads.
+// The kernel's output would overwrite its input.
 TEST(Sequences, AreNotMadeInPlace) {
   const Op op = Op("sequence_reverse").AddInput("X", {"x"}).AddOutput("Y", {"x"});
   EXPECT_EQ(ErrorOf(op, {{"x", SequenceRows({3, 2}, {{0, 3}})}}),
@@ -248,7 +248,7 @@ TEST(Sequences, WithNothingLeftAlignToMinusOne) {
   EXPECT_TRUE(out->at("Output").lod().empty());
 }
 
-// The path by trying all of them.
+// The best path, by trying all of them.
 TEST(Sequences, AreDecodedToTheBestPath) {
   constexpr Dim kTags = 3, kSteps = 4;
   const Tensor emission = Scattered(DType::kFp64, {2, kSteps, kTags}, -1, 1),
@@ -324,7 +324,8 @@ TEST(Sequences, OfWindowsAreAsLongAsTheImageIsLarge) {
             "im2sequence: image 0 of 500000000 x 500000000 elements has too many windows");
 }
 
-// As in Fluid: what an image's size has beyond X is zero, and a single image is whole whatever its size says.
+// As in Fluid: the part of an image's size beyond X is zero, and a single image is whole whatever its size
+// is.
 TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
   const Op op = Reads(Op("im2sequence"), {"X", "Y"}, {"Out"}).Set("kernels", std::vector<std::int32_t>{1, 2});
   const Result<Tensors> pair =
@@ -340,7 +341,8 @@ TEST(Sequences, OfWindowsMayLieBeyondTheImage) {
   EXPECT_TRUE(Near(single->at("Out"), TensorOf<float>({1, 2}, {1, 2}), 0, 0).ok());
 }
 
-// Two sources: of the first, one branch has ended and goes on as itself; of the second, all have ended.
+// Two sources: one branch of the first has ended and continues unchanged; all branches of the second have
+// ended.
 TEST(Sequences, OfBeamsGoOnWithTheBestTokens) {
   const Op op = Reads(Op("beam_search"), {"pre_ids", "pre_scores", "ids", "scores"},
                       {"selected_ids", "selected_scores", "parent_idx"})
@@ -364,8 +366,8 @@ TEST(Sequences, OfBeamsGoOnWithTheBestTokens) {
             "beam_search: scores has 2 levels of sequences; level (2) must name one of them");
 }
 
-// A program need not come from append_backward: every input of a gradient is the same tensor, of ranks that
-// it does not expect. It may still fit (a copy of what has its size), but nothing may crash.
+// A program need not be made by append_backward: all inputs of a gradient op are the same tensor, with
+// unexpected ranks. The op may accept it, but must not crash.
 TEST(Sequences, GradientsRefuseWhatDoesNotFit) {
   int refused = 0;
   for (const OpDef* def : AllOps().All()) {

@@ -1,4 +1,4 @@
-// Values of small ops that the corpus has no case for, beside ones worked out by hand.
+// Values of small ops for which the corpus has no case, compared with hand-computed ones.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace penstock::test {
 namespace {
 
 // Classes chosen 0, 2, 1, 1 of labels 0, 1, 1, 0: class 0 TP 1 FN 1 TN 2, class 1 TP 1 FP 1 FN 1 TN 1, class
-// 2 FP 1 TN 3. Class 2 has nothing to recall, which counts as 1.
+// 2 FP 1 TN 3. Class 2 has no labels, so its recall counts as 1.
 TEST(PrecisionRecall, CountsOverBatches) {
   const Op op = WithSlots("precision_recall", {"MaxProbs", "Indices", "Labels", "StatesInfo"},
                           {"BatchMetrics", "AccumMetrics", "AccumStatesInfo"})
@@ -161,7 +161,7 @@ TEST(Norms, OfVectorsAndMatrices) {
   ExpectValues(RunOne(all, inputs, "Out"), {std::sqrt(29.0)});
 }
 
-// A probability of 0 or 1 that is wrong costs 100.
+// A wrong probability of 0 or 1 has loss 100.
 TEST(BceLoss, IsBounded) {
   const Tensors inputs = {{"X", TensorOf<double>({4}, {0.25, 0, 1, 0.5})},
                           {"Label", TensorOf<double>({4}, {1, 1, 0, 0.5})}};
@@ -196,8 +196,8 @@ TEST(NllLoss, IsOfTheClassesThatCount) {
   ExpectError(op, inputs, "nll_loss: label 2 of element 1 must be in [0, 2) or -100, the ignore_index");
 }
 
-// Of the pairs of query 7, rows 0, 2 and 3, one is right, one wrong, and one has equal scores, which is wrong
-// too.
+// Of the pairs of query 7 (rows 0, 2 and 3), one is right, one is wrong, and one has equal scores, which
+// counts as wrong.
 TEST(PositiveNegativePair, LooksAtPairsOfOneQuery) {
   const Op op = WithSlots("positive_negative_pair", {"Score", "Label", "QueryID"},
                           {"PositivePair", "NegativePair", "NeutralPair"});

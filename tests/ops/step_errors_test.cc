@@ -1,4 +1,4 @@
-// Ops that cut tensors into steps and parts, and join them, on what does not match.
+// Mismatched inputs of ops that split tensors into steps and parts, and join them.
 #include <gtest/gtest.h>
 
 #include "operators/all_ops.h"

@@ -1,4 +1,4 @@
-// Numbers that a program gives as tensors instead of attributes: axes, shapes, bounds.
+// Values that a program passes as tensors instead of attributes: axes, shapes, bounds.
 #include <gtest/gtest.h>
 
 #include "operators/all_ops.h"
@@ -31,7 +31,7 @@ Shape Inferred(const Op& op, const VarInfos& inputs, const std::string& out = "O
   return infos->at(out).shape;
 }
 
-// The output; the kernel must not allocate when it meets the same values again.
+// Runs the op and returns its output; the kernel must not allocate when it runs with the same values again.
 Tensor RunAgain(const Op& op, const Tensors& inputs, const std::string& out) {
   std::int64_t allocations = 0;
   const Result<Tensors> made = RunOp(AllOps(), op, inputs, {}, nullptr, {}, CountInto(allocations));
@@ -101,7 +101,7 @@ TEST(Unsqueeze2, TakesItsAxesFromTensors) {
   ExpectValues(out, {0, 1, 2, 3, 4, 5});
 }
 
-// What follows can be declared then: fc wants to know the last extent.
+// Later layers can then be declared: fc needs the last extent.
 TEST(TensorAttributes, AreKnownAsFarAsTheAttributeTellsThem) {
   const VarInfos two = {{"X", Float({kUnknownDim, 6})}, {"a", Int({1})}, {"b", Int({1})}};
   Op reshape = WithSlots("reshape2", {"X"}, {"Out", "XShape"}).AddInput("ShapeTensor", {"a", "b"});

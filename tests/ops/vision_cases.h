@@ -13,7 +13,7 @@ std::vector<GradientCase> VisionGradientCases();
 std::vector<GradientCase> DetectionGradientCases();
 std::vector<PlainCase> DetectionPlainCases();
 
-// An op that says what it makes of NaN, and some of its outputs where it meets one.
+// An op with a documented result for NaN, inputs that contain NaN, and some of the expected outputs.
 struct NanCase {
   Op op;
   Tensors inputs;

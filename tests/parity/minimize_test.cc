@@ -1,10 +1,10 @@
-// Minimize on the forward part of programs made by Fluid 1.8.5, against the rest of the same programs, op for
-// op and variable for variable, and against the initial values in their startup programs.
+// Minimize on the forward part of programs made by Fluid 1.8.5, compared with the rest of the same programs,
+// op by op and variable by variable, and with the initial values in their startup programs.
 //
-// The forward part is what stands before the first op with the backward bit, with the loss's role reset. What
-// a program file does not say is read from elsewhere: parameters from program.json; a variable without a
-// gradient in the whole program counts as stop_gradient; counters of names go on from the names in the
-// forward part; hyperparameters and regularizers are read from the whole program's ops.
+// The forward part consists of the ops before the first op with the backward bit, with the loss's role reset.
+// Properties that a program file does not contain come from elsewhere: parameters from program.json; a
+// variable without a gradient in the whole program counts as stop_gradient; counters of names continue from
+// the names in the forward part; hyperparameters and regularizers are read from the whole program's ops.
 #include "framework/autodiff/minimize.h"
 
 #include <gtest/gtest.h>
@@ -30,8 +30,8 @@ struct Original {
   nlohmann::json facts;
 };
 
-// The number behind the last "_", and what stands before it. Only a test may look at names: it has to find
-// out where Fluid's counters stood.
+// The number after the last "_", and the text before it. Only tests may parse names: this one must determine
+// the values of Fluid's counters.
 std::optional<std::pair<std::string, int>> Numbered(std::string_view name) {
   const std::size_t at = name.rfind('_');
   if (at == std::string_view::npos || at + 1 == name.size()) return std::nullopt;
@@ -57,7 +57,8 @@ UniqueNames CountersAfter(const Program& forward) {
   return names;
 }
 
-// Name scopes count on over all programs of a process: they start where the whole program's first ones do.
+// Name scopes are numbered across all programs of a process: they start with the whole program's first
+// numbers.
 void StartScopes(const Program& whole, NameScopes& scopes) {
   NameSet seen;
   for (const OpEntry& entry : whole.main().ops()) {
@@ -125,7 +126,7 @@ const Op* FindUpdate(const Program& whole) {
 }
 
 void ReadRegularizers(const Original& original, const NameSet& params, OptimizerSpec& spec) {
-  std::map<std::string, std::string> signs;  // by the variable that holds a parameter's signs
+  std::map<std::string, std::string> signs;  // by the variable of a parameter's signs
   for (const OpEntry& entry : original.main.main().ops()) {
     const Op& op = *entry.op;
     if (op.role() != Role::kOptimize) continue;
@@ -202,7 +203,8 @@ void Compare(const Case& files) {
   Original original{ProgramOf(files.main), ProgramOf(files.startup),
                     nlohmann::json::parse(BytesOf(files.facts))};
   if (!original.facts.contains("params")) {
-    // A numeric case names no parameters: they are what has both an initial value and a gradient.
+    // A numeric case does not list parameters: they are the variables with both an initial value and a
+    // gradient.
     nlohmann::json params = nlohmann::json::array();
     for (const OpEntry& entry : original.startup.main().ops()) {
       const std::string& name = entry.op->OutputName("Out");
@@ -262,9 +264,9 @@ TEST(MinimizeParityTest, NumericCasesAreMinimizedAsByFluid) {
   EXPECT_EQ(compared, 10);
 }
 
-// What Minimize adds: all but gradient clipping, which the Python front end makes of layers. With a table
-// sharded by id, Fluid's startup program has the learning rate in another name scope; tests/python compares
-// the main programs of both.
+// Excludes gradient clipping, which Minimize does not add; the Python front end makes it from layers. With a
+// table sharded by id, Fluid's startup program has the learning rate in another name scope; tests/python
+// compares the main programs of both.
 bool MinimizeMakes(const Op& op) {
   return AllOps().Find(op.type()) != nullptr &&
          op.GetOr<std::string>(kNameScopeAttr, "").find("gradient_clip") == std::string::npos &&
@@ -279,7 +281,7 @@ bool Known(const std::string& main) {
                      [](const OpEntry& entry) { return MinimizeMakes(*entry.op); });
 }
 
-// Programs of later work join by themselves as soon as their ops are declared.
+// Further programs are included as soon as their ops are declared.
 TEST(MinimizeParityTest, EveryProgramWhoseOpsAreKnownIsMinimizedAsByFluid) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside the checkout";
   int programs = 0;

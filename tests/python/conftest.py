@@ -1,4 +1,4 @@
-"""What the Python tests share: the corpus and a fresh world for each test."""
+"""Shared by the Python tests: the corpus, and fresh default programs and scope for each test."""
 
 import inspect
 import os
@@ -8,20 +8,20 @@ import signal
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# The corpus beside the checkout, or where PENSTOCK_CORPUS says; empty, it makes the tests do with the selection.
+# The corpus: PENSTOCK_CORPUS, by default next to the checkout. If it is empty, tests use the selection.
 NAMED = os.environ.get('PENSTOCK_CORPUS')
 CORPUS = pathlib.Path((ROOT.parent / 'shared' / 'corpus' if NAMED is None else NAMED) or os.devnull)
 PEERS = CORPUS.parent / 'peers'
-# Fluid's programs and numbers: all of them, or the selection in the tree.
+# Fluid's programs and numbers: the whole corpus, or the selection in the tree.
 FLUIDS = (CORPUS if CORPUS.is_dir() else ROOT / 'tests' / 'parity' / 'data') / 'open'
 
 
 def pytest_configure(config):
     may_lack = NAMED == '' if NAMED is not None else os.environ.get('CI') != 'true'
-    if not CORPUS.is_dir() and not may_lack:    # tests that skip would pass for tests that ran
+    if not CORPUS.is_dir() and not may_lack:    # otherwise skipped tests would look like passed ones
         raise pytest.UsageError('there is no corpus at %s; PENSTOCK_CORPUS= makes the tests do with the selection' %
                                 CORPUS)
-    # A shell that starts us in the background has Ctrl-C ignored, and our children would inherit that.
+    # A shell that starts pytest in the background ignores Ctrl-C, and child processes would inherit this.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line('markers', 'slow: takes more than some seconds; outside the quick run')
     config.addinivalue_line('markers', 'corpus: reads the corpus or what lies beside it; set by conftest.py')
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def corpus():
-    """The whole of it."""
+    """The folder of the whole corpus; skips the test without it."""
     if not CORPUS.is_dir():
         pytest.skip('the corpus is not beside this checkout')
     return CORPUS
@@ -47,7 +47,7 @@ def corpus():
 
 @pytest.fixture
 def fluids():
-    """Finds a file or folder of Fluid's; one that only the whole corpus has skips the test where that is not."""
+    """Finds a file or folder of Fluid's. Skips the test if only the whole corpus, which is missing, has it."""
 
     def find(*parts):
         path = FLUIDS.joinpath(*parts)

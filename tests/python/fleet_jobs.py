@@ -1,4 +1,4 @@
-"""Jobs of real processes under the launcher, for the tests of fleets. It imports no test."""
+"""Runs jobs of real processes under the launcher, for the tests of fleets. Imports no test."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ WAIT_S = 60
 
 
 def launch(folder, script, *arguments, servers=2, workers=2, files=None, **environment):
-    """(exit code, what the launcher said, {log: text}) of a job."""
+    """(exit code, output of the launcher, {log: text}) of a job."""
     (folder / 'job.py').write_text(textwrap.dedent(script))
     for name, text in (files or {}).items():
         (folder / name).write_text(textwrap.dedent(text))
@@ -24,7 +24,7 @@ def launch(folder, script, *arguments, servers=2, workers=2, files=None, **envir
 
 
 def launch_well(folder, script, *arguments, workers=2, **options):
-    """What each worker has saved as worker<i>.npz, and the logs, of a job that ends well."""
+    """The arrays that each worker saved as worker<i>.npz, and the logs, of a job that must succeed."""
     code, said, logs = launch(folder, script, *arguments, workers=workers, **options)
     assert code == 0, said + '\n'.join('%s:\n%s' % (name, text[-3000:]) for name, text in logs.items())
     return [dict(np.load(folder / ('worker%d.npz' % i))) for i in range(workers)], logs

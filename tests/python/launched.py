@@ -1,4 +1,4 @@
-"""What launchers start in tests."""
+"""The script that launchers start in tests."""
 
 # Trains a small model in as many steps as the first argument says; trainer RAISES fails in its fourth.
 TRAIN = """

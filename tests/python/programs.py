@@ -1,16 +1,16 @@
-"""Programs as plain values, for comparing with Fluid's, sorted where Fluid has no order of its own."""
+"""Converts programs to plain values for comparison with Fluid's, sorted where Fluid's order is arbitrary."""
 
 import gzip
 import re
 
 import wire
 
-# Fluid numbers name scopes by how often its process entered them before; the corpus's processes made many programs.
+# Fluid numbers name scopes by the number of earlier uses in the process; the corpus's processes made many programs.
 SCOPE_NUMBER = re.compile(r'_\d+(?=/)')
 
 
 def read(data):
-    """A program of serialized bytes."""
+    """A program, from serialized bytes."""
     return wire.read(data)
 
 
@@ -25,7 +25,7 @@ def read_file(path):
 
 
 def load(path):
-    """The bytes of a file, or of the gzipped one that is there in its stead."""
+    """The bytes of a file, or of its gzipped version."""
     data = path.read_bytes() if path.exists() else path.with_name(path.name + '.gz').read_bytes()
     return gzip.decompress(data) if data[:2] == b'\x1f\x8b' else data
 
@@ -47,7 +47,7 @@ def canonical_vars(program, block=0):
 
 
 def rename_controls(program):
-    """Control variables, which Fluid calls by random numbers, by the order of their first use; in place."""
+    """Renames control variables, whose names are random in Fluid, by order of first use; in place."""
     names = {}
 
     def renamed(name):
@@ -57,7 +57,7 @@ def rename_controls(program):
         for op in block['ops']:
             for side in ('outputs', 'inputs'):
                 op[side] = {slot: [renamed(name) for name in op[side][slot]] for slot in sorted(op[side])}
-            if 'grad_to_block_id' in op['attrs']:    # out of a set
+            if 'grad_to_block_id' in op['attrs']:    # in the order of a set
                 kind, value = op['attrs']['grad_to_block_id']
                 op['attrs']['grad_to_block_id'] = kind, sorted(value)
         block['vars'] = {renamed(name): {**var, 'name': renamed(name)} for name, var in block['vars'].items()}
@@ -65,7 +65,7 @@ def rename_controls(program):
 
 
 def assert_same(made, expected, variables=True):
-    """Block for block and op for op, attributes included; then variable for variable."""
+    """Compares block by block and op by op, including attributes; then variable by variable."""
     assert [block['parent'] for block in made['blocks']] == [block['parent'] for block in expected['blocks']]
     for block in range(len(expected['blocks'])):
         ours, theirs = canonical_ops(made, block), canonical_ops(expected, block)

@@ -1,4 +1,4 @@
-"""Ranks of a job without servers, as processes of tests. It imports no test."""
+"""Runs the ranks of a job without servers as processes. Imports no test."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ WAIT_S = 120
 
 
 class Ranks:
-    """Processes of one script, each with the launcher's environment. Leaving the block ends what still runs.
+    """Processes of one script, each with the launcher's environment. Leaving the block ends running processes.
 
         with Ranks(tmp_path, SCRIPT, 2) as ranks:
             for code, out, err in ranks.ends(): ...
@@ -49,7 +49,7 @@ class Ranks:
         return [(process.returncode, *both) for process, both in zip(self.processes, texts)]
 
     def end_well(self):
-        """Their outputs; every exit code must be 0."""
+        """The outputs of all ranks; every exit code must be 0."""
         ends = self.ends()
         assert [end[0] for end in ends] == [0] * len(ends), '\n'.join(end[2] for end in ends)
         return [end[1] for end in ends]

@@ -1,4 +1,5 @@
-"""Learning-rate schedules with each of their switches: what makes them, and the rate of step s, counted from 0."""
+"""Learning-rate schedules with each of their options: the layer call, and the expected rate of step s, counted from 0.
+"""
 
 import math
 
@@ -31,7 +32,7 @@ BY_FORMULA = {
     'warmup_number': (lambda L: L.linear_lr_warmup(0.1, 4, 0.02, 0.08), warmed_up(lambda s: 0.1, 4, 0.02, 0.08)),
     'warmup_polynomial_cycle': (lambda L: L.linear_lr_warmup(L.polynomial_decay(0.1, 6, 0.01, 1.0, True), 5, 0.0, 0.1),
                                 warmed_up(polynomial(True, 1), 5, 0.0, 0.1)),
-    # Plain ops behind a schedule, and before a warm-up.
+    # Plain ops after a schedule, and before a warm-up.
     'exponential_halved': (lambda L: L.exponential_decay(0.1, 4, 0.7) * 0.5, lambda s: 0.05 * 0.7**(s / 4)),
     'natural_exp_at_least': (lambda L: L.elementwise_max(L.natural_exp_decay(0.1, 4, 0.7),
                                                          L.fill_constant([1], 'float32', 0.02)),
@@ -41,8 +42,8 @@ BY_FORMULA = {
         warmed_up(lambda s: 0.5 * polynomial(True, 1)(s), 5, 0.0, 0.1)),
 }
 
-# Those that one program may have, as in Fluid: its schedules share a counter, which noam starts from 1, and its
-# warm-ups a variable.
+# The schedules that one program may combine, as in Fluid: schedules share a counter, which noam starts from 1, and
+# warm-ups share a variable.
 TOGETHER = [name for name in BY_FORMULA if name not in ('noam', 'warmup_number', 'warmup_polynomial_cycle')]
-# And how much of its rate each parameter goes by.
+# The factor of each parameter's rate.
 MULTIPLIERS = {name: 1.0 if i % 2 == 0 else 0.5 for i, name in enumerate(TOGETHER)}

@@ -1,5 +1,5 @@
-"""The hash of a str in Python 3.7 with PYTHONHASHSEED=0: SipHash-2-4 with a key of zeros. The corpus's hashfix cases
-were placed by it."""
+"""The hash of a str in Python 3.7 with PYTHONHASHSEED=0: SipHash-2-4 with a zero key. It determines the placement in
+the corpus's hashfix cases."""
 
 _MASK = (1 << 64) - 1
 
@@ -23,7 +23,7 @@ def _rounds(v, count):
 
 
 def siphash24(data, k0=0, k1=0):
-    """An unsigned number of 64 bits."""
+    """An unsigned 64-bit number."""
     v = [k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573]
     words = [int.from_bytes(data[i:i + 8], 'little') for i in range(0, len(data) // 8 * 8, 8)]
     words.append(len(data) % 256 << 56 | int.from_bytes(data[len(data) // 8 * 8:], 'little'))
@@ -37,7 +37,7 @@ def siphash24(data, k0=0, k1=0):
 
 
 def python37_hash(text):
-    """Of an ASCII str."""
+    """The hash of an ASCII str."""
     value = siphash24(text.encode('ascii'))
     value -= (value >> 63) << 64
     return -2 if value == -1 else value

@@ -1,11 +1,11 @@
-"""Local SGD whose ranks choose themselves after how many steps they average: by loss and learning rate."""
+"""Adaptive local SGD: ranks choose the number of steps between averages by loss and learning rate."""
 
 import numpy as np
 import penstock
 import pytest
 from rank_processes import Ranks
 
-# Leaves each step's loss, rate, number of steps to the next average, and parameters.
+# Saves each step's loss, rate, number of steps to the next average, and parameters.
 RANK = """
     import os, sys
     import numpy as np
@@ -51,7 +51,7 @@ def train(folder, ranks, *arguments):
 
 
 def averages(k):
-    """The steps, from 0, after which parameters are averaged: the first, and then each as many later as `k` says."""
+    """The steps, from 0, after which parameters are averaged: the first, and each next one k[step] steps later."""
     steps, due = [], 0
     while due < len(k):
         steps.append(due)
@@ -89,7 +89,7 @@ def test_ranks_with_unequal_batches_have_one_number_of_steps_too(tmp_path):
         for rank in found:
             for step in due:
                 np.testing.assert_array_equal(rank[name][step], found[0][name][step], err_msg=name)
-        ended = found[2][name][14:]    # since its last batch it has only taken averages
+        ended = found[2][name][14:]    # since its last batch, it has only taken part in averages
         for step in range(1, len(ended)):
             assert np.array_equal(ended[step], ended[step - 1]) or 14 + step in due, (name, step)
 

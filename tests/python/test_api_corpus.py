@@ -1,4 +1,4 @@
-"""Every public name of Fluid 1.8 is here with Fluid's signature, or on the list of what is not built."""
+"""Every public name of Fluid 1.8 exists with Fluid's signature, or is on the list of unsupported names."""
 
 import importlib
 import inspect
@@ -8,10 +8,10 @@ import conftest
 import pytest
 from penstock.fluid import _not_built
 
-# Not the API that users write: the C++ module, and what is added by other parts of Fluid's tree.
+# Not part of the users' API: the C++ module, and additions by other parts of Fluid's tree.
 OTHER_MODULES = ('paddle.fluid.core', 'paddle.fluid.incubate', 'paddle.fluid.op')
-HANDLES = ('Block', 'Operator', 'Parameter', 'Variable')    # their makers are Program's and Block's methods
-# What takes more, or what may be left out.
+HANDLES = ('Block', 'Operator', 'Parameter', 'Variable')    # methods of Program and Block create them
+# Signatures with additional or optional arguments.
 DIFFERENT = {
     'executor.Executor': 'may be told the wire that it speaks with parameter servers',
     'framework.Program.to_string': 'throw_on_error may be left out',
@@ -52,7 +52,7 @@ def public(names):
 
 @pytest.mark.parametrize('module', API)
 def test_what_is_missing_is_on_the_list_and_says_so(module):
-    """A name that exists now is to be taken off penstock/fluid/_not_built.py."""
+    """A name that exists must not be listed in penstock/fluid/_not_built.py."""
     here = ours(module)
     if here is None:
         assert not public(API[module]) or module.split('.')[2] in _not_built.NAMES['fluid']

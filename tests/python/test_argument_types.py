@@ -1,4 +1,4 @@
-"""Element types: what layers refuse, what the run decides on, and what is fed."""
+"""Element types: those that layers reject, those that are checked at run time, and those of feeds."""
 
 import subprocess
 import sys

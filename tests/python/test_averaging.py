@@ -1,4 +1,4 @@
-"""Averages of parameters are kept beside the training, put in their places, and taken out again."""
+"""Averages of parameters are computed during training, applied to the parameters, and restored."""
 
 import numpy as np
 import pytest

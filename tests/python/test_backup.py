@@ -1,4 +1,4 @@
-"""Backup trainers as real processes: one that stops for a while holds nobody up, and what it sends late is told."""
+"""Backup trainers as real processes: a trainer that pauses delays no other, and its late gradients are reported."""
 
 import re
 import textwrap
@@ -9,7 +9,7 @@ from test_jobs import Job
 
 TRAINERS, STEPS = 3, 8
 
-# The last trainer takes its second step when the others have taken all of theirs.
+# The last trainer takes its second step after the others have taken all of theirs.
 SCRIPT = textwrap.dedent('''
     import os, sys, time
     import numpy as np
@@ -68,7 +68,7 @@ def test_a_trainer_that_stops_holds_nobody_up(job):
     for index in range(TRAINERS):
         losses = np.load(job.folder / ('trainer%d.npy' % index))
         assert np.isfinite(losses).all() and losses[-1] < losses[0], losses
-    # Two of three are merged in every step, whoever they are, and all that was sent arrives.
+    # Every step merges the gradients of two of three trainers, and all sent gradients arrive.
     for index in range(2):
         said = results['pserver%d' % index][2]
         late = re.search(r'dropped the gradients of steps that came late: (.*)', said)

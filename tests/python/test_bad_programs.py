@@ -1,4 +1,5 @@
-"""Programs that no layer makes, with ops that do not fit: each is an error that says so, and none ends the process."""
+"""Programs that no layer makes, with mismatched ops: each gives an error with a message, and none crashes the process.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import penstock
 
 
 def run_op(fluid, op, inputs, outputs, attrs):
-    """One op of temporaries, made by hand; the output that is written over an input bears its name."""
+    """One hand-made op on temporaries; an in-place output has the name of its input."""
     main = fluid.Program()
     block = main.global_block()
     feed = {}
@@ -67,7 +68,7 @@ def test_a_number_beyond_32_bits_is_no_int(fluid):
 
 
 def test_a_gradient_that_is_fed_has_the_shape_it_has(fluid):
-    """Fluid declares it like another variable; what no data layer declared is not compared."""
+    """Fluid declares it like another variable; variables without a data layer are not compared."""
     main = fluid.Program()
     main.global_block().create_var(name='x', shape=[9, 4], dtype='float32')
     main.global_block().create_var(name='y')

@@ -1,4 +1,4 @@
-"""What the steps of a beam search leave, put together to sentences."""
+"""The steps of a beam search are assembled to sentences."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_gather_tree_names_a_parent_that_there_is_not(fluid):
         run(fluid, [out], {'ids': np.zeros((2, 1, 2), 'int64'), 'parents': np.full((2, 1, 2), 2, 'int64')})
 
 
-# Two sources. At each step the tokens of a source's branches, by branch: (token, score).
+# Two sources. Per step and source, the (token, score) pairs of each branch.
 STEPS = [
     [[[(4, .9), (5, .5)]], [[(6, .7), (7, .6)]]],
     [[[(8, .8)], [(9, .4)]], [[(1, .7)], [(2, .3)]]],
@@ -47,7 +47,7 @@ def level(lengths):
 
 
 def arrays(fluid, steps, dtype='float32'):
-    """The arrays of tokens and scores that the steps leave, and what to feed for them."""
+    """The arrays of tokens and scores after all steps, and their feeds."""
     feed, made = {}, []
     for kind, (name, of_kind) in enumerate((('ids', 'int64'), ('scores', dtype))):
         array = None

@@ -1,4 +1,4 @@
-"""The benches of tools/bench run, for their smallest sizes, and print what they promise. No time is asserted."""
+"""Each benchmark of tools/bench runs with its smallest size and prints the documented figures. No time is asserted."""
 
 import json
 import os
@@ -146,7 +146,7 @@ def test_pushing_and_pulling_is_measured(tmp_path):
 
 
 def on_namespaces(tmp_path, *words):
-    """What tools/bench/netns measured; skips where there are no namespaces to be had."""
+    """The figures of tools/bench/netns; skips the test if network namespaces are not available."""
     path = tmp_path / 'out.json'
     text = said(sys.executable, BENCH / 'netns', *words, '--limit', 120, '--json', path)
     if 'skipped: there are no network namespaces' in text:

@@ -1,4 +1,4 @@
-"""Jobs whose ops with blocks, or with effects outside, read parameters: as on one machine."""
+"""Jobs whose ops with blocks or external effects read parameters train as on one machine."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""The sentence that flight recordings of a job come to, on recordings made by hand."""
+"""The summary that the flight recordings of a job give, on hand-made recordings."""
 
 import mmap
 import os
@@ -123,7 +123,7 @@ def test_a_memory_that_holds_anything_is_read_without_an_error():
         memory[:8] = b"PNSFLT01"
         memory[8:32] = bytes.fromhex("0010000030000000000200000002030000001000") + bytes(4)
         memory[40:48] = noise.choice([5, 5000, 2**64 - 1]).to_bytes(8, "little")
-        for number in range(4096):  # of which some are whole
+        for number in range(4096):  # some of them are complete
             memory[512 + number * 48:520 + number * 48] = (number + 1).to_bytes(8, "little")
             memory[552 + number * 48:560 + number * 48] = noise.choice([1, 2, 999]).to_bytes(8, "little")
         flight.read("trainer 0")

@@ -1,4 +1,4 @@
-"""Gradient clipping in both spellings, and clipping of errors within the backward pass."""
+"""Gradient clipping in both spellings, and error clipping within the backward pass."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_ops_say_which_parameter_they_clip(fluid):
 
 
 def clip_ops(fluid):
-    """(scope, type, of whom) of each op that clips."""
+    """(scope, type, parameter) of each op that clips."""
     ops = fluid.default_main_program().global_block().ops
     return [(op.attr('op_namescope').strip('/'), op.type, ' '.join(op.attr('op_role_var'))) for op in ops
             if 'CLIP' in op.all_attrs().get('op_namescope', '')]
@@ -171,7 +171,7 @@ def test_marking_after_minimize_is_told(fluid):
 
 @pytest.mark.parametrize('make', [case[0] for case in CLIPS + CLIPS_OF_SOME])
 def test_a_parameter_without_a_gradient_is_left_out(fluid, make):
-    """backward() gives None for one that the loss does not depend on."""
+    """backward() gives None for a parameter on which the loss does not depend."""
     loss = net(fluid)
     idle = fluid.layers.create_parameter([2], 'float32', name='idle')
     optimizer = fluid.optimizer.SGD(1.0)

@@ -1,5 +1,5 @@
-"""An installed Penstock is a CMake package: a project outside the tree links it and runs a program. What a build lacks
-is told by the names of Debian's packages."""
+"""An installed Penstock is a CMake package: a project outside the tree links it and runs a program. If the build lacks
+libraries, the error lists the names of Debian's packages."""
 
 import pathlib
 import subprocess

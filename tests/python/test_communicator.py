@@ -1,4 +1,4 @@
-"""fluid.communicator: programs that leave sending and receiving to it, on real processes and by their errors."""
+"""fluid.communicator: programs that leave sending and receiving to it, in real processes, and their errors."""
 
 import textwrap
 
@@ -84,8 +84,8 @@ def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
 @pytest.mark.parametrize('mode', ['HALF_ASYNC', 'ASYNC'])
 @pytest.mark.parametrize('more', [{}, {'SPARSE': '1'}, {'SCHEDULE': '1'}])
 def test_asynchronous_modes_train(job, mode, more):
-    # A trainer may start when the other is at its end, so its own first losses say nothing.
-    untrained = 8 / 12 + 4**2  # of an output of 0: the targets are sums of 8 numbers from [0, 1)
+    # A trainer may start when the other is almost done, so its first losses need not be those of an untrained model.
+    untrained = 8 / 12 + 4**2  # the loss of output 0: the targets are sums of 8 numbers from [0, 1)
     for trainer in job.train(steps=60, BY_COMMUNICATOR='started', MODE=mode, **more):
         losses = trainer['losses']
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.25 * untrained, losses
@@ -146,7 +146,7 @@ def test_programs_of_fluid_train_through_a_communicator(job, corpus, name, mode)
     results = job.wait()
     assert {result[0] for result in results.values()} == {0}, results
     ours, reference = np.load(job.folder / 'trainer0.npz'), np.load(folder / 'reference.npz')
-    if mode == 'ASYNC':    # when a gradient is applied is a matter of time; the first loss is not
+    if mode == 'ASYNC':    # the time at which a gradient is applied varies; the first loss does not
         np.testing.assert_allclose(ours['loss'][0], reference['loss'][0], rtol=1e-4)
         assert np.isfinite(ours['loss']).all()
         return
@@ -161,7 +161,7 @@ def test_without_a_communicator_the_first_step_says_what_to_do(job):
     assert {result[0] for result in results.values()} == {1}, results
     said = ("goes through the trainer's communicator, which is not running; call "
             'fluid.communicator.Communicator(program, mode).start() before the first step')
-    assert any(said in results['trainer%d' % i][2] for i in range(2)), results    # the other may hear of it first
+    assert any(said in results['trainer%d' % i][2] for i in range(2)), results    # the other may get the error first
 
 
 def transpiled(fluid, **fields):
@@ -211,7 +211,7 @@ def test_a_communicator_is_started_once(fluid):
     program = transpiled(fluid, **BY_COMMUNICATOR)
     mode = fluid.communicator.DistributedMode.SYNC
     first, second = (fluid.communicator.Communicator(program, mode, envs={}) for _ in range(2))
-    second.stop()    # without effect
+    second.stop()    # has no effect
     first.start()
     try:
         with pytest.raises(RuntimeError, match='E-communicator-running'):

@@ -1,4 +1,4 @@
-"""penstock.compat: scripts that import paddle run on Penstock, and so do the processes that they start."""
+"""penstock.compat: scripts that import paddle run on Penstock, and so do their child processes."""
 
 import ast
 import os
@@ -13,7 +13,7 @@ PACKAGE = pathlib.Path(penstock.__file__).parent
 
 
 def run(*arguments, code=0, **environment):
-    """A Python process in the same environment, without the alias unless it comes by `environment`."""
+    """Runs Python in the same environment, without the alias unless `environment` adds it."""
     kept = {name: value for name, value in os.environ.items() if name not in ('PYTHONPATH', 'PYTHONUNBUFFERED')}
     variables = dict(kept, **environment)
     done = subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True, env=variables,
@@ -62,7 +62,7 @@ def test_a_module_runs_as_python_runs_it(tmp_path):
 
 
 def test_processes_that_a_script_starts_have_it_too(tmp_path):
-    """Pipe commands of data sets say `python`, which need not be on PATH."""
+    """Pipe commands of data sets call `python`, which need not be on PATH."""
     child = write(tmp_path / 'gen.py', 'import paddle.fluid; print("child", paddle.fluid.__name__)')
     script = write(tmp_path / 'train.py', 'import subprocess, sys\n'
                    'print(subprocess.run("python %s", shell=True, capture_output=True, text=True).stdout)' % child)
@@ -119,7 +119,7 @@ def test_another_paddle_that_is_imported_already_is_refused(tmp_path):
 
 
 def test_the_folder_finds_penstock_by_itself():
-    """Of a Python whose sys.path lacks Penstock: the alias stands inside the package."""
+    """In a Python without Penstock on sys.path: the alias is inside the package."""
     text = '''
 import sys
 sys.path[:] = [folder for folder in sys.path if folder not in %r]

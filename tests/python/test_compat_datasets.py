@@ -1,4 +1,4 @@
-"""paddle.dataset reads files in Fluid's formats, and says which one is missing."""
+"""paddle.dataset reads files in Fluid's formats, and names a missing file."""
 
 import gzip
 import io
@@ -21,7 +21,7 @@ def dataset(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(penstock.compat.path())
     for module, names in ((penstock.fluid.executor, ('array_kind', 'empties_are_vectors')),
                           (penstock.fluid.framework, ('api_version',))):
-        for name in names:    # what the alias changes ends with the test
+        for name in names:    # undoes the alias's changes after the test
             monkeypatch.setattr(module, name, getattr(module, name))
     import paddle.dataset
     monkeypatch.setattr(paddle.dataset.common, 'DATA_HOME', str(tmp_path))

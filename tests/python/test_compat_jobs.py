@@ -1,4 +1,4 @@
-"""Scripts in the manner of Fluid's examples, run as they are: one machine, and two pservers with two trainers."""
+"""Scripts in the style of Fluid's examples run unchanged: on one machine, and with two pservers and two trainers."""
 
 import os
 import subprocess

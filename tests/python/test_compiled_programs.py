@@ -1,4 +1,4 @@
-"""CompiledProgram: the same numbers as the program alone, and options that are looked at."""
+"""CompiledProgram gives the same numbers as the program alone, and checks its options."""
 
 import numpy as np
 import penstock

@@ -1,4 +1,4 @@
-"""Compressed gradients on real processes: what two servers make of two trainers' gradients, bit by bit."""
+"""Compressed gradients in real processes: two servers merge two trainers' gradients, compared bit by bit."""
 
 import textwrap
 
@@ -9,7 +9,7 @@ from test_jobs import Job
 ROWS, WIDTH = 300, 64  # in two slices of 150 rows, each one chunk
 STEPS = 6
 
-# The gradient of the loss by w is what is fed, so that every number is known before.
+# The gradient of the loss by w is the feed, so that all numbers are known in advance.
 SCRIPT = textwrap.dedent('''
     import os, sys
     import numpy as np
@@ -56,7 +56,7 @@ SCRIPT = textwrap.dedent('''
 
 
 def gradient(trainer, step):
-    """Numbers that f32 adds exactly and f16 and bf16 round: multiples of 1/4096 below 2."""
+    """Numbers that f32 sums exactly, but f16 and bf16 round: multiples of 1/4096 below 2."""
     return (np.random.RandomState(100 * step + trainer).randint(-8191, 8192, (ROWS, WIDTH)) / 4096).astype('float32')
 
 
@@ -89,7 +89,7 @@ KINDS = {
 
 
 def reference(kind, trainers):
-    """The parameter, and what each trainer keeps."""
+    """The parameter, and the residual of each trainer."""
     feeds_back, send = KINDS[kind]
     w = np.zeros((ROWS, WIDTH), 'float32')
     left = [np.zeros_like(w) for _ in range(trainers)]
@@ -116,7 +116,7 @@ def job(tmp_path):
 def test_servers_get_what_the_definition_says(job, kind, mode, trainers):
     w, left = reference(kind, trainers)
     for index, got in enumerate(job.train(trainers, STEPS, COMPRESSION=kind, MODE=mode)):
-        if mode != 'ASYNC':  # which lands values later
+        if mode != 'ASYNC':  # ASYNC receives values later
             np.testing.assert_array_equal(got['w'], w)
         assert ('left' in got) == (left is not None)
         if left:

@@ -1,4 +1,4 @@
-"""fluid.contrib: what is there of it, and what says why it is not."""
+"""fluid.contrib: the supported names, and the errors of the unsupported ones."""
 
 import numpy
 import pytest
@@ -47,7 +47,7 @@ def test_frequencies_of_ops(fluid):
     assert types == [('mul', 2), ('elementwise_add', 2), ('relu', 1)]
     assert pairs == [('mul->elementwise_add', 2), ('elementwise_add->mul', 1), ('elementwise_add->relu', 1)]
     types, _ = fluid.contrib.op_freq_statistic(fluid.default_startup_program())
-    assert types == []    # they write parameters alone
+    assert types == []    # they only write parameters
     with pytest.raises(TypeError, match='op_freq_statistic takes a Program, not Variable'):
         fluid.contrib.op_freq_statistic(y)
 

@@ -1,4 +1,4 @@
-"""Layers of fluid.contrib: columns of matrices, matches of texts, trees of items, orders of chance."""
+"""Layers of fluid.contrib: matrix columns, text matching, tree lookups, random shuffles."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Blocks that run if or as long as something holds, arrays, and RNNs: what they compute."""
+"""Conditional and repeated blocks, arrays, and RNNs: their values."""
 
 import numpy as np
 import pytest
@@ -235,7 +235,7 @@ def rows_of_two_kinds(limit):
 
 
 def last_round_counts(L, x):
-    """Each round writes over what the one before left, and reads nothing of it."""
+    """Each iteration overwrites the results of the previous one without reading them."""
     i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
     _, out = L.while_loop(lambda i, out: L.less_than(i, n), lambda i, out: [L.increment(i), L.square(x)],
                           [i, L.scale(x, 5.0)])
@@ -275,7 +275,7 @@ def test_gradients_go_through_blocks_in_blocks(fluid, kind):
 
 @pytest.mark.parametrize('declared', [None, 3])
 def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(fluid, declared):
-    """Fewer sequences take part in later steps, however many rows the first state is declared with."""
+    """Fewer sequences take part in later steps, whatever the declared number of rows of the first state is."""
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
     static, start = fluid.data('static', [None, 2]), fluid.data('start', [declared, 2])

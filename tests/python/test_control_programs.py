@@ -1,4 +1,4 @@
-"""Layers that run blocks make Fluid's programs, name for name."""
+"""Layers with blocks make Fluid's programs, with Fluid's names."""
 
 import programs
 import pytest
@@ -151,7 +151,7 @@ def lod_rank_table(fluid, L):
 
 BUILDERS = [array_concat, cond_nested, cond_one, cond_tuple, dynamic_rnn, ifelse, lod_rank_table, switch_3,
             switch_case_default, while_arrays, while_loop_fn, while_nested, while_param]
-# What crosses the border of a block comes out of Python sets there, in the order of their hashes.
+# Fluid collects the variables that cross the border of a block in Python sets, in hash order.
 CROSSING = {'while': ('X', 'Out'), 'conditional_block': ('Input', 'Out')}
 
 

@@ -1,4 +1,4 @@
-"""A pass over a dataset ends when it is told to, whatever its pipe commands do."""
+"""A pass over a dataset ends when requested, whatever its pipe commands do."""
 
 import signal
 import subprocess

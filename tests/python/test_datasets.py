@@ -1,4 +1,4 @@
-"""Datasets and Executor.train_from_dataset on one machine: numbers of Fluid's, order, shuffles, threads, errors."""
+"""Datasets and Executor.train_from_dataset on one machine: Fluid's numbers, order, shuffling, threads, errors."""
 
 import re
 import sys
@@ -118,7 +118,7 @@ pipe_command: "cat"
 
 
 class Seen:
-    """What batches a program was run with: a py_func that keeps them."""
+    """Records the batches of a program, with a py_func."""
 
     def __init__(self, fluid, shape=(None, 1), dtype='int64'):
         self.batches, self._lock = [], threading.Lock()

@@ -1,4 +1,4 @@
-"""Decoders step by step against NumPy: over given sequences, by the best token, by a beam, by chance."""
+"""Decoders compared with NumPy step by step: teacher forcing, greedy, beam search, sampling."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def softmax(x):
 
 
 class Network:
-    """A GRU over embedded words, and scores of all words; in fluid, and with the same weights in NumPy."""
+    """A GRU on embedded words, and scores of all words, in fluid and, with the same weights, in NumPy."""
 
     def __init__(self, fluid):
         self.fluid = fluid
@@ -31,7 +31,7 @@ class Network:
                                     param_attr=self.fluid.ParamAttr(name='scores'))
 
     def start(self, seed=4):
-        """An Executor; the weights are drawn here, and kept."""
+        """An Executor; draws and keeps the weights."""
         exe = self.fluid.Executor(self.fluid.CPUPlace())
         exe.run(self.fluid.default_startup_program())
         random, self.value = np.random.RandomState(seed), {}
@@ -80,7 +80,7 @@ def test_given_sequences_are_read_to_their_ends(fluid, time_major, is_test, impu
         state = np.where(over, state, new) if impute else new
     scores = np.stack(scores, 0 if time_major else 1)
     np.testing.assert_array_equal(got[3], lengths)
-    if impute:    # else what follows an end depends on what is fed there, as here
+    if impute:    # otherwise results after an end depend on the feeds there, as here
         scores_of_ends = [scores[:n, i] if time_major else scores[i, :n] for i, n in enumerate(lengths)]
         found = [got[0][:n, i] if time_major else got[0][i, :n] for i, n in enumerate(lengths)]
         for one, right in zip(found, scores_of_ends):
@@ -128,7 +128,7 @@ def test_the_best_token_is_read_next(fluid, kind, is_test):
     tokens = fluid.data('tokens', [None], 'int64')
     if kind == 'greedy':
         helper = fluid.layers.GreedyEmbeddingHelper(net.embed, tokens, END)
-    else:    # so cold that no other token is drawn
+    else:    # at such a low temperature that no other token is drawn
         helper = fluid.layers.SampleEmbeddingHelper(net.embed, tokens, END, softmax_temperature=1e-4, seed=5)
     decoder = fluid.layers.BasicDecoder(net.cell, helper, net.scores)
     outputs, _ = fluid.layers.dynamic_decode(decoder, fluid.data('h', [None, HIDDEN]), max_step_num=5, is_test=is_test)
@@ -149,7 +149,7 @@ def test_tokens_are_drawn_by_their_shares(fluid):
 
 
 def beam_search(net, beam, steps):
-    """The best sentences of each source, with all arithmetic of a beam: [steps, sources, beam]."""
+    """The best sentences of each source, by a reference beam search: [steps, sources, beam]."""
     made = []
     for source in range(BATCH):
         branches = [([START], 0.0 if k == 0 else -1e9, H0[source:source + 1], False) for k in range(beam)]

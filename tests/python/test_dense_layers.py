@@ -1,4 +1,4 @@
-"""The dense layers compute what they say, and learn."""
+"""The dense layers compute the documented values, and learn."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""DGCMomentumOptimizer: momentum whose gradients are exchanged in parts once training has settled."""
+"""DGCMomentumOptimizer: momentum whose gradients are exchanged sparsely after a warm-up."""
 
 import numpy
 import penstock

@@ -1,4 +1,4 @@
-"""What a job of real processes tells of itself: waits, the cause of a hang or a failure, receipts, /metrics."""
+"""Diagnostics of a job of real processes: waits, the cause of a hang or a failure, receipts, /metrics."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ PROLOGUE = "import pathlib\nprint('pid', os.getpid(), flush=True)\n"
 
 @contextlib.contextmanager
 def running(folder, *arguments, environment=None):
-    """A launcher; ended with the block, and its roles with it."""
+    """A launcher, which ends with its roles at the end of the `with` block."""
     process = subprocess.Popen([*LAUNCH, *arguments], cwd=folder, env={**os.environ, **(environment or {})}, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -66,7 +66,7 @@ def script(folder, more=""):
 
 
 def steps_of(folder, role):
-    """How far a role is, by its /metrics; 0 if there are none yet."""
+    """The step of a role by its /metrics; 0 if there are none yet."""
     try:
         address = (folder / "mylog" / f"metrics.{role}").read_text().strip()
         with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as answer:
@@ -110,7 +110,7 @@ def test_a_killed_trainers_last_event_is_told_last(tmp_path):
 
 
 def answered(receipts):
-    """The bytes that servers say they have answered, which are those that trainers say they got."""
+    """The bytes that servers report as sent, which must equal those that trainers report as received."""
     out = sum(receipt["bytes_out"] for role, receipt in receipts.items() if role.startswith("pserver"))
     assert out == sum(receipt["bytes_in"] for role, receipt in receipts.items() if role.startswith("trainer"))
     return out

@@ -1,5 +1,6 @@
-"""Each mode trains the demo's network on two pservers and two trainers, or on two and four ranks: once in the quick
-tests, where the servers' order is free or ranks compute by themselves, ten times out of ten in the slow ones."""
+"""Each mode trains the demo's network on two pservers and two trainers, or on two and four ranks. The quick tests run
+some modes once, above all those in which the order of updates is free. The slow tests run all modes; with pservers, all
+of ten runs must succeed."""
 
 import json
 import os
@@ -14,8 +15,8 @@ WAIT_S = 600
 RUNS = 10
 ACCURACY = 0.97    # on 360 images that no trainer has seen
 
-# What is applied late acts as momentum does, so that modes in which much is late take none beside it (Mitliagkas et
-# al., Asynchrony begets momentum, 2016).
+# Late updates act like momentum, so modes with many late updates use no additional momentum (Mitliagkas et al.,
+# Asynchrony begets momentum, 2016).
 LATE = ['--epochs', '20', '--rate', '0.05', '--momentum', '0']
 MODES = {
     'sync': [],
@@ -47,7 +48,7 @@ RANK_MODES = {
 
 
 def accuracies(folder, arguments, trainers=2, servers=2):
-    """Of all trainers at their end."""
+    """The final accuracies of all trainers."""
     roles = ['--worker_num', str(trainers)] + (['--server_num', str(servers)] if servers else [])
     result = subprocess.run(
         [sys.executable, '-m', 'penstock.distributed.launch', *roles, '--log_dir', str(folder / 'logs'), str(DIGITS),

@@ -1,5 +1,5 @@
-"""The documentation builds without a warning, its scripts run, links between Markdown files lead to files, and each id
-of an error is explained."""
+"""The documentation builds without a warning, its scripts run, links between Markdown files are valid, and each error
+id is explained."""
 
 import os
 import pathlib

@@ -1,10 +1,10 @@
-"""Every public name has a docstring that is complete: what it computes, each argument with its type, what it returns,
-what it raises, and an example, which test_examples.py runs.
+"""Every public name has a complete docstring: what it computes, each argument with its type, what it returns, what it
+raises, and an example, which test_examples.py runs.
 
-Public are the functions and classes that a module of penstock lists in `__all__`, or defines where it has no such list,
-and the public methods and properties of these classes. The modules of the launcher are not: its interface is the
-command. A method without a docstring has that of the base class. A method's example is its class's, and exceptions
-need none.
+Public names are the functions and classes that a module of penstock lists in `__all__`, or defines if it has no
+`__all__`, and the public methods and properties of these classes. Modules of the launcher are not public, because its
+interface is the command. A method without a docstring inherits that of the base class. A method may use the example of
+its class, and exceptions need none.
 """
 
 import ast
@@ -42,7 +42,7 @@ def _functions_and_classes():
 
 
 def _members():
-    """(name, its class, how it stands there) of the public methods and properties that Python defines, with those of
+    """(name, its class, its definition) of the public methods and properties that Python defines, with those of
     base classes that are not public."""
     public, seen = generate.public_classes(), set()
     for where, owner in _functions_and_classes():
@@ -87,7 +87,7 @@ def _gives(node):
 
 
 def missing_in(docstring, function, skip_first=False):
-    """What a docstring lacks of what the function's signature and body show."""
+    """The parts of the function's signature and body that its docstring lacks."""
     if not docstring:
         return ['a docstring']
     found, missing = sections(docstring), []
@@ -192,11 +192,11 @@ def test_what_a_docstring_lacks_is_found(docstring, missing):
 
 
 class Wrong:
-    """Neither a Variable nor anything else that a layer takes."""
+    """Neither a Variable nor another valid argument of a layer."""
 
 
 def _stands_for(fluid, name, kind):
-    """A value for an argument of a kind that a docstring says."""
+    """A value for an argument of a kind that a docstring documents."""
     if 'Variable' in kind:
         return fluid.data(name, [None, 4], lod_level=1)
     return [1] if 'list' in kind else 'float32' if 'str' in kind else 1

@@ -1,4 +1,4 @@
-"""How trainers end: what counts as done, and what the others of the job hear of it. Real processes."""
+"""How trainers end: when a trainer counts as done, and what the other processes of the job are told. Real processes."""
 
 import textwrap
 
@@ -53,7 +53,7 @@ def job(tmp_path):
 
 
 def results_of(job, ends, steps=(4, 4)):
-    """{role: (exit code, output, errors)} of a server and as many trainers as there are ends."""
+    """{role: (exit code, output, errors)} of a server and one trainer per end."""
     job.environment['TRAINERS'] = str(len(ends))
     job.start('pserver', 0, 0)
     for index, end in enumerate(ends):
@@ -122,7 +122,7 @@ def test_an_end_at_the_same_step_is_none(job):
 
 LOADING = '''
 def load(name=None):
-    """Parameters of a file or from the network, in one of the ways in which scripts do that."""
+    """Parameters from a file or the network, in one of the ways that scripts use."""
     value = np.full((4, 1), VALUE, 'float32')
     if HOW == 'set':
         fluid.global_scope().find_var('w').get_tensor().set(value, fluid.CPUPlace())
@@ -188,7 +188,7 @@ def test_a_load_after_the_first_step_is_an_error(job):
 
 
 def test_a_load_of_what_is_there_is_no_error(job):
-    """A script that looks at the model which it has just saved."""
+    """A script that inspects the model that it has just saved."""
     same = loading('''
         start()
         exe = train()

@@ -1,4 +1,4 @@
-"""fluid.evaluator: metrics that a program adds up."""
+"""fluid.evaluator: metrics that the program accumulates."""
 
 import numpy
 import pytest

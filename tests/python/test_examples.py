@@ -1,7 +1,7 @@
-"""The examples of docstrings run: each public name of penstock whose docstring has a section `Example:`.
+"""Runs the examples of docstrings: each public name of penstock whose docstring has a section `Example:`.
 
-An example is the Python code that is indented below `Example:`. It ends with the docstring, or where a line is
-indented no deeper than the heading. It runs in an empty folder with `np` (NumPy), `penstock` and `fluid`
+An example is the Python code that is indented below `Example:`. It ends at the end of the docstring, or at a line that
+is indented no deeper than the heading. It runs in an empty folder, with `np` (NumPy), `penstock` and `fluid`
 (penstock.fluid) imported, and with fresh default programs, names and scope.
 """
 

@@ -104,7 +104,7 @@ def test_what_is_fed_and_fetched_is_a_copy(fluid):
 
 @pytest.mark.parametrize('dtype', ['float32', 'int64', 'uint8'])
 def test_memory_of_others_than_numpy_is_copied(fluid, dtype):
-    """Who owns it may take it back while the run lasts; so may who changes an index after it was looked at."""
+    """The owner may free the array during the run, and may change an index after it was checked."""
     x = fluid.data('x', [None, 1024], dtype)
     copied = fluid.default_main_program().current_block().create_var(name='copied', shape=[-1, 1024], dtype=dtype)
     memory = bytearray(np.ones((8, 1024), dtype).tobytes())
@@ -121,7 +121,7 @@ def test_memory_of_others_than_numpy_is_copied(fluid, dtype):
 
 
 def writes(fluid):
-    """What a function may try with the scope of the run that calls it: (the attempt, whether it may)."""
+    """Operations of a function on the scope of the run that calls it: (operation, whether it is allowed)."""
     scope, w = fluid.global_scope(), fluid.global_scope().find_var('w')
     kept = np.array(w.get_tensor())
     w.get_tensor().set(np.full([3, 2], 2, 'float32'), None)
@@ -307,7 +307,7 @@ def test_ctrl_c_stops_a_run_and_other_threads_go_on_meanwhile(tmp_path):
     script.write_text(LONG_RUN)
     process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     try:
-        assert process.stdout.readline() == 'running\n'  # said by another thread while the run goes on
+        assert process.stdout.readline() == 'running\n'  # printed by another thread during the run
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
     finally:
@@ -316,7 +316,7 @@ def test_ctrl_c_stops_a_run_and_other_threads_go_on_meanwhile(tmp_path):
     assert out == 'interrupted\n'
 
 
-# Nothing in it waits for anybody: it runs on the calling thread.
+# Nothing in it waits, so it runs on the calling thread.
 LONG_PLAIN_RUN = textwrap.dedent('''
     import signal, sys, threading
     import numpy as np

@@ -1,4 +1,4 @@
-"""What a program may be fed, and what comes of the tensors that are fed."""
+"""The values that a program accepts as feeds, and what happens to fed tensors."""
 
 import numpy as np
 import penstock
@@ -34,7 +34,7 @@ def test_set_of_a_scopes_variable_keeps_sequences_that_fit(fluid):
 
 
 def test_layers_data_takes_other_extents_than_declared(fluid):
-    """Declare the longest, feed what the batch needs: Fluid compares only what fluid.data declares."""
+    """Declares the maximum length and feeds the length of the batch: Fluid only checks extents of fluid.data."""
     words = fluid.layers.data('words', [8, 3, 1], append_batch_size=False, dtype='int64')
     label = fluid.layers.data('label', [8, 1], append_batch_size=False)
     vectors = fluid.layers.embedding(words, [20, 4])
@@ -48,7 +48,7 @@ def test_layers_data_takes_other_extents_than_declared(fluid):
         feed = {'words': np.ones((rows, longest, 1), 'int64'), 'label': np.ones((rows, 1), 'float32')}
         shapes.append(exe.run(feed=feed, fetch_list=[output, loss])[0].shape)
     assert shapes == [(8, 1), (2, 1), (5, 1), (8, 1)]
-    with pytest.raises(penstock.ProgramError) as error:    # an op says what does not fit
+    with pytest.raises(penstock.ProgramError) as error:    # an op names the mismatch
         exe.run(feed=dict(feed, label=np.ones((3, 1), 'float32')), fetch_list=[loss])
     assert error.value.id.startswith('E-shape-')
 
@@ -62,7 +62,7 @@ def test_fluid_data_takes_what_it_declares(fluid):
 
 @pytest.mark.parametrize('kind', ['py_reader', 'DataLoader'])
 def test_a_reader_gives_other_extents_than_declared(fluid, kind):
-    """What py_reader declares, and a DataLoader of layers.data; each batch is as long as it is."""
+    """Variables of py_reader, and of a DataLoader of layers.data; batches differ in length."""
     batches = [np.full(shape, 2, 'float32') for shape in ((4, 3), (2, 3), (4, 5), (4, 3))]
     if kind == 'py_reader':
         reader = fluid.layers.py_reader(2, [[4, 3]], ['float32'])

@@ -1,4 +1,4 @@
-"""fleet with parameter servers: strategies and their settings, programs, and what is refused."""
+"""fleet with parameter servers: strategies and their settings, programs, and rejected uses."""
 
 import re
 

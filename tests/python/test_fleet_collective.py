@@ -1,4 +1,5 @@
-"""The collective fleet: two ranks train as DistributeTranspiler's do, in each mode; and what its strategy refuses."""
+"""The collective fleet: in each mode, two ranks train like those of DistributeTranspiler; and the settings that its
+strategy rejects."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Small scripts in the manner of public ones, with paddle's names, as two servers and two trainers: Fleet's quick
-start, CTR with a dataset and a pipe command, word2vec in the asynchronous modes."""
+"""Small scripts in the style of public ones, with paddle's names, as two servers and two trainers: Fleet's quick start,
+CTR with a dataset and a pipe command, word2vec in the asynchronous modes."""
 
 import os
 import re
@@ -152,7 +152,7 @@ CTR = '''
 
 
 def write_clicks(folder):
-    """Four files, 200 lines each: who has clicked follows from one feature."""
+    """Four files of 200 lines each; one feature determines the clicks."""
     random = np.random.RandomState(0)
     (folder / 'train').mkdir()
     for part in range(4):

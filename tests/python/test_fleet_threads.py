@@ -1,4 +1,4 @@
-"""Several threads of a trainer in the async strategy: all of them train, beside servers and another trainer."""
+"""Several threads of a trainer in the async strategy: all of them train, together with servers and another trainer."""
 
 import subprocess
 import sys
@@ -110,7 +110,7 @@ def test_servers_lose_no_update_of_several_threads(tmp_path):
 
 
 def test_threads_without_servers_lose_updates_of_the_same_moment_at_most(tmp_path):
-    """They do not wait for each other (Hogwild)."""
+    """Threads do not wait for each other (Hogwild)."""
     (tmp_path / 'job.py').write_text(textwrap.dedent(COUNT))
     subprocess.run([sys.executable, 'job.py', 'local'], cwd=tmp_path, check=True, timeout=60)
     table = np.load(tmp_path / 'table.npy')

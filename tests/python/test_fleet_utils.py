@@ -1,4 +1,4 @@
-"""What scripts of fleets use beside it: an AUC over all trainers, files of Hadoop (a stand-in for its client)."""
+"""Utilities of fleet scripts: an AUC over all trainers, and files in Hadoop (with a stand-in for its client)."""
 
 import os
 
@@ -11,7 +11,7 @@ from penstock.fluid.incubate.fleet.utils.fleet_util import FleetUtil
 from penstock.fluid.incubate.fleet.utils.fs import BDFS, LocalFS
 from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
 
-# `hadoop fs` over a folder of this machine, $ROOT; it notes what it was asked.
+# A stand-in for `hadoop fs` on a local folder, $ROOT, which records its calls.
 HADOOP = '''#!/bin/sh
 echo "$@" >>"$ROOT/../asked"
 shift

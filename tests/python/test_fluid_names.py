@@ -1,4 +1,4 @@
-"""tools/dev/fluid_names.py: names that scripts use and Penstock lacks."""
+"""tools/dev/fluid_names.py finds the names that scripts use and Penstock lacks."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""geo-SGD on real processes: trainers optimize by themselves and exchange what has changed."""
+"""geo-SGD in real processes: trainers optimize locally and exchange changes."""
 
 import textwrap
 

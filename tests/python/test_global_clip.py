@@ -1,4 +1,4 @@
-"""config.clip = 'global': pservers clip the mean of all trainers' gradients, in both spellings of clipping."""
+"""config.clip = 'global': pservers clip the mean of all trainers' gradients, with both spellings of clipping."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""config.clip = 'global' as real processes: what they train is what one machine does with all the batches."""
+"""config.clip = 'global' in real processes: they train like one machine with all batches."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def make_job(tmp_path):
 
 
 def run(job, pservers=2):
-    """What the two trainers end with."""
+    """The final values of the two trainers."""
     for role, count in [('trainer', 2), ('pserver', pservers)]:
         for index in range(count):
             job.start(role, index)

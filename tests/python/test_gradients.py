@@ -1,4 +1,4 @@
-"""fluid.gradients: of any variables, with respect to any others."""
+"""fluid.gradients: gradients of any variables with respect to any others."""
 
 import numpy as np
 import penstock

@@ -1,4 +1,4 @@
-"""Habits of scripts written for Fluid: what they catch, fetch, put into branches and give to optimizers."""
+"""Habits of scripts written for Fluid: the exceptions they catch, their fetches, branches and optimizer arguments."""
 
 import numpy as np
 import pytest

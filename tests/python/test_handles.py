@@ -1,4 +1,4 @@
-"""Handles: the same thing is the same object, and one whose op or variable is gone says so."""
+"""Handles: the same op or variable is always the same object, and a handle to a removed one gives an error."""
 
 import os
 

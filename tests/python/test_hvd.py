@@ -1,4 +1,4 @@
-"""penstock.hvd on arrays: ranks as processes, against NumPy."""
+"""penstock.hvd on arrays: ranks as processes, compared with NumPy."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import pytest
 from rank_processes import Ranks
 
-# What every rank computes for itself from the numbers of all, and compares.
+# Each rank computes the expected results from the numbers of all ranks, and compares.
 ARRAYS = """
     import sys, threading
     import numpy as np
@@ -110,7 +110,7 @@ ARRAYS = """
     for thread in threads: thread.start()
     for thread in threads: thread.join()
 
-    # What is refused before others are asked.
+    # Errors that are detected before other ranks are involved.
     def refuses(error, id, call):
         try:
             call()

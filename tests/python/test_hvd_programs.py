@@ -1,11 +1,11 @@
-"""penstock.hvd on programs: ranks as processes, against one process and against NumPy."""
+"""penstock.hvd on programs: ranks as processes, compared with one process and with NumPy."""
 
 import numpy as np
 import pytest
 from rank_processes import Ranks
 
-# A regression of 16 rows a step, dealt out to the ranks, which begin with different values; `alone` is the same without
-# ranks. What each ends with goes into a file.
+# A regression with 16 rows per step, divided among the ranks, which start with different values; `alone` is the same
+# without ranks. Each rank saves its final values in a file.
 TRAIN = """
     import sys
     import numpy as np
@@ -57,7 +57,7 @@ TRAIN = """
     final = {name: value(name) for name in names}
     np.savez('%s%d.npz' % (path, rank), rates=rates, **final, **{'begin ' + name: begin[name] for name in names})
 
-    # Ranks that have come apart get one rank's values again: parameters and state.
+    # Ranks with different values get one rank's values again: parameters and state.
     for name in names + optimizer.get_opti_var_name_list():
         tensor = fluid.global_scope().find_var(name).get_tensor()
         tensor.set(np.full_like(np.array(tensor), rank + 0.5))
@@ -75,7 +75,7 @@ TRAIN = """
 
 
 def train(folder, how, ranks):
-    """What each rank began and ended with."""
+    """The initial and final values of each rank."""
     with Ranks(folder, TRAIN, ranks, how, folder / ('%s-%d-' % (how, ranks))) as job:
         job.end_well()
     return [dict(np.load(folder / ('%s-%d-%d.npz' % (how, ranks, rank)))) for rank in range(ranks)]

@@ -1,4 +1,5 @@
-"""Jobs of real processes with both exchanges: dense gradients among trainers, sparse ones with pservers."""
+"""Jobs of real processes with both exchanges: dense gradients are all-reduced among trainers, sparse ones go to
+pservers."""
 
 import os
 import re

@@ -1,6 +1,7 @@
-"""A process of a job with both exchanges is killed: all others end and say who is gone, in which step and operation.
+"""If a process of a job with both exchanges is killed, all others end and report which one is gone, in which step and
+operation.
 
-Times are not asserted: a job that hangs runs into the limit of its processes, and the test fails.
+Times are not asserted: in a job that hangs, the time limit of its processes makes the test fail.
 """
 
 import os
@@ -40,7 +41,7 @@ SCRIPT = textwrap.dedent('''
         exe.run(program, feed=feed, fetch_list=[loss])
         if step <= 3: print('step', step, flush=True)
 ''')
-# What a process waits in: an op of the step, or the loop that serves it.
+# The operation in which a process waits: an op of the step, or the server loop.
 OPERATION = r'all_reduce \d+ \(.*step \d+|op \d+ of block 0:  '
 
 

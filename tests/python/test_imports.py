@@ -1,4 +1,4 @@
-"""Modules of the front end import each other one way, at their head."""
+"""Modules of the front end import each other without cycles, at the top of the file."""
 
 import ast
 import pathlib

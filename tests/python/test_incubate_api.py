@@ -7,10 +7,10 @@ import json
 import conftest
 import pytest
 
-# Of Baidu's own systems, and tools that look at files of models.
+# Names for Baidu's own systems, and tools that inspect model files.
 NOT_HERE = ('.pslib', '.utils.http_server', '.utils.utils')
 
-# What no script uses: classes between a base and what is used.
+# Not used by scripts: classes between a base class and the used ones.
 PRIVATE = ('MockBarrier', 'MPIRoleMaker')
 
 

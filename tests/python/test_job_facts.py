@@ -1,4 +1,4 @@
-"""Jobs whose processes do not run the same program: each says so, in one line that names what differs."""
+"""Jobs whose processes run different programs: each process reports the difference in one line."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ JOB = textwrap.dedent('''
     endpoints = os.environ['ENDPOINTS']
     seed = 2 if own == 'seed' else 1
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = seed
-    if own == 'process':    # what a process may have for itself
+    if own == 'process':    # settings that may differ between processes
         with fluid.program_guard(fluid.Program(), fluid.Program()):
             fluid.layers.relu(fluid.data('other', [None, 4]))
     x = fluid.data('x', [None, 8])

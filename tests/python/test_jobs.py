@@ -89,7 +89,7 @@ JOB = textwrap.dedent('''
 
 
 class Job:
-    """Two pservers and two trainers, or as many as a test says, and nothing left of them."""
+    """A job of two pservers and two trainers by default, which leaves no process behind."""
 
     def __init__(self, folder, script=JOB):
         self.folder = folder
@@ -121,7 +121,7 @@ class Job:
         }
 
     def use_mutual_tls(self):
-        """All roles show and ask for a certificate of one authority, made here."""
+        """All roles present and require a certificate of one authority, which is generated here."""
         def openssl(*arguments):
             subprocess.run(['openssl', *arguments], cwd=self.folder, check=True, capture_output=True, timeout=WAIT_S)
 
@@ -136,13 +136,13 @@ class Job:
                                 PENSTOCK_TLS_MUTUAL='1')
 
     def wait_well(self):
-        """What wait gives, of processes that all end well."""
+        """The result of wait(); all processes must succeed."""
         results = self.wait()
         assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
         return results
 
     def train(self, trainers=2, steps=5, **environment):
-        """What each trainer of a job that ends well has saved as its .npz."""
+        """The arrays that each trainer saved as .npz; the job must succeed."""
         self.environment.update(environment, TRAINERS=str(trainers))
         self.start_all(steps=steps, trainers=trainers)
         self.wait_well()

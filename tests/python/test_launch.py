@@ -114,7 +114,7 @@ def test_the_first_failure_is_told_with_role_signal_and_last_lines(tmp_path):
 
 
 REACT = """
-    def react(code):  # what the C++ side of a role does when it is told an error of a peer
+    def react(code):  # like the C++ side of a role when a peer reports an error
         os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), b"reacted\\ttrainer 1 is gone\\n")
         sys.exit(code)
 """

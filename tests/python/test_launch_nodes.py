@@ -1,5 +1,5 @@
-"""Launchers of several machines that form one job. The machines are addresses of loopback here, network namespaces in
-the slow tests."""
+"""Launchers on several machines form one job. The machines are loopback addresses here, and network namespaces in the
+slow tests."""
 
 import contextlib
 import json
@@ -20,10 +20,10 @@ from penstock.distributed.launch.job import free_ports
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
 HOSTS = ("127.0.0.1", "127.0.0.2")
-ALL_KNOW_S = 30  # a node that fails ends the others by then
+ALL_KNOW_S = 30  # by then, the failure of a node has ended the others
 
 DUMP = "print(json.dumps(dict(os.environ)))"
-# Runs until something ends it; says so in a file, with its pid and a helper's.
+# Runs until it is ended. Writes a file with its pid and the pid of a helper.
 PAUSE = """
     import subprocess
     name = f"{os.environ['TRAINING_ROLE']}.{os.environ.get('PADDLE_TRAINER_ID', os.environ.get('PADDLE_PSERVER_ID'))}"
@@ -332,9 +332,9 @@ def test_a_terminal_that_takes_no_output_does_not_end_the_job(nodes):
     job = nodes("""
         import threading
         if os.environ["TRAINING_ROLE"] == "TRAINER" and os.environ["PADDLE_TRAINER_ID"] == "0":
-            print("x" * 1_000_000)  # nobody reads it for a while, and a pipe holds 64 KB
+            print("x" * 1_000_000)  # it is not read for a while, and a pipe holds 64 KB
         elif os.environ["TRAINING_ROLE"] == "TRAINER":
-            threading.Event().wait(12)  # longer than a silence may last
+            threading.Event().wait(12)  # longer than the allowed silence
             open("waited", "w").close()
     """)
     for node in (0, 1):

@@ -1,4 +1,4 @@
-"""The launcher's options: machines, restarts, environment, output. Real processes where a job runs."""
+"""The launcher's options: machines, restarts, environment, output. Uses real processes if a job runs."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Arguments of layers that may be Variables, and wrong ones, which are named."""
+"""Layer arguments that may be Variables, and invalid arguments, which the errors name."""
 
 import numpy as np
 import pytest

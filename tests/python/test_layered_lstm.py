@@ -1,4 +1,4 @@
-"""layers.lstm against the same recurrence in NumPy."""
+"""layers.lstm compared with the same recurrence in NumPy."""
 
 import numpy as np
 import pytest

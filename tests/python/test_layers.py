@@ -1,4 +1,4 @@
-"""Layers do what they say."""
+"""Layers compute the documented values."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each layer call that Fluid 1.8.5 was asked for, made again: the same ops, names, attributes and variables."""
+"""Each layer call that the corpus recorded from Fluid 1.8.5 makes the same ops, names, attributes and variables."""
 
 import json
 
@@ -18,7 +18,7 @@ DIFFERENT = (
     # Fluid 1.8.5 hands l1 to both attributes, here each has its own
     'fluid.optimizer.Ftrl(0.01, l1=0.01, l2=0.02).minimize(loss)',
 )
-# Fluid 1.8.5 does not ask the op that writes it, and declares BOOL.
+# Fluid 1.8.5 does not use the inference of the op that writes it, and declares BOOL.
 UNTYPED = ('mean_0.tmp_0_shape',)
 
 
@@ -46,7 +46,7 @@ def close(a, b):
 
 
 def in_any_order(op_type, slots):
-    """What crosses the border of a block comes out of Python sets there, in the order of their hashes."""
+    """Fluid collects the variables that cross the border of a block in Python sets, in hash order."""
     crossing = {'while': ('X', 'Out'), 'conditional_block': ('Input', 'Out')}.get(op_type, ())
     return {slot: sorted(names) if slot in crossing else names for slot, names in slots.items()}
 

@@ -1,4 +1,4 @@
-"""LookaheadOptimizer against NumPy."""
+"""LookaheadOptimizer compared with NumPy."""
 
 import numpy
 import pytest

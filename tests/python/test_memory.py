@@ -1,4 +1,4 @@
-"""memory_optimize and release_memory: less memory, the same numbers."""
+"""memory_optimize and release_memory give the same numbers with less memory."""
 
 import re
 
@@ -45,7 +45,7 @@ def test_a_program_with_reused_buffers_trains_to_the_same_bytes(fluid, level, ca
 
 
 def sentiment(fluid):
-    """Words, their sequences, and what is fed beside them: three numbers of rows."""
+    """Feeds of words in sequences, and of other inputs: three different numbers of rows."""
     layers = fluid.layers
     words = fluid.data('words', [None, 1], dtype='int64', lod_level=1)
     h = layers.embedding(words, [30, 8])
@@ -68,7 +68,7 @@ def outputs(program):
 
 
 def bytes_saved(plain, less, sizes):
-    """What is saved if all that share a name share a buffer, which is as large as the largest of them."""
+    """The saving if variables of one name share a buffer of the largest size."""
     tenants = {}
     for old, new in zip(outputs(plain), outputs(less)):
         tenants.setdefault(new, {})[old] = sizes.get(old, 0)

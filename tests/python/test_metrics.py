@@ -1,4 +1,4 @@
-"""Metrics add up over batches; initial values that are computed in Python."""
+"""Metrics accumulate over batches; initial values that are computed in Python."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""minimize on the forward part of Fluid's own programs, loaded from their files, gives the rest of them."""
+"""minimize on the forward part of Fluid's own programs, loaded from their files, makes the rest of the programs."""
 
 import json
 
@@ -36,7 +36,7 @@ def names_in(ops):
 
 
 def keep_forward_part(program, whole):
-    """Takes what minimize adds out of a program that was loaded; a variable without gradient stops gradients."""
+    """Removes the additions of minimize from a loaded program; variables without gradient get stop_gradient."""
     block, ops, variables = program.global_block(), whole['blocks'][0]['ops'], whole['blocks'][0]['vars']
     count = next(i for i, op in enumerate(ops) if role(op) & 1)
     for index in reversed(range(count, len(ops))):
@@ -51,7 +51,7 @@ def keep_forward_part(program, whole):
 
 
 def advance_names(fluid, program):
-    """Names go on where the forward part stopped: `fc_0.tmp_1` is of the counters fc and fc_0.tmp."""
+    """Names continue after the forward part: `fc_0.tmp_1` uses the counters fc and fc_0.tmp."""
     last = {}
     for block in program.blocks:
         for name in block.vars:
@@ -65,7 +65,7 @@ def advance_names(fluid, program):
 
 
 def decays_of(fluid, ops, parameters):
-    """The regularization that the program's own ops are, by parameter."""
+    """The regularization in the program's ops, by parameter."""
     signs = {op['outputs']['Out'][0]: op['inputs']['X'][0] for op in ops if op['type'] == 'sign'}
     decays = {}
     for op in ops:
@@ -79,7 +79,7 @@ def decays_of(fluid, ops, parameters):
 
 
 def clip_of(fluid, ops):
-    """The gradient clip that the program's own ops are."""
+    """The gradient clip in the program's ops."""
     clips = [op for op in ops if op['attrs'].get('op_namescope', ('', ''))[1].startswith('/gradient_clip')]
     if not clips:
         return None

@@ -1,4 +1,4 @@
-"""Names by the paths under which Fluid's scripts reach them, and its small modules."""
+"""Names under the module paths that Fluid's scripts use, and Fluid's small modules."""
 
 import importlib
 import logging

@@ -1,4 +1,5 @@
-"""FLAGS_check_nan_inf: the first op that makes a NaN or an Inf is named, with the variable, the counts, the line."""
+"""FLAGS_check_nan_inf: the error names the first op that makes a NaN or an Inf, with the variable, the counts and the
+line."""
 
 import os
 import subprocess

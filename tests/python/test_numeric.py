@@ -11,11 +11,11 @@ import pytest
 NUMERIC = conftest.FLUIDS / 'numeric'
 CASES = sorted((path.parent.name, path.stem) for path in NUMERIC.glob('*/*.npz') if path.stem not in ('init', 'feeds'))
 
-# Where Fluid is wrong in updates by rows: what is still compared. tests/executor/numeric_test.cc makes Fluid's errors
-# on purpose and compares all.
-LOST_GRADIENTS = {('ctr_small', 'momentum'): ('deep_embedding', 'wide_embedding')}  # of rows in no order
-# Rows beyond the largest one of a gradient that Fluid's adam updated as if they had one; the values that they have
-# entered are off by less.
+# Cases in which Fluid's updates by rows are wrong, and the values that are still compared.
+# tests/executor/numeric_test.cc reproduces Fluid's errors and compares all values.
+LOST_GRADIENTS = {('ctr_small', 'momentum'): ('deep_embedding', 'wide_embedding')}  # for unordered rows
+# Rows after the last row of a gradient, which Fluid's adam updates as if they had a gradient; values that depend on
+# them deviate less.
 ROWS_OFF = {('word2vec_small', 'adam'): {'shared_w': [59], 'shared_w_moment1_0': [59]}}
 ROWS_OFF_ATOL, ENTERED_ATOL = 3e-2, 4e-3
 

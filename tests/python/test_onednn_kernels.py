@@ -1,5 +1,5 @@
-"""No primitive of a model is one of oneDNN's reference implementations. tests/ops/onednn_kernels.py looks at the
-goldens'."""
+"""No primitive of a model uses one of oneDNN's reference implementations. tests/ops/onednn_kernels.py checks the
+goldens."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Operators of Variables: what x + 1, x < y and x[1:] add to a program, and what they give."""
+"""Operators of Variables: the ops that x + 1, x < y and x[1:] add to a program, and their values."""
 
 import numpy as np
 import pytest

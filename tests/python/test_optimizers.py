@@ -1,4 +1,4 @@
-"""Optimizers beside their plain use: options, wrong arguments, several losses in one program."""
+"""Optimizers beyond their simple use: options, wrong arguments, several losses in one program."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The peers' workloads, unchanged, with FLUID_MODULE=penstock.fluid and short settings."""
+"""The peers' workloads run unchanged, with FLUID_MODULE=penstock.fluid and short settings."""
 
 import json
 import os

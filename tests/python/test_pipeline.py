@@ -1,4 +1,4 @@
-"""PipelineOptimizer: sections that together are the program."""
+"""PipelineOptimizer: sections that together compute the program."""
 
 import numpy
 import pytest
@@ -38,7 +38,7 @@ def trained(fluid, cut, run):
 
 
 def run_sections(exe, main, feed, loss):
-    """Each section by itself, with what earlier ones made for it."""
+    """Runs each section alone, with the results of earlier ones."""
     values = dict(feed)
     for section in main._pipeline_opt['section_program_list']:
         persistable = {var.name for var in main.list_vars() if var.persistable}

@@ -1,4 +1,4 @@
-"""Who gets which slice: the placements, a dispatcher of the user's own, and the manual's keywords."""
+"""The assignment of slices to pservers: the placements, the user's own dispatcher, and the manual's keywords."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def placed(t):
 
 
 class ByCall(PSDispatcher):
-    """Remembers how it is called; everything on the last pserver."""
+    """Records its calls; puts everything on the last pserver."""
     calls = []
 
     def __init__(self, pserver_endpoints):
@@ -60,7 +60,7 @@ class Grandchild(ByCall):
 
 
 class SizedGrandchild(SizeBalanced):
-    """Ours, backwards."""
+    """Our placement, reversed."""
 
     def dispatch(self, varlist):
         return [self.eps[-1 - self.eps.index(endpoint)] for endpoint in super().dispatch(varlist)]
@@ -288,7 +288,7 @@ def test_a_dispatcher_needs_a_pserver(method):
 
 
 class TestHashFixCases:
-    """Cases that the corpus placed by a dispatcher of its own."""
+    """Cases that the corpus made with its own dispatcher."""
 
     def cases(self):
         found = sorted((conftest.FLUIDS / 'cases').glob('*@hashfix_*'))
@@ -331,7 +331,7 @@ class TestHashFixCases:
             assert sorted(updated) == sorted(pieces), 'each slice is updated once'
 
 
-# What one process prints of a job: a hash of all its programs.
+# Prints a hash of all programs of a job.
 SCRIPT = '''
 import hashlib, sys
 import penstock, penstock.fluid as fluid

@@ -1,4 +1,4 @@
-"""Places on GPUs: an error, or the CPU where the environment says so; what scripts count and mark."""
+"""Places on GPUs: an error, or the CPU if the environment says so; device counts and device annotations in scripts."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Runs where Python does more than call them: child processes, an interpreter that ends, calls within calls."""
+"""Runs in special environments: child processes, an interpreter that exits, nested calls."""
 import os
 import re
 import subprocess
@@ -41,7 +41,7 @@ def test_a_forked_process_runs_what_its_parent_ran():
         child = os.fork()
         if child == 0:
             print(losses(exe), losses(fluid.Executor(fluid.CPUPlace())), flush=True)
-            raise SystemExit(0)    # Python's own way out, with what is registered for it
+            raise SystemExit(0)    # Python's normal exit, with registered handlers
         print(os.waitpid(child, 0)[1], losses(exe))
         ''') == ['(1,) (1,)', '0 (1,)']
 
@@ -86,7 +86,7 @@ def logged(folder, script, **environment):
     done = subprocess.run([sys.executable, '-c', textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
                           check=False, cwd=folder, env={**os.environ, 'GLOG_log_dir': str(folder), **environment})
     assert done.returncode == 0, done.stderr
-    assert os.listdir(folder) == []   # glog's habit of files is off
+    assert os.listdir(folder) == []   # glog writes no files
     return done.stderr.splitlines()
 
 

@@ -82,7 +82,7 @@ def test_starting_twice_and_resetting(fluid, step, capsys):
 
 
 def test_runs_of_other_threads_are_timed_too(fluid, tmp_path, capsys):
-    """What never waits runs on the thread that calls."""
+    """A program that never waits runs on the calling thread."""
     out, exe = fluid.layers.relu(fluid.data('x', [2])), fluid.Executor()
     main, scope, path = fluid.default_main_program(), fluid.global_scope(), tmp_path / 'timeline.json'
 

@@ -1,4 +1,4 @@
-"""Whole nets, built in Python, against the programs that Fluid 1.8.5 made of the same nets."""
+"""Whole networks, built in Python, compared with the programs that Fluid 1.8.5 made of the same networks."""
 
 import programs
 import pytest

@@ -1,4 +1,4 @@
-"""Progress lines of a trainer that calls Executor.run itself, and what is drawn of them."""
+"""Progress lines of a trainer that calls Executor.run itself, and their plot."""
 
 import os
 import pathlib

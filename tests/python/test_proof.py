@@ -1,4 +1,5 @@
-"""What transpile hands out was proved: a set that does not fit together is an error, in Fluid's dialect a warning."""
+"""The results of transpile are proved: a set that does not fit together is an error, or a warning in Fluid's dialect.
+"""
 
 import subprocess
 import sys
@@ -132,7 +133,7 @@ except penstock.ProgramError as error:
 
 
 def test_a_request_for_rows_alone_does_not_say_whose_it_is():
-    """In a process of its own: a process is one trainer, and that of the tests may have completed."""
+    """Runs in a separate process, because a process is one trainer, and that of the tests may have completed."""
     told = subprocess.run([sys.executable, '-c', LOOKS_UP], capture_output=True, text=True, timeout=180)
     assert told.stdout.startswith('E-contract-trainer '), told.stderr
     assert 'no recv, barrier or lookup of the program says a trainer_id' in told.stdout

@@ -1,4 +1,4 @@
-"""py_func: Python in the middle of a program, forward and backward; what goes wrong there."""
+"""py_func: Python code inside a program, forward and backward, and its errors."""
 
 import subprocess
 import sys

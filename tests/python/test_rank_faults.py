@@ -1,6 +1,6 @@
-"""What happens to a job of ranks when one of them is killed, stopped, raises, or does something else: real processes.
+"""Failures of a job of ranks: one is killed, stopped, raises, or does something else than the others. Real processes.
 
-Times are not asserted: a job that hangs runs into the limit of its processes, and the test fails.
+Times are not asserted: in a job that hangs, the time limit of its processes makes the test fail.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 import pytest
 from rank_processes import Ranks
 
-# Trains for as many steps as it is told. `fault` is what rank 1 does instead of its third.
+# Trains for the given number of steps. `fault` is what rank 1 does instead of its third step.
 TRAIN = """
     import os, signal, sys
     import numpy as np

@@ -1,4 +1,4 @@
-"""Jobs of ranks without pservers, as processes: every collective mode trains as one process on the joined batch."""
+"""Jobs of ranks without pservers, as processes: every collective mode trains like one process on the joined batch."""
 
 import os
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from rank_processes import Ranks
 
-# A rank: argv is the mode. It leaves its parameters in a file. Ranks begin with different values. A mode
-# may name options behind it: "nccl2 rings groups norm" has two rings, groups of two ranks and sync_batch_norm;
+# A rank: argv is the mode. It saves its parameters in a file. Ranks start with different values. Options may
+# follow the mode: "nccl2 rings groups norm" has two rings, groups of two ranks and sync_batch_norm;
 # "compiled levels" groups that the strategy asks for.
 RANK = """
     import os, sys
@@ -96,7 +96,7 @@ def test_so_do_ranks_in_groups_with_several_rings_and_with_moments_of_all(tmp_pa
 
 @pytest.mark.parametrize('mode', ['grad_allreduce dgc', 'nccl2 dgc'])
 def test_what_deep_gradient_compression_lets_pass_is_added_up(tmp_path, mode):
-    """Before it begins training is that of one process; then ranks choose elements each by themselves."""
+    """Before compression starts, training equals that of one process; then each rank selects its own elements."""
     first, again = train(tmp_path, mode, 2), train(tmp_path, mode, 2)
     for name, value in first[0].items():
         assert np.all(np.isfinite(value))

@@ -1,4 +1,4 @@
-"""Role programs that Fluid 1.8.5 wrote for jobs of ranks run as they are, and train as one process does."""
+"""Role programs that Fluid 1.8.5 wrote for jobs of ranks run unchanged, and train like one process."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from rank_processes import Ranks
 
 STEPS, BATCH = 4, 4    # of each rank
 
-# argv is who adds up gradients and how many ranks there are. 'program', 'executor'; one process, with the file names of
+# argv: what sums gradients, and the number of ranks. 'program', 'executor'; one process, with the file names of
 # rank -1, has the batch of all ranks ('alone'), or trains on the batch of each by itself and then takes the mean of the
 # parameters, as local SGD does ('apart').
 RANK = '''
@@ -84,7 +84,7 @@ RANK = '''
     exe.close()
 '''
 
-# Who adds up gradients, and which one process does the same.
+# What sums gradients, and the equivalent run of one process.
 CASES = {
     'fit_a_line.sgd@coll_allreduce_t2': ('program', 'alone'),
     'fit_a_line.sgd@coll_localsgd_t2': ('program', 'alone'),
@@ -110,7 +110,7 @@ def read(path):
 
 
 def lay_out(folder, fluids, fluid, case):
-    """Programs and facts in one folder, as the script wants them; how many ranks there are."""
+    """Puts programs and facts into one folder for the script; returns the number of ranks."""
     source = fluids('programs', case.split('@')[0])
     roles = fluids('cases', case)
     facts, model = json.loads((roles / 'case.json').read_text()), json.loads((source / 'program.json').read_text())

@@ -1,4 +1,4 @@
-"""What scripts and tests reach below the documented names of Fluid."""
+"""Undocumented names of Fluid that scripts and tests use."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Readers made of readers: batches, parts for trainers, threads and processes."""
+"""Readers made from readers: batches, shards for trainers, threads and processes."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""Small scripts in the manner of public ones whose data comes by readers or whose programs for tests share the
-trainer's variables: benchmarks, word vectors, clicks, image classification. As one process, and as two pservers and two
+"""Small scripts in the style of public ones that read data with readers, or whose test programs share the trainer's
+variables: benchmarks, word vectors, clicks, image classification. They run as one process, and as two pservers and two
 trainers."""
 
 import os

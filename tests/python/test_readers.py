@@ -1,4 +1,4 @@
-"""Input: loaders and py_reader; their ends, their errors, Ctrl-C."""
+"""Input: loaders and py_reader; end of data, errors, Ctrl-C."""
 
 import gc
 import signal

@@ -1,4 +1,4 @@
-"""Gradients from values that are computed again: the same numbers, less memory."""
+"""Recomputation: gradients from recomputed values are the same, with less memory."""
 
 import numpy
 import pytest
@@ -51,7 +51,7 @@ def convolutions(fluid):
 
 
 def branches(fluid):
-    """What two segments read, a variable written over, a value behind the last checkpoint."""
+    """A variable that two segments read, an overwritten variable, a value after the last checkpoint."""
     x, y = fluid.data('x', [None, 3, 8, 8]), fluid.data('y', [None, 1])
     first = fluid.layers.relu(fluid.layers.fc(x, 16))
     second = fluid.layers.tanh(fluid.layers.fc(first, 16))
@@ -118,7 +118,7 @@ def test_names_will_do_and_unknown_ones_are_refused(fluid):
         fluid.optimizer.RecomputeOptimizer(3)
     with pytest.raises(NotImplementedError, match='by fluid.load'):
         optimizer.load({})
-    optimizer._set_checkpoints([hidden.name, 'x'])    # what is fed is kept in any case
+    optimizer._set_checkpoints([hidden.name, 'x'])    # feeds are always kept
     ops, pairs = optimizer.minimize(loss)
     assert len(pairs) == 4 and {op.type for op in ops} == {'sgd'}
     assert any('subprog' in name for name in ops_of(fluid.default_main_program()))

@@ -1,4 +1,4 @@
-"""dynamic_lstm and dynamic_gru against the same recurrences in NumPy, one sequence and one step at a time."""
+"""dynamic_lstm and dynamic_gru compared with the same recurrences in NumPy, one sequence and one step at a time."""
 
 import itertools
 

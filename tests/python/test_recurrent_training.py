@@ -1,4 +1,4 @@
-"""Ten steps of recurrent nets, each written in more than one way: as one op over sequences, as a block that StaticRNN
+"""Ten steps of recurrent networks, each written in several ways: as one op on sequences, and as a block that StaticRNN
 or DynamicRNN runs for each step. All train alike."""
 
 import numpy as np

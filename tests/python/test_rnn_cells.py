@@ -1,4 +1,4 @@
-"""Cells over padded sequences, and the layers that are made of them, against NumPy."""
+"""Cells on padded sequences, and the layers made from them, compared with NumPy."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Role makers of fleet: what they read from the environment or are told, and what they say of what cannot be."""
+"""Role makers of fleet: what they read from the environment or from arguments, and their errors for invalid roles."""
 
 import threading
 

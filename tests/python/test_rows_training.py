@@ -1,5 +1,5 @@
-"""Ten steps of a model with sequences of ids and sparse tables: losses and parameters are those of NumPy in double
-precision, with every optimizer. Some of its steps look up ids that are all different, in no order."""
+"""Ten steps of a model with sequences of ids and sparse tables: losses and parameters equal those of NumPy in double
+precision, with every optimizer. Some steps look up distinct ids in random order."""
 
 import numpy as np
 import pytest

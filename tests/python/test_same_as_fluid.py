@@ -1,4 +1,4 @@
-"""Facts of Fluid 1.8.5 about programs that are built, one each; tests/parity/random compares whole programs."""
+"""Single properties of programs that Fluid 1.8.5 builds; tests/parity/random compares whole programs."""
 
 import pathlib
 
@@ -76,7 +76,7 @@ def test_parameters_that_the_loss_does_not_need_give_no_pairs(fluid):
 
 
 def test_a_gradient_that_is_summed_keeps_its_number_without_its_other_part(fluid):
-    """The step that sequence_expand_as only copies lengths from gives nothing back; Fluid names a part for it."""
+    """The input from which sequence_expand_as only copies lengths has no gradient; Fluid adds a name for one."""
     sequence = fluid.layers.data('x', [4], lod_level=1)
     h = fluid.layers.fc(sequence, 4, bias_attr=False)
     spread = fluid.layers.sequence_expand_as(fluid.layers.sequence_first_step(h), fluid.layers.tanh(h))
@@ -101,7 +101,7 @@ def test_the_gradient_of_a_static_rnn_names_its_step_scopes_twice(fluid):
 
 @pytest.mark.parametrize('seed', range(1, 13))
 def test_the_role_programs_of_a_random_program_pass_their_proof(fluid, seed, monkeypatch):
-    """transpile() raises for a set that the proof refuses; Fluid is not needed for that."""
+    """transpile() raises for a set that fails the proof; this needs no Fluid."""
     monkeypatch.syspath_prepend(str(RANDOM))
     network = pytest.importorskip('network')
     try:

@@ -1,4 +1,4 @@
-"""A softmax over the true class and a few that are drawn."""
+"""A softmax over the true class and a few sampled ones."""
 
 import numpy as np
 import pytest

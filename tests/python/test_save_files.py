@@ -1,4 +1,4 @@
-"""Where saved variables go: into the folder that was asked for, safe from a crash and from links of others."""
+"""Where saved variables go: into the requested folder, safe from crashes and from other users' links."""
 
 import os
 
@@ -74,7 +74,7 @@ def test_a_temporary_file_follows_no_link(fluid, tmp_path, monkeypatch):
     program, _ = one_persistable(fluid, 'x')
     fluid.io.save_persistables(None, str(tmp_path), program)
     head, number = tried[0][:-len('.partial')].rsplit('-', 1)
-    for guess in (1, 2):    # who may write to the folder knows the name that comes next
+    for guess in (1, 2):    # an attacker with write access to the folder can guess the next name
         os.symlink(tmp_path / 'victim', '%s-%d.partial' % (head, int(number) + guess))
     fluid.io.save_persistables(None, str(tmp_path), program)
     assert (tmp_path / 'victim').read_bytes() == b'old'

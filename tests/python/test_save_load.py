@@ -1,4 +1,4 @@
-"""Saved variables, inference models and fluid.save: Fluid's files are read, and written again byte for byte."""
+"""Saved variables, inference models and fluid.save: Fluid's files are read, and written byte for byte."""
 
 import os
 import pickle
@@ -189,14 +189,14 @@ def test_fluids_inference_models_are_loaded_and_saved_back(fluid, tmp_path, name
 
 @pytest.mark.parametrize('name', MODELS)
 def test_the_inference_part_of_fluids_programs_is_fluids(fluids, fluid, tmp_path, name):
-    """Out of the training program, that fluid.save wrote, comes the __model__ that Fluid made of it."""
+    """The training program that fluid.save wrote gives the same __model__ as Fluid's."""
     theirs = programs.read((FOLDER / name / 'separate' / '__model__').read_bytes())
     ops = theirs['blocks'][0]['ops']
     ends = [op for op in ops if op['type'] == 'scale' and op['outputs']['Out'][0].startswith('save_infer_model')]
     feeds = [op['outputs']['Out'][0] for op in ops if op['type'] == 'feed'][::-1]
     program = fluid.Program.parse_from_string(fluids('inference', name, 'fluid_save', 'm.pdmodel').read_bytes())
     block = program.global_block()
-    for op in ends:    # their names went on from model to model; ours begin here
+    for op in ends:    # their names continue across models; ours start here
         for _ in range(int(op['outputs']['Out'][0].rpartition('_')[2])):
             fluid.unique_name.generate(op['outputs']['Out'][0].rpartition('_')[0])
     for op in reversed(block.ops):
@@ -269,7 +269,8 @@ def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
 def test_what_fluid_saved_is_loaded_and_saved_back(fluids, fluid, tmp_path, name):
     folder = fluids('inference', name, 'fluid_save')
     program = fluid.Program.parse_from_string((folder / 'm.pdmodel').read_bytes())
-    for key in pickle.loads((folder / 'm.pdparams').read_bytes()):    # a program from a file forgets what they are
+    # A program from a file does not contain which variables are parameters.
+    for key in pickle.loads((folder / 'm.pdparams').read_bytes()):
         program.global_block().var(key)._set_fact('is_parameter', True)
     program = fluid.Program.parse_from_string(program.desc.serialize_to_string())
     fluid.load(program, str(folder / 'm'))

@@ -1,4 +1,4 @@
-"""Learning-rate layers: Fluid's programs, name for name, and its rates."""
+"""Learning-rate layers make Fluid's programs, with Fluid's names, and compute its rates."""
 
 import json
 
@@ -94,7 +94,7 @@ def test_branches_of_cond_return_the_same(fluid):
     assert [var.shape for var in pair] == [(-1, 8), (-1, 8)]
 
 
-# The example of ExponentialMovingAverage's documentation. transpile proves what it makes.
+# The example of ExponentialMovingAverage's documentation. transpile proves its results.
 @pytest.mark.parametrize('mode', ['sync', 'async', 'half_async'])
 @pytest.mark.parametrize('trainers', [1, 2])
 def test_a_counter_of_the_users_own_is_advanced_where_the_schedule_is(fluid, trainers, mode):

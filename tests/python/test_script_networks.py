@@ -1,4 +1,4 @@
-"""Networks of public scripts as two pservers and two trainers: `import paddle`, roles by the environment,
+"""Networks of public scripts as two pservers and two trainers: `import paddle`, roles from the environment,
 DistributeTranspiler in sync mode."""
 
 import os
@@ -20,7 +20,7 @@ SCRIPT = '''
     WORDS = 40
 
     def tokens(random, rows):
-        """Sequences that repeat a first word: what comes next can be learned."""
+        """Sequences that repeat their first word, so that the next word can be learned."""
         return [[int(first)] * int(length) for first, length in zip(random.randint(0, WORDS, rows),
                                                                    random.randint(2, 6, rows))]
 

@@ -1,4 +1,4 @@
-"""Gradients of gradients, against derivatives that are written out, and central differences of first gradients."""
+"""Gradients of gradients, compared with explicit derivatives and with central differences of first gradients."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ Y = np.random.RandomState(1).uniform(0.5, 2, (3, 4)).astype('float64')
 
 
 def second(fluid, function, *arrays):
-    """What differentiating twice gives for each input, of the sum of the function and of its first gradients."""
+    """The second derivatives for each input, of the sum of the function and its first gradients."""
     inputs = [fluid.data('v%d' % i, list(array.shape), 'float64') for i, array in enumerate(arrays)]
     for one in inputs:
         one.stop_gradient = False
@@ -61,7 +61,7 @@ def test_a_second_gradient_is_that_of_differences(fluid, function):
 
 
 def test_a_penalty_on_gradients_is_trained(fluid):
-    """As in WGAN-GP: the loss holds the length of the gradient of a network's result by its input."""
+    """As in WGAN-GP: the loss contains the norm of the gradient of a network's output by its input."""
     x = fluid.data('x', [None, 4])
     x.stop_gradient = False
     attr = fluid.ParamAttr(name='w', initializer=fluid.initializer.NumpyArrayInitializer(X.T[:, :1].astype('float32')))

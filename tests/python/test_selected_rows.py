@@ -1,4 +1,4 @@
-"""Selected rows as a script holds them: set in a scope, given to ops, read back."""
+"""Selected rows in scripts: set in a scope, passed to ops, read back."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses and measures of labelled sequences, against every path or every way that there is."""
+"""Losses and metrics of labelled sequences, compared with an enumeration of all paths or alignments."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def run(fluid, fetch, feed, **parameters):
 
 
 def in_sequences(fluid, padded, lengths):
-    """The rows of padded values, without what lies beyond their lengths."""
+    """The rows of padded values, without the padding."""
     rows = np.concatenate([padded[i, :length] for i, length in enumerate(lengths)])
     return fluid.create_lod_tensor(rows.reshape(len(rows), -1), [lengths], fluid.CPUPlace())
 
@@ -108,7 +108,7 @@ def test_a_chain_learns_tags_that_crf_decoding_then_finds(fluid):
 
 
 def ctc_costs(logits, labels, blank):
-    """-log of the sum over every way to say a label."""
+    """-log of the sum over all alignments of a label."""
 
     def said(way):
         return [c for i, c in enumerate(way) if c != blank and (i == 0 or way[i - 1] != c)]

@@ -1,4 +1,5 @@
-"""Layers over sequences: the values of those that no recorded call has, trainings with other lengths in each step."""
+"""Sequence layers: values of layers for which the corpus has no recorded call, and trainings whose sequence lengths
+change in each step."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
-"""fluid.op.Operator runs single ops in a scope. Op tests are made of it: here a small one, in the manner of Fluid's,
-compares results and gradients with NumPy's and with finite differences."""
+"""fluid.op.Operator runs single ops in a scope, as op tests do: here a small one, in the style of Fluid's, compares
+results and gradients with NumPy's and with finite differences."""
 
 import numpy as np
 import penstock

@@ -1,11 +1,11 @@
-"""What parameters start from: by the seed and their place in the network, whatever they are called."""
+"""Initial values of parameters depend on the seed and the position in the network, not on names."""
 
 import numpy as np
 import pytest
 
 
 def build(fluid, seed):
-    """A network of three kinds of random initial values; what it starts from, in order."""
+    """A network with three kinds of random initial values; returns these values in order."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = seed
     with fluid.program_guard(main, startup):
@@ -36,7 +36,7 @@ def test_a_network_that_is_built_again_starts_equal_under_other_names(fluid):
 
 @pytest.mark.parametrize('mode', ['sliced', 'whole'])
 def test_pservers_start_as_one_machine_does(fluid, mode):
-    """Biases stand between the weights, so a pserver's own places are others than those of one machine."""
+    """Biases come between the weights, so positions on a pserver differ from those of one machine."""
     main, startup = fluid.Program(), fluid.Program()
     main.random_seed = startup.random_seed = 3
     with fluid.program_guard(main, startup):

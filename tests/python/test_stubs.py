@@ -1,4 +1,4 @@
-"""Type stubs are those of the modules as they are, and a strict type checker accepts a script that uses them."""
+"""The type stubs match the modules, and a strict type checker accepts a script that uses them."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Embeddings with is_distributed=True: jobs of real processes against one machine."""
+"""Embeddings with is_distributed=True: jobs of real processes compared with one machine."""
 
 import textwrap
 
@@ -34,7 +34,7 @@ SCRIPT = textwrap.dedent('''
         ids = random.randint(rows - 50, rows, [8, 4, 1]).astype('int64')
         ids[0, 0, 0] = 3
         numbers = ids
-        if 'ANY_ID' in os.environ:    # those of hashed features: 50 of them, of which 3 stays padding
+        if 'ANY_ID' in os.environ:    # ids of hashed features: 50 of them; 3 stays the padding id
             names = np.random.RandomState(7).randint(-2**63, 2**63 - 1, [rows], dtype='int64')
             names[3], names[4], names[5] = 3, -1, rows
             ids = names[ids]
@@ -108,7 +108,7 @@ def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
 
 @pytest.mark.parametrize('version', ['V1', 'V2'])
 def test_trainers_run_a_program_for_tests_between_their_steps(job, version):
-    """It was made before the transpiler replaced the lookups, and trainers have no rows."""
+    """The clone was made before the transpiler replaced the lookups, and trainers have no rows."""
     job.environment.update({'OPTIMIZER': 'sgd', 'TEST': '1', 'IN_SLICES': '1', version: '1'})
     job.start_all(steps=2)
     job.start('local', 0, 2)
@@ -133,7 +133,7 @@ def test_an_inference_model_that_a_trainer_saves_runs_without_servers(job, fluid
 
 
 def test_trainers_go_on_from_what_they_load_tables_too(job):
-    """Of two slices, so that each server gets its own."""
+    """A parameter of two slices, one for each server."""
     job.environment.update(OPTIMIZER='sgd', IN_SLICES='1', ROWS='4096')
     job.start_all(steps=5)
     at_once = losses_of(job, ['trainer0', 'trainer1'])
@@ -159,7 +159,7 @@ def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer, 
 
 @pytest.mark.parametrize('optimizer', ['sgd', 'adam'])
 def test_ids_are_names_and_any_int64_is_one(job, optimizer):
-    """Such a table learns what it learns with ids below dict_size, whose rows all start alike."""
+    """Such a table trains like one with ids below dict_size, because all rows start equal."""
     job.environment.update(OPTIMIZER=optimizer, ALIKE='1')
     job.start_all(steps=4)
     below = losses_of(job, ['trainer0', 'trainer1'])

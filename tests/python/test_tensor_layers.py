@@ -1,4 +1,4 @@
-"""Layers that take, put, move, find, multiply and draw, against numbers that NumPy computes."""
+"""Layers that take, insert, move, find, multiply and sample elements, compared with NumPy."""
 
 import math
 
@@ -20,7 +20,7 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
-# layer, its arrays, its other arguments, what NumPy makes of the arrays.
+# Layer, its arrays, its other arguments, the result in NumPy.
 CASES = {
     'acos': ([X / 2], {}, np.arccos),
     'asin': ([X / 2], {}, np.arcsin),
@@ -106,7 +106,7 @@ def run(fluid, feed, fetch):
 
 
 def built(fluid, layer, arrays, more):
-    """The layer's results, and what is fed. The first extent of what is fed is not declared."""
+    """The layer's results, and the feeds, whose first extent is not declared."""
     names = ['v%d' % i for i in range(len(arrays))]
     fixed = layer in ('roll', 'unstack', 'scatter_nd_add', 'scatter', 'diag_embed', 'diag', 'cross')
     inputs = []

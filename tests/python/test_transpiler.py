@@ -1,4 +1,4 @@
-"""DistributeTranspiler: Fluid's habits over a pure function."""
+"""DistributeTranspiler: Fluid's interface to a pure function."""
 
 import itertools
 import json
@@ -289,7 +289,7 @@ def test_parameters_that_blocks_use_are_trained_by_the_pservers(fluid, net_with_
 
 @pytest.mark.parametrize('act', [None, 'relu', 'tanh'])
 def test_what_is_reshaped_in_place_is_trained_by_pservers_too(fluid, act):
-    """One name, two shapes, of which the declaration says the second: Fluid's Transformer is written so."""
+    """One name with two shapes, of which the second is declared, as in Fluid's Transformer."""
     x = fluid.data('x', [None, 4, 6])
     hidden = fluid.layers.fc(x, 8, num_flatten_dims=2, act=act)
     output = fluid.layers.fc(fluid.layers.reshape(hidden, [-1, 32], inplace=True), 1)

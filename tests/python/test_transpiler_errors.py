@@ -1,4 +1,4 @@
-"""What DistributeTranspiler says of an argument or a field that cannot be: the whole text of each error."""
+"""The errors of DistributeTranspiler for invalid arguments and fields, with the whole text of each."""
 
 import penstock
 import pytest
@@ -13,7 +13,7 @@ class Mine(PSDispatcher):
         return [self.eps[0]] * len(varlist)
 
 
-# A field of DistributeTranspilerConfig, a value it cannot have, what the constructor of the transpiler says.
+# A field of DistributeTranspilerConfig, an invalid value, and the error of the transpiler's constructor.
 FIELDS = [
     ('slice_var_up', 'no', "plan: slice_var_up must be True or False, not 'no'   [E-plan-config]"),
     ('slice_var_up', None, 'plan: slice_var_up must be True or False, not None   [E-plan-config]'),
@@ -70,7 +70,7 @@ FIELDS = [
      '   [E-plan-collective-mode]'),
 ]
 
-# Arguments of transpile() beside the usual ones, and what it says.
+# Changed arguments of transpile(), and its error.
 ARGUMENTS = [
     (dict(trainer_id=2), 'plan: trainer_id 2 is out of range; there are 2 trainers (0 and 1)   [E-plan-trainer-id]'),
     (dict(trainer_id=-1), 'plan: trainer_id -1 is out of range; there are 2 trainers (0 and 1)   [E-plan-trainer-id]'),
@@ -133,7 +133,7 @@ def config_of(fluid, fields):
 
 
 def said(call):
-    """The first line of the ProgramError that the call raises; its id is the one that stands there."""
+    """The first line of the ProgramError that the call raises, which must contain its id."""
     with pytest.raises(penstock.ProgramError) as error:
         call()
     first = str(error.value).split('\n')[0]

@@ -1,4 +1,4 @@
-"""What the transpiler has beside Fluid's modes: staleness, backup trainers, compression."""
+"""Settings of the transpiler that Fluid does not have: staleness, backup trainers, compression."""
 
 import penstock
 import pytest

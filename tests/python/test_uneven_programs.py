@@ -1,5 +1,5 @@
-"""Transpiled programs of trainers whose batches differ in size and number: ranks that add up gradients or average
-parameters, and trainers of pservers."""
+"""Transpiled programs of trainers whose batches differ in size and number: ranks that sum gradients or average
+parameters, and trainers with pservers."""
 
 import pathlib
 import subprocess
@@ -78,7 +78,7 @@ SCRIPT = """
         for feed in exe.batches(program, mine):
             fetched.append(len(feed['x']))
             exe.run(program, feed=feed, fetch_list=[loss])
-    # Rows of a table of pservers are fetched, by one more step that all take alike.
+    # Fetches rows of a table on pservers in one more step that all trainers take.
     last = feed_of(np.ones((10, 6), 'float32'), np.ones((10, 1), 'float32'), np.arange(20).reshape(20, 1))
     table, = exe.run(program, feed=last, fetch_list=[rows], return_numpy=False)
     scope = fluid.global_scope()
@@ -189,7 +189,7 @@ except penstock.StateError as error:
 
 @pytest.mark.parametrize('choice', ['join', 'pad', 'error'])
 def test_programs_say_what_trainers_do(choice):
-    """In a process of its own: that of the tests may have joined ranks."""
+    """Runs in a separate process, because that of the tests may have joined ranks."""
     told = subprocess.run([sys.executable, '-c', SAYS, choice], cwd=pathlib.Path(__file__).parent, capture_output=True,
                           text=True, timeout=180)
     assert 'run the startup program first' in told.stdout, told.stderr

@@ -1,5 +1,5 @@
-"""What tests written for Fluid reach beside layers: parts of tensors, whole numbers in scopes, how gradients flow, and
-the types of errors for wrong arguments."""
+"""Interfaces besides layers that tests written for Fluid use: slices of tensors, integers in scopes, gradient flow, and
+the error types for wrong arguments."""
 
 import numpy as np
 import penstock
@@ -307,7 +307,7 @@ def test_a_script_fills_the_queue_of_a_reader_itself(fluid):
 
 @pytest.mark.parametrize('wide, error', [(2, None), (3, 'E-op-rows')])
 def test_sgd_updates_rows_of_a_shard_by_id(fluid, wide, error):
-    """A shard and a gradient may say of different heights that they are rows of."""
+    """A shard and a gradient may have different heights."""
     scope, place = fluid.Scope(), fluid.CPUPlace()
     param, grad = scope.var('w').get_selected_rows(), scope.var('g').get_selected_rows()
     param.set_height(6)

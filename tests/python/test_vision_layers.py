@@ -1,4 +1,4 @@
-"""Layers of images, volumes and regions agree with NumPy."""
+"""Layers on images, volumes and regions agree with NumPy."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def cubic(t):
 
 
 def matrix(method, size, out, corners, mode):
-    """What makes `out` elements of `size`."""
+    """The matrix that resizes `size` elements to `out`."""
     made = np.zeros((out, size))
     ratio = 0 if out == 1 else (size - 1) / (out - 1) if corners else size / out
     for i in range(out):
@@ -64,7 +64,7 @@ def test_interpolation_weighs_neighbours_along_each_axis(fluid, method, corners,
 
 
 def interpolated(fluid, x, out, **attrs):
-    """What the op makes of a tensor, whose element type layers would not take."""
+    """The op's result for a tensor with an element type that layers reject."""
     scope, place = fluid.core.Scope(), fluid.CPUPlace()
     scope.var('x').get_tensor().set(x, place)
     method = attrs['interp_method']
@@ -187,7 +187,7 @@ def test_normalisation_of_groups_instances_and_weights(fluid):
 @pytest.mark.parametrize('act', [None, 'leaky_relu', 'elu'])
 @pytest.mark.parametrize('layout, frozen', [('NCHW', False), ('NHWC', True)])
 def test_normalisation_that_replaces_its_input(fluid, act, layout, frozen):
-    """It and its gradients are those of batch_norm and the activation, which keep what they read."""
+    """Results and gradients equal those of batch_norm and the activation, which keep their inputs."""
     results = []
     for in_place in (False, True):
         with fluid.program_guard(fluid.Program(), fluid.Program()), fluid.unique_name.guard():

@@ -1,4 +1,4 @@
-"""WeightNormParamAttr: a parameter starts where it would, and its direction and length learn apart."""
+"""WeightNormParamAttr: a parameter has the usual initial value, and its direction and length are trained separately."""
 
 import numpy as np
 import pytest

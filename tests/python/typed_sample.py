@@ -1,4 +1,4 @@
-"""A script whose types are checked: test_stubs.py runs `mypy --strict` on it."""
+"""A type-checked script: test_stubs.py runs `mypy --strict` on it."""
 
 import numpy as np
 import penstock

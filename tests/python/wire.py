@@ -1,7 +1,7 @@
-"""Programs in Fluid's wire form as plain values, read by the rules of the form alone: so our own reader and writer are
-not what their results are judged by.
+"""Reads programs in Fluid's wire format as plain values, from the format's rules alone, so that tests do not judge our
+reader and writer by their own results.
 
-    wire.read(data)['blocks'][0]['ops'][3]['inputs']['X']        names, in their order
+    wire.read(data)['blocks'][0]['ops'][3]['inputs']['X']        names, in order
 """
 
 import struct
@@ -73,7 +73,7 @@ def _message(kind, data):
 
 
 def _decode(what, encoding, value):
-    """The values of one field: several where numbers are packed."""
+    """The values of one field: several if numbers are packed."""
     if what in FORM:
         return [_message(what, value)]
     if what in ('text', 'bytes'):

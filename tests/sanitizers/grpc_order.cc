@@ -1,16 +1,18 @@
-// Tells ThreadSanitizer in which order gRPC runs what it is given; each program of the preset `tsan` has it.
+// Tells ThreadSanitizer the order in which gRPC runs its operations; linked to each program of the preset
+// `tsan`.
 //
-// Debian's gRPC is not instrumented: it hands things from one thread to another by atomics and by Abseil's
-// mutexes, none of which ThreadSanitizer sees. The functions below have the names of gRPC's, so that the
-// program's calls and those of libgrpc++ come here; each calls gRPC's own and says what is promised there:
+// Debian's gRPC is not instrumented: it passes work between threads by atomics and Abseil's mutexes, which
+// ThreadSanitizer does not see. The functions below have the names of gRPC functions, so that calls of the
+// program and of libgrpc++ reach them; each calls gRPC's own function and declares the order that gRPC
+// guarantees:
 //
-//   a batch           is started before its tag is run; each reaction of a reactor ends a batch
+//   a batch           starts before its tag runs; each reaction of a reactor completes a batch
 //   OnDone, OnCancel  are scheduled before they run: the thread that takes them from a queue of gRPC's
-//                     executor has its gpr_mu after the thread that put them there
-//   a slice's memory  is lent before the slice gives it back
-//   a server          is started before it has calls
+//                     executor locks its gpr_mu after the thread that put them there
+//   a slice's memory  is lent before the slice releases it
+//   a server          starts before it receives calls
 //
-// Nothing else is said here, so our own code is checked on gRPC's threads as on any other.
+// No other order is declared, so ThreadSanitizer checks our own code on gRPC's threads as on any other.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>

@@ -1,8 +1,8 @@
-// Asynchronous training, whatever the network does: every update that a server makes is a gradient that a
-// trainer sent, once; and everything that a trainer reads is one version of a chunk, with its own gradients
-// in it and, where staleness is bounded, those of the others that the bound demands.
+// Asynchronous training under any network faults: every update of a server is a gradient that a trainer sent,
+// applied once; and everything that a trainer reads is one version of a chunk that contains the trainer's own
+// gradients and, if staleness is bounded, the gradients of the others that the bound requires.
 //
-// One seed again:  simulation_test --gtest_filter='Async*' with PENSTOCK_SIM_SEED=17
+// To run one seed:  simulation_test --gtest_filter='Async*' with PENSTOCK_SIM_SEED=17
 #include "tests/sim/references/async.h"
 
 #include <gtest/gtest.h>
@@ -40,16 +40,16 @@ ToyJob Job(std::uint64_t seed, std::optional<int> staleness) {
       .staleness = staleness};
 }
 
-// Gradients are corrected for delay, in chunks.
+// A job with delay compensation, in chunks.
 ToyJob DelayJob(std::uint64_t seed) {
   ToyJob job = Job(seed, {});
   std::erase_if(job.params, [](const ToyParam& param) { return param.table; });
-  job.params.front().decay = false;  // the reference corrects the gradient as it comes
+  job.params.front().decay = false;  // the reference corrects the received gradient
   job.delay = 0.5f;
   return job;
 }
 
-// What the servers did, as their blocks saw it.
+// The servers' updates, recorded from their blocks.
 class Recorder {
  public:
   struct Chunk {
@@ -102,7 +102,7 @@ bool Same(const std::vector<float>& a, const std::vector<float>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
-// One chunk of a parameter: what became of it, and what each trainer saw.
+// Checks one chunk of a parameter: its versions, and the versions that each trainer read.
 class ChunkCheck {
  public:
   ChunkCheck(Simulation& sim, const ToyParam& param, const Recorder::Chunk& chunk)
@@ -138,7 +138,7 @@ class ChunkCheck {
     return update.rows == sim_.job().IdsOf(param_, trainer, step) && Same(update.gradient, sent);
   }
 
-  // Which update was that of each trainer's step: all of them, in order.
+  // Finds the update of each trainer's step: all updates must belong to one, in order.
   void FindUpdates() {
     after_.resize(static_cast<std::size_t>(sim_.job().trainers));
     for (std::size_t i = 0; i < chunk_.updates.size(); ++i) {
@@ -162,7 +162,7 @@ class ChunkCheck {
     return updates;
   }
 
-  // The version that it read, or a later one of the same bytes, is late enough.
+  // The version that it read, or a later one with the same bytes, must satisfy the bound.
   void ExpectRead(int trainer, std::size_t version) const {
     const std::size_t from = LeastVersion(trainer, version);
     const std::vector<float>& seen = Seen(trainer, version);
@@ -190,8 +190,8 @@ class ChunkCheck {
   Simulation& sim_;
   const ToyParam& param_;
   const Recorder::Chunk& chunk_;
-  std::vector<std::vector<std::size_t>> after_;     // by trainer and step: the version that has its gradient
-  std::vector<std::pair<int, std::size_t>> reads_;  // by update: whose gradient it was, and of which step
+  std::vector<std::vector<std::size_t>> after_;     // by trainer and step: the version with its gradient
+  std::vector<std::pair<int, std::size_t>> reads_;  // by update: trainer and step of its gradient
   std::vector<std::vector<float>> versions_;
 };
 

@@ -1,6 +1,6 @@
-// Sync training with backup trainers: whatever the network does, each version of a server is made of the
-// gradients of some trainers that computed them from the version before, and the others' steps are counted as
-// late.
+// Sync training with backup trainers under any network faults: each version of a server is made from the
+// gradients of some trainers that computed them from the previous version, and the others' steps are counted
+// as late.
 #include "tests/sim/references/backup.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,7 @@ ToyJob BackupJob(std::uint64_t seed) {
   return job;
 }
 
-// How a server's versions came about, found from what trainers saw of them and from what the server ended
-// with.
+// Reconstructs a server's versions from the versions that trainers read and from its final values.
 class History {
  public:
   History(Simulation& sim, int server) : sim_(sim), job_(sim.job()), server_(server) {
@@ -40,7 +39,7 @@ class History {
     }
   }
 
-  // The version after those that are known; false: there is none that trainers could have made.
+  // Finds the version after the known ones; false if no gradients of trainers explain it.
   bool FindNext() {
     if (sets_.size() == kBackupSteps) return false;
     const ToyValues now = values();
@@ -106,7 +105,7 @@ std::uint64_t LateSteps(const std::vector<std::string>& reports) {
   return steps;
 }
 
-// How many steps were late.
+// The number of late steps.
 std::uint64_t RunBackupSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed));
   Simulation sim(BackupJob(seed), kBackupSteps, seed, kRough);

@@ -1,5 +1,5 @@
-// Clipping by the norm over all gradients: whatever the network between trainers and servers, and among
-// servers, does, a job ends in the bytes of one thread that has all of them.
+// Clipping by the norm over all gradients: under any faults of the network between trainers and servers, and
+// among servers, a job ends with the bytes of one thread that has all gradients.
 #include "tests/sim/references/clip.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kClipSteps = 4;
 
-// Of three servers one has nothing that is clipped, or there is one alone.
+// Three servers, of which one has no clipped parameter; or a single server.
 ToyJob ClipJob(std::uint64_t seed) {
   ToyJob job;
   job.trainers = 2 + static_cast<int>(seed % 5 == 4);
@@ -70,7 +70,7 @@ void RunClipSeed(std::uint64_t seed) {
       last[param.name].assign(values.begin(), values.end());
     }
     ExpectSame(last, reference.back(), StrCat("server ", s));
-    // Nobody leaves before the others have what they need of it.
+    // No server leaves before the others have its sums.
     EXPECT_TRUE(sim.net().RunUntil([&] { return !server.pserver->HasListeners(); }, std::chrono::seconds(6)));
   }
 }

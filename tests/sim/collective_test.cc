@@ -1,4 +1,5 @@
-// The operations of ring_backend.h and hierarchy.h over a seeded network whose ranks are slow, fast, or die.
+// The operations of ring_backend.h and hierarchy.h on the simulated network, with ranks that are slow, fast,
+// or die.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,7 +138,7 @@ TEST(SimulatedRings, EndOnAllRanksWithTheOneThatDied) {
   }
 }
 
-// One rank starts something else: all hear of it, and nobody's data has changed.
+// If one rank starts another operation, all ranks get an error, and no data has changed.
 TEST(SimulatedRings, TellAllRanksThatTwoDisagree) {
   for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));
@@ -164,7 +165,7 @@ TEST(SimulatedRings, TellAllRanksThatTwoDisagree) {
   }
 }
 
-// What a rank of another version may send.
+// Messages that a rank of another version may send.
 TEST(SimulatedRings, RefuseAnAgreementThatTheyCannotRead) {
   RankNetwork net(1, 2);
   Status status;

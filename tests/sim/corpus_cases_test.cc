@@ -1,8 +1,8 @@
-// Every sync case of the corpus, those with a distributed table too, that our transpiler accepts runs a step
-// in the simulator: real kernels, as many servers and trainers as the case has, messages lost and repeated;
-// in the bytes of one thread.
+// Every sync case of the corpus that our transpiler accepts, including those with a distributed table, runs
+// one step in the simulator: real kernels, all servers and trainers of the case, lost and repeated messages.
+// It ends with the bytes of one thread.
 //
-// One case again:  PENSTOCK_SIM_CASE=lenet.momentum@sync_p2t2
+// To run one case:  PENSTOCK_SIM_CASE=lenet.momentum@sync_p2t2
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,10 +28,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Dim kBatch = 3;
-// What every model's labels know: they are numbers below that.
+// Labels of every model are below this number.
 constexpr std::int64_t kLabels = 2;
 
-// Refused by the transpiler with that error, not by chance: a block size below Fluid's least in the
+// Cases that the transpiler must reject with this error: a block size below Fluid's minimum in the
 // constructor.
 const std::set<std::string> kRefused = {"fit_a_line.sgd@sync_mbs10_ctor"};
 
@@ -73,7 +73,7 @@ std::vector<std::string> CasesOf(const std::vector<std::string>& configs) {
   return ids;
 }
 
-// How many rows the tables have that are looked up by these ids; labels have no table.
+// The number of rows of the tables that these ids look up; labels have no table.
 std::int64_t BoundOf(const Program& main, const std::string& feed) {
   std::int64_t bound = 0;
   for (const OpEntry& entry : main.main().ops()) {
@@ -89,7 +89,7 @@ exec::Feed MadeUpFeed(const Program& main, const std::string& name, int trainer)
   const Var& var = *main.FindVar(0, name);
   const bool sequences = var.type->lod_level > 0;
   Shape shape = var.shape().WithRows(sequences ? 6 : kBatch);
-  // The transformer's labels lie flat: one for each of an example's 16 words.
+  // The transformer's labels are flat: one for each of an example's 16 words.
   if (name == "lbl_word" || name == "lbl_weight") shape = shape.WithRows(kBatch * 16);
   Tensor tensor(var.type->dtype, shape);
   const std::int64_t bound = BoundOf(main, name);
@@ -111,7 +111,7 @@ void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) 
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << what;
 }
 
-// What the startup program has made: parameters, state, and the rows of tables that there are.
+// The values after the startup program: parameters, state, and existing rows of tables.
 void ExpectSameServer(const std::string& pserver, const Program& startup, Scope& scope, Scope& reference) {
   for (const OpEntry& entry : startup.main().ops()) {
     for (const std::string& name : entry.op->OutputNames()) {
@@ -130,7 +130,7 @@ void ExpectSameServer(const std::string& pserver, const Program& startup, Scope&
   }
 }
 
-// One step of all trainers, simulated and in one thread.
+// Runs one step of all trainers, simulated and on one thread.
 void RunCase(const Case& c, const RoleSet& roles, std::uint64_t seed) {
   SCOPED_TRACE(c.id);
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, {.lost = 0.05, .twice = 0.05});
@@ -180,7 +180,7 @@ TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   EXPECT_GE(ran, CorpusFolder().empty() ? 18 : 75);
 }
 
-// Of the block of the learning rate: a counter of steps for each trainer, from what startup gives it on.
+// In the learning-rate block: a step counter for each trainer, which starts from its initial value.
 void ExpectStepsCounted(const std::string& what, const RolePrograms& pserver, Scope& scope, int steps) {
   const roles::ServeView serve(*roles::FindServe(pserver.main.main()));
   if (serve.lr_block() < 0) return;
@@ -196,7 +196,7 @@ void ExpectStepsCounted(const std::string& what, const RolePrograms& pserver, Sc
   }
 }
 
-// Two trainers whose updates come in any order: no numbers to compare, but each step counts once.
+// Two trainers whose updates come in any order: values cannot be compared, but each step must count once.
 TEST(CorpusCases, AsyncCasesRunThreeStepsInTheSimulator) {
   constexpr int kSteps = 3;
   const char* only = std::getenv("PENSTOCK_SIM_CASE");

@@ -1,4 +1,4 @@
-// What servers and trainers say of each other while they wait, and when one is lost.
+// The messages of servers and trainers about each other while they wait, and when one is lost.
 #include <gtest/gtest.h>
 
 #include "tests/sim/simulation.h"
@@ -15,14 +15,14 @@ ToyJob TwoServers() {
   return job;
 }
 
-// Its trainers know a second server that never comes.
+// A job whose trainers wait for a second server that never starts.
 class HalfAJob {
  public:
   HalfAJob() : elsewhere_(TwoServers()), sim_(TwoServers(), 3, 1, {}, 0) {
     elsewhere_.servers[1] = "nowhere:1";
     for (int t = 0; t < 2; ++t) sim_.AddTrainer(t, elsewhere_, 3, {.incarnation = 1});
   }
-  // As the loop does each second, and the clients nine seconds after they began to wait.
+  // The server loop reports every second, and clients nine seconds after they started to wait.
   void Pass(int span_s) {
     for (int i = 0; i < span_s; ++i) {
       sim_.net().RunUntil([] { return false; }, seconds(1));
@@ -54,7 +54,7 @@ TEST(FailureTexts, APserverSaysWhatItsTrainersWaitForAfterTenSeconds) {
 
 TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
   HalfAJob job;
-  job.Pass(23);  // the last word of the trainers was in the ninth second
+  job.Pass(23);  // the trainers were last heard in the ninth second
   job.sim().trainer(1).session().Abort();
   job.Pass(1);
   const std::optional<Status> ended = job.sim().server(0).pserver->Ended();
@@ -63,7 +63,7 @@ TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
   EXPECT_NE(ended->message().find(" after a silence of 13 s (step 0, seen by pserver ps0:1)"),
             std::string::npos)
       << ended->ToString();
-  ASSERT_EQ(job.sim().server(0).reactions.size(), 1u);  // the server did nothing wrong
+  ASSERT_EQ(job.sim().server(0).reactions.size(), 1u);  // the server made no error
   EXPECT_EQ(job.sim().server(0).reactions[0].ToString(), ended->ToString());
 }
 

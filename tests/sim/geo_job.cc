@@ -114,7 +114,7 @@ void GeoJob::AddServer(int index) {
   }
 }
 
-// Before a block runs: which rows of which piece it adds to.
+// Called before a block runs: records the piece and the rows to which it adds.
 void GeoJob::Note(const Program& program, int block, Scope& scope) {
   const Op& sum = *program.block(block).ops().front().op;
   const std::string& piece = sum.Input("X")[0];

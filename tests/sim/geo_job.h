@@ -1,10 +1,10 @@
-// A job of geo-SGD on the simulated network: servers that add, trainers that optimize by themselves through
-// the communicator's own mode. What servers were sent, and what trainers had after each step, is kept.
+// A geo-SGD job on the simulated network: servers add deltas, and trainers optimize locally with the
+// communicator's geo mode. Records the deltas that servers received and the trainers' values after each step.
 //
 //   GeoJob job({.trainers = 2, .push_every = 3}, seed, {.lost = 0.1});
 //   ASSERT_TRUE(job.Run().ok());
-//   job.trainer(1).after[2].at("w")           // behind its third step
-//   job.chunks("w.1")                         // by first row: what the server had, and what came
+//   job.trainer(1).after[2].at("w")           // after its third step
+//   job.chunks("w.1")                         // by first row: initial values and deltas on the server
 #pragma once
 
 #include <map>
@@ -33,12 +33,12 @@ struct GeoSetup {
 class GeoJob {
  public:
   struct Trainer {
-    ToyValues start;               // what its startup program received
-    std::vector<ToyValues> after;  // each step
+    ToyValues start;               // received by its startup program
+    std::vector<ToyValues> after;  // by step
     Status status;
   };
   struct Chunk {
-    std::vector<float> first;  // what the server began with
+    std::vector<float> first;  // the server's initial values
     std::vector<GeoDelta> deltas;
   };
 
@@ -51,9 +51,9 @@ class GeoJob {
   const GeoSetup& setup() const { return setup_; }
   const communicator::GeoSettings& settings() const { return settings_; }
   Trainer& trainer(int id) { return roles_[static_cast<std::size_t>(id)]->trainer; }
-  // Of a piece, by its first row there.
+  // The chunks of a piece, by first row.
   const std::map<Dim, Chunk>& chunks(const std::string& piece) { return chunks_[piece]; }
-  // Of a piece, as they are now.
+  // The current values of rows of a piece.
   std::vector<float> RowsOnServer(const std::string& piece, Dim begin, std::size_t values) const;
 
   static Shape ShapeOf(const std::string& param);

@@ -1,9 +1,9 @@
-// Geo-SGD, whatever the network does: every update that a server makes is a delta that a trainer sent,
-// once; and every trainer has, after each of its steps, what the reference makes of the versions that it
-// got. So a delta is what the trainer changed, and of a table a trainer gets the rows that anybody has
-// changed, each time once.
+// Geo-SGD under any network faults: every update of a server is a delta that a trainer sent, applied once;
+// and after each step, every trainer has the values that the reference computes from the versions that it
+// received. A delta is therefore what the trainer changed, and a trainer receives each row of a table that
+// any trainer has changed, once per change.
 //
-// One seed again:  sim_geo with PENSTOCK_SIM_SEED=17
+// To run one seed:  sim_geo with PENSTOCK_SIM_SEED=17
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -88,7 +88,8 @@ class ChunkCheck {
     }
   }
 
-  // The server has had it, as the next of this trainer, and nobody else's. Empty ones are all alike.
+  // The server has received it as the next delta of this trainer, and counted it for no other. Empty deltas
+  // are all alike.
   void Send(int t, std::size_t step, const GeoDelta& delta) {
     if (delta.rows.empty()) {
       --empty_;
@@ -104,7 +105,8 @@ class ChunkCheck {
     ADD_FAILURE() << "the delta of trainer " << t << " of step " << step << " did not come";
   }
 
-  // A version with what the trainer has sent in it. Of a table it gets the rows of all deltas since the last.
+  // A version that contains the trainer's deltas. Of a table, it gets the rows of all deltas since the last
+  // one.
   bool Land(GeoTrainer& reference, const std::vector<float>& seen) {
     std::set<std::int64_t> rows;
     for (std::size_t v = landed_; v < versions_.size(); ++v) {
@@ -129,7 +131,7 @@ class ChunkCheck {
   std::vector<std::vector<float>> versions_;
   std::vector<bool> taken_;  // deltas
   std::ptrdiff_t empty_ = 0;
-  // Of the trainer that is followed: versions that have what it got, and what it sent.
+  // For the current trainer: the versions that contain the values it received, and its deltas.
   std::size_t landed_ = 0, sent_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// Between the network and a server: counts the bytes of pushed bodies that the server holds, until it lets go
-// of the last of their owners. Those of trainer 0 are not counted: its gradients are never early.
+// A handler between the network and a server that counts the bytes of pushed bodies that the server holds:
+// from arrival until the last owner is released. Trainer 0 does not count, because its gradients are never
+// early.
 //
 //   HeldBytes held(service);
 //   transport.Listen(address, held);

@@ -1,5 +1,6 @@
-// Ranks whose batches differ in number, over the seeded network: who has none joins until all have ended
-// (framework/runtime/uneven_steps.h), on rings and hierarchies, with ranks that are slow, fast, or die.
+// Ranks with different numbers of batches, on the simulated network: a rank without batches joins until all
+// have ended (framework/runtime/uneven_steps.h), on rings and hierarchies, with ranks that are slow, fast, or
+// die.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -16,7 +17,7 @@ namespace {
 
 using test::RankNetwork;
 
-// How many examples each rank's batches have: from none at all to five batches.
+// The number of examples in each batch of each rank, which has zero to five batches.
 using Plan = std::vector<std::vector<std::int64_t>>;
 
 Plan PlanOf(std::uint64_t seed, int ranks) {
@@ -35,7 +36,7 @@ std::size_t StepsOf(const Plan& plan) {
   return steps;
 }
 
-// Of rank `rank` in step `step`, 0 once it has ended.
+// The examples of rank `rank` in step `step`; 0 after it has ended.
 std::int64_t ExamplesOf(const Plan& plan, int rank, std::size_t step) {
   const auto& batches = plan[static_cast<std::size_t>(rank)];
   return step < batches.size() ? batches[step] : 0;
@@ -47,8 +48,8 @@ struct JoinResult {
   std::string wrong;
 };
 
-// One rank's training: who has a batch; the count of all examples; a sum to which a rank with n examples
-// gives n * 10^rank, so that one that is missing, or added twice, shows.
+// The training of one rank: which ranks have a batch; the count of all examples; a sum to which a rank with n
+// examples adds n * 10^rank, which reveals a rank that is missing or added twice.
 class JoiningRank {
  public:
   JoiningRank(CollectiveGroup& group, const Plan& plan, JoinResult& mine)

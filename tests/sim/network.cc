@@ -29,7 +29,7 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   void Close() override { End(net_.faults_.delay_max, OkStatus()); }
   void Abort() override { End(Nanoseconds(0), Unavailable("E-rpc-stream", "its connection broke")); }
 
-  // Tries to reach the listener until it is there.
+  // Retries until the listener exists.
   void Dial() {
     if (closed_) return;
     const auto listener = net_.listeners_.find(address_);

@@ -1,5 +1,5 @@
-// A network and a clock for one thread: every message takes a random time, may be lost, may come twice and
-// may overtake others, all decided by one seed.
+// A simulated network and clock for one thread: every message takes a random time, and may be lost, repeated
+// or reordered, as decided by one seed.
 //
 //   Network net(seed, {.lost = 0.05});
 //   ... net.transport() for servers and trainers ...
@@ -22,8 +22,8 @@ struct Faults {
   Nanoseconds delay_max = std::chrono::milliseconds(20);
   double lost = 0;
   double twice = 0;
-  // By up to twenty times delay_max, when what was said since may have changed what it means. Unless that is
-  // 0, half of the repeats are as late.
+  // Probability that a message is delayed by up to twenty times delay_max, so that later messages may have
+  // changed its meaning. If above 0, half of the repeated messages are also that late.
   double late = 0;
 };
 inline constexpr Faults kRough = {.lost = 0.1, .twice = 0.1, .late = 0.02};
@@ -35,14 +35,14 @@ class Network {
   Transport& transport() { return transport_; }
   Clock& clock() { return clock_; }
   void After(Nanoseconds delay, std::function<void()> what);
-  // Moves time from event to event until `done` or the limit; false: the limit came first, or nothing is left
-  // to happen.
+  // Advances the clock from event to event until `done`. Returns false if the limit passes first or no event
+  // is left.
   bool RunUntil(const std::function<bool()>& done, Nanoseconds limit);
-  // The process that listens at the address is gone: who called it sees the connection break, and nothing
+  // Kills the process that listens at the address: its callers see a broken connection, and no message
   // reaches it any more.
   void Kill(const std::string& address);
-  // Inside an event that takes its time: what happens until it is over, except inside another such one that
-  // has begun meanwhile.
+  // Called inside an event that takes time: runs the events that happen until it ends. Calls may be nested
+  // once; a deeper call does nothing.
   void RunMeanwhile();
   double Uniform() { return std::uniform_real_distribution<double>()(random_); }
   Nanoseconds Delay() {
@@ -69,10 +69,10 @@ class Network {
   FakeClock clock_;
   SimTransport transport_;
   std::map<std::pair<Nanoseconds, std::uint64_t>, std::function<void()>>
-      events_;  // by time, then order of making
+      events_;  // by time, then order of creation
   std::uint64_t made_ = 0;
   std::uint64_t messages_ = 0;
-  int meanwhiles_ = 0;  // under way
+  int meanwhiles_ = 0;  // active calls of RunMeanwhile
   std::map<std::string, ConnectionHandler*> listeners_;
   std::vector<std::weak_ptr<Link>> dialled_;
 };

@@ -15,7 +15,8 @@ namespace {
 
 using namespace collective;
 
-// Operations of some hundred bytes travel with the agreement, or none do; or take many pieces of a ring.
+// The seed decides whether operations of some hundred bytes are sent with the agreement, and the size of
+// pieces.
 RingOptions OptionsOf(std::uint64_t seed) {
   constexpr std::size_t kSmall[] = {0, 600, std::size_t{128} << 10};
   return {.report_after = Nanoseconds(0), .small_bytes = kSmall[seed % 3], .piece_bytes = 24 + seed % 4 * 16};

@@ -12,15 +12,15 @@ using collective::LinkEnd;
 using collective::Notice;
 using collective::Transit;
 
-// One direction between two ranks of a group: messages arrive in order, then, perhaps, its end.
+// One direction between two ranks of a group: messages arrive in order, then possibly the end of the link.
 class RankNetwork::Link {
  public:
   struct Sent {
-    const std::byte* from = nullptr;  // null: nobody can fetch the bytes any more
-    std::vector<std::byte> bytes;     // what has left the sender
+    const std::byte* from = nullptr;  // null: the bytes cannot be fetched any more
+    std::vector<std::byte> bytes;     // bytes that have left the sender
     std::size_t size = 0;
     bool arrived = false;
-    bool announced = false;  // it leaves once the receiver asks for it
+    bool announced = false;  // it is sent when the receiver asks for it
 
     void Leave() {
       if (from != nullptr && bytes.empty()) bytes.assign(from, from + size);
@@ -28,13 +28,13 @@ class RankNetwork::Link {
   };
   struct Lane {
     std::deque<std::shared_ptr<Sent>> sent;
-    std::size_t received = 0;  // receives that were started
+    std::size_t received = 0;  // number of started receives
   };
 
   Lane lanes[3];        // by channel
-  Nanoseconds last{0};  // arrival of what was sent last
+  Nanoseconds last{0};  // arrival time of the last message
   bool broken = false;  // its end has arrived
-  bool cut = false;     // what has not arrived never will
+  bool cut = false;     // messages in transit never arrive
 };
 
 // The links of one rank.
@@ -66,7 +66,7 @@ class RankLinks : public collective::Links {
   RankNetwork::Link& To(int rank) { return net_.LinkOf(group_, mine_, Member(rank)); }
   RankNetwork::Link& From(int rank) { return net_.LinkOf(group_, Member(rank), mine_); }
   int Member(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
-  // When what is sent now arrives: not before what was sent earlier.
+  // The arrival time of a message sent now: not before that of an earlier one.
   Nanoseconds ArrivalOn(RankNetwork::Link& link) {
     link.last = std::max(link.last, net_.now_ + net_.Delay());
     return link.last - net_.now_;
@@ -82,7 +82,7 @@ class RankLinks : public collective::Links {
   void Hear(int from, const Notice& notice);
 
   NoticeHandler handler_;
-  std::vector<std::pair<int, Notice>> unheard_;  // before somebody listens
+  std::vector<std::pair<int, Notice>> unheard_;  // notices before a listener is set
   bool interrupted_ = false, closed_ = false;
 };
 
@@ -112,7 +112,7 @@ class RankLinks::Incoming : public Transit {
     links_.net_.Await(links_.mine_, [&] { return came() || links_.Ended(link_); });
     if (!came()) return links_.EndOf();
     const std::vector<std::byte>& bytes = lane_.sent[number_]->bytes;
-    if (bytes.size() > to_.size()) return LinkEnd::kBroken;  // no rank may ask for less
+    if (bytes.size() > to_.size()) return LinkEnd::kBroken;  // a rank must not ask for less
     std::memcpy(to_.data(), bytes.data(), bytes.size());
     return LinkEnd::kDone;
   }
@@ -125,7 +125,7 @@ class RankLinks::Incoming : public Transit {
   const std::span<std::byte> to_;
 };
 
-// Half of the messages leave at once; the other half when the receiver has asked for them, as Gloo's do.
+// Half of the messages are sent at once, the other half when the receiver asks for them, as in Gloo.
 std::unique_ptr<Transit> RankLinks::Send(int to, Channel channel, std::span<const std::byte> bytes) {
   RankNetwork::Link& link = To(to);
   RankNetwork::Link::Lane& lane = link.lanes[static_cast<std::size_t>(channel)];
@@ -250,7 +250,7 @@ void RankNetwork::Await(int rank, const std::function<bool()>& ready) {
   waits_for_[self] = nullptr;
 }
 
-// Chooses who runs next; time passes only when nobody can run.
+// Chooses the rank that runs next; the clock advances only when no rank can run.
 void RankNetwork::HandOver(int rank) {
   while (true) {
     std::vector<int> ready;
@@ -292,7 +292,7 @@ void RankNetwork::After(Nanoseconds delay, std::function<void()> what) {
   events_.emplace(std::pair(now_ + delay, made_++), std::move(what));
 }
 
-// What it has sent arrives on some links and not on others.
+// Its sent messages arrive on some links and not on others.
 void RankNetwork::Kill(int rank) {
   dead_[static_cast<std::size_t>(rank)] = true;
   for (auto& [key, link] : links_) {

@@ -1,6 +1,6 @@
-// A network and a clock for ranks that are threads, of which one runs at a time: which one, how long messages
-// take, and who dies when is decided by one seed. Where every rank waits and nothing is on its way, they
-// hang, and RunAll says so instead of hanging too.
+// A simulated network and clock for ranks that are threads, of which one runs at a time. One seed decides
+// which one runs, the delays of messages, and which rank dies when. If every rank waits and no message is in
+// transit, the ranks hang, and RunAll returns false instead of hanging too.
 //
 //   RankNetwork net(seed, 4);
 //   net.KillAt(2, std::chrono::milliseconds(30));
@@ -9,7 +9,8 @@
 //     ...
 //   });
 //
-// A dead rank's thread goes on, so that its objects end in order, but nothing that it does reaches others.
+// The thread of a dead rank continues, so that its objects are destroyed in order, but its messages reach no
+// other rank.
 #pragma once
 
 #include <condition_variable>
@@ -36,23 +37,23 @@ class RankNetwork {
   RankNetwork(std::uint64_t seed, int ranks);
   ~RankNetwork();
 
-  // Calls `main` for each rank, on a thread of its own. False: they hung.
+  // Calls `main` for each rank on its own thread. Returns false if the ranks hang.
   bool RunAll(const std::function<void(int rank)>& main);
   void KillAt(int rank, Nanoseconds when);
   bool dead(int rank) const { return dead_[static_cast<std::size_t>(rank)]; }
 
-  // The links of `rank`, one of `members`; called on its thread. Waits until all members have called it, dead
-  // ones too.
+  // The links of `rank`, which is one of `members`. Call it on the rank's thread. Waits until all members
+  // have called it, including dead ones.
   std::unique_ptr<collective::Links> LinksOf(const std::string& group, int rank, std::vector<int> members);
 
-  // Lets others run until `ready`, or until all hang. On the thread of `rank`.
+  // Lets other ranks run until `ready`, or until all hang. Call it on the thread of `rank`.
   void Await(int rank, const std::function<bool()>& ready);
   std::uint64_t Random(std::uint64_t below) { return random_() % below; }
 
  private:
   friend class RankLinks;
   class Link;
-  // Group, sender, receiver; ranks of the network.
+  // Group, sender and receiver, as ranks of the network.
   using LinkKey = std::tuple<std::string, int, int>;
 
   Link& LinkOf(const std::string& group, int from, int to);
@@ -62,7 +63,7 @@ class RankNetwork {
   void HandOver(int rank);
 
   std::mt19937_64 random_;
-  std::mutex running_;  // held by the rank that runs
+  std::mutex running_;  // held by the running rank
   std::condition_variable changed_;
   int current_ = 0;
   bool hung_ = false;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr char kCancelled[] = "E-cancelled";
-constexpr auto kLimit = std::chrono::hours(1);  // of the simulated clock, without anybody's going on
+constexpr auto kLimit = std::chrono::hours(1);  // of simulated time without progress
 
 }  // namespace
 
@@ -46,7 +46,7 @@ struct RoleJob::Role {
     thread = std::thread([this, &fetches] {
       turn.Take();
       trainer.status = Train(fetches);
-      if (!trainer.status.ok()) client.Abandon(trainer.status);  // the servers hear of it
+      if (!trainer.status.ok()) client.Abandon(trainer.status);  // tells the servers
       ended = true;
       turn.Return();
     });
@@ -58,7 +58,7 @@ struct RoleJob::Role {
   exec::Executor executor;
   Trainer trainer;
   std::thread thread;
-  bool here = false;  // started, by the simulated clock
+  bool here = false;  // started, by simulated time
   bool ended = false;
 };
 
@@ -115,7 +115,7 @@ RoleJob::Role* RoleJob::FindReady() {
   return nullptr;
 }
 
-// A trainer that failed before it said anything is one that the servers go on waiting for.
+// The servers keep waiting for a trainer that failed before it sent anything.
 bool RoleJob::AllEnded() const {
   const bool failed = std::any_of(roles_.begin(), roles_.end(),
                                   [](const auto& role) { return role->ended && !role->trainer.status.ok(); });
@@ -124,7 +124,7 @@ bool RoleJob::AllEnded() const {
                      [&](const auto& server) { return failed || server->pserver->Ended().has_value(); });
 }
 
-// Of a trainer that found it, rather than of one that was told that another is cancelled.
+// The error of a trainer that detected it, rather than of one that learned that another was cancelled.
 Status RoleJob::FirstError() const {
   Status first;
   for (const auto& role : roles_) {

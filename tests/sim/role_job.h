@@ -1,5 +1,5 @@
-// A job of role programs on the simulated network: the executor, the trainers' client and the pservers that
-// processes run, with every message's fate decided by one seed.
+// Runs role programs on the simulated network, with the executor, client and pserver of real processes. One
+// seed decides the fate of every message.
 //
 //   RoleJob job(AllOps(), {trainer0, trainer1}, {pserver0}, seed, {.lost = 0.1});
 //   job.trainer(0).feeds = {feeds of step 0, feeds of step 1};
@@ -7,9 +7,9 @@
 //   ASSERT_TRUE(job.Run().ok());
 //   job.trainer(0).fetched[1]
 //
-// A trainer's program runs in a thread of its own, but only while the simulation waits for it: it gets its
-// turn when what it waits for is there, and gives it back where a process would block. So there is one order
-// of everything for each seed.
+// A trainer's program runs on its own thread, but only while the simulation waits for it: it gets its turn
+// when the event for which it waits has happened, and returns it where a process would block. Each seed
+// therefore has one order of all events.
 #pragma once
 
 #include <functional>
@@ -29,7 +29,7 @@ namespace penstock::test {
 class RoleJob {
  public:
   struct Trainer {
-    std::vector<std::vector<exec::Feed>> feeds;  // by step; as many steps as there are
+    std::vector<std::vector<exec::Feed>> feeds;  // by step; their number is the number of steps
     std::vector<std::vector<Variable>> fetched;
     std::optional<Program> last;  // runs after the steps
     Scope scope;
@@ -43,14 +43,14 @@ class RoleJob {
   std::vector<std::string> fetches;
   Trainer& trainer(int id);
   Scope& pserver_scope(int pserver);  // in the order given
-  // Of every server; before Run.
+  // The chunk size of every server. Call it before Run.
   void set_chunk_bytes(std::size_t bytes) { chunk_bytes_ = bytes; }
   void set_checkpoint_folder(std::string folder) { checkpoint_folder_ = std::move(folder); }
 
-  // Runs the servers' startup programs. Values may be set in their scopes afterwards.
+  // Runs the servers' startup programs. Afterwards tests may set values in their scopes.
   Status StartServers();
-  // StartServers, if that has not been called, and the job to its end. The first error of a trainer, or of a
-  // server.
+  // Calls StartServers unless that was done, and runs the job to its end. Returns the first error of a
+  // trainer or server.
   Status Run();
 
  private:
@@ -64,7 +64,7 @@ class RoleJob {
   void Tick(Role& role);
 
   Network net_;
-  std::optional<std::size_t> chunk_bytes_;  // nothing: as the programs say
+  std::optional<std::size_t> chunk_bytes_;  // nullopt: from the programs
   std::string checkpoint_folder_ = ".";
   bool started_ = false;
   std::vector<std::unique_ptr<Server>> servers_;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Puts each bug of tests/sim/seeded_bugs into the object under test, one at a time: the simulator must find it.
+"""Applies each bug of tests/sim/seeded_bugs to the code under test, one at a time: the simulator must detect it.
 
   seeded_bugs.py --build build/release            each bug: patch, compile, link with the simulator's tests, run
-  seeded_bugs.py --build build/release 03 17      only those whose names begin so
-  seeded_bugs.py --check                          only whether each patch still applies; takes a second
+  seeded_bugs.py --build build/release 03 17      only the bugs whose names start with these numbers
+  seeded_bugs.py --check                          only checks whether each patch still applies; takes a second
 
-A bug is found if a simulator's test fails and says why (exit code 1, "[  FAILED  ]"); a crash or a test that does not
-end is none. The patched files are copies in the build tree. The objects made of them are linked before the
-libraries, whose own members of the same symbols then stay out. First the tests as they are must pass.
-Exit code: 0, or 1 if a patch does not apply or a bug was not found.
+A bug counts as detected if a simulator test fails with a reason (exit code 1, "[  FAILED  ]"); a crash or a hanging
+test does not count. The patched files are copies in the build tree. Their objects are linked before the libraries, so
+that the libraries' members with the same symbols are not used. First, the unpatched tests must pass. Exit code: 0, or 1
+if a patch does not apply or a bug is not detected.
 """
 
 import argparse
@@ -32,7 +32,7 @@ RUN_LIMIT_S = 300    # for one simulator
 
 
 class Failed(Exception):
-    """What keeps a bug from being tried."""
+    """A bug cannot be applied."""
 
 
 def run(command, limit_s, **options):
@@ -56,7 +56,7 @@ def apply(patch, folder, *options):
 
 
 class Build:
-    """What CMake has made of the sources: how each is compiled, and how a test is linked."""
+    """CMake's build: the compile command of each source, and the link command of a test."""
 
     def __init__(self, folder):
         self.folder = folder.resolve()
@@ -71,7 +71,7 @@ class Build:
                 self.by_source[source] = entry
 
     def objects(self, sources, scratch):
-        """[(library, object)] of the patched copies in `scratch`, each with what is compiled together with it."""
+        """[(library, object)] of the patched copies in `scratch`, with the sources of the same unity file."""
         entries = {}
         for source in sources:
             entry = self.by_source.get(str(ROOT / source))
@@ -103,7 +103,7 @@ class Build:
         return f"lib{library}.a", made
 
     def link(self, test, objects, scratch):
-        """The test with the objects in their libraries' stead; None where it uses none of these libraries."""
+        """Links the test with the objects before their libraries; None if it uses none of these libraries."""
         commands = run(["ninja", "-C", str(self.folder), "-t", "commands", test], 60).stdout.splitlines()
         output = f"-o tests/sim/{test} "
         link = next((command for command in reversed(commands) if output in command), None)
@@ -121,7 +121,7 @@ class Build:
 
 
 def simulate(binary):
-    """(exit code, what failed and what was said first); None for the code: it did not end."""
+    """(exit code, failed tests and first message); the code is None if the process did not end."""
     environment = dict(os.environ, PENSTOCK_SIM_SEEDS=str(SEEDS))
     try:
         done = run([str(binary), "--gtest_brief=1", "--gtest_fail_fast"], RUN_LIMIT_S, cwd=ROOT, env=environment)
@@ -137,7 +137,7 @@ def simulate(binary):
 
 
 def try_bug(build, patch):
-    """(found, one line of what happened)"""
+    """(detected, a summary in one line)"""
     began = time.monotonic()
     scratch = build.folder / "seeded_bugs" / patch.stem
     shutil.rmtree(scratch, ignore_errors=True)

@@ -1,5 +1,5 @@
-// How many seeds a simulation takes: as many as PENSTOCK_SIM_SEEDS says, else 1,000; under sanitizers, which
-// slow it down tenfold, a quarter of those.
+// The number of seeds of a simulation: PENSTOCK_SIM_SEEDS, or by default 1,000; a quarter of that under
+// sanitizers, which are ten times slower.
 #pragma once
 
 #include <cstdint>

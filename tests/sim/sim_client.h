@@ -1,6 +1,6 @@
-// A trainer's blocking client on the simulated network. The trainer runs in a thread of its own, but only
-// while the simulation waits for it: it gets its turn when what it waits for is there, and gives it back
-// where a process would block. So there is one order of everything for each seed.
+// A trainer's blocking client on the simulated network. The trainer runs on its own thread, but only while
+// the simulation waits for it: it gets its turn when the event for which it waits has happened, and returns
+// it where a process would block. Each seed therefore has one order of all events.
 //
 //   SimClient client(net.transport(), SimClient::OptionsOf(net.clock()), turn);
 //   std::thread trainer([&] { turn.Take(); ... client.Pull(handle, w) ... turn.Return(); });
@@ -15,15 +15,15 @@
 
 namespace penstock::test {
 
-// The one thread that may run now: the simulation's or a trainer's.
+// Passes control between the simulation's thread and a trainer's; only one of them runs.
 class Turn {
  public:
-  // The simulation's side: lets the trainer run until it waits or has ended.
+  // On the simulation's thread: lets the trainer run until it waits or ends.
   void Give() {
     go_.release();
     back_.acquire();
   }
-  // The trainer's side.
+  // On the trainer's thread.
   void Take() { go_.acquire(); }
   void Return() { back_.release(); }
 
@@ -36,7 +36,7 @@ class SimClient : public client::SessionClient {
   SimClient(Transport& transport, client::SessionOptions options, Turn& turn)
       : client::SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
 
-  // Of the job "sim".
+  // The options for the job "sim".
   static client::SessionOptions OptionsOf(Clock& clock) {
     client::SessionOptions options;
     options.job = "sim";
@@ -60,7 +60,7 @@ class SimClient : public client::SessionClient {
 
   client::Session session_;
   Turn& turn_;
-  const std::function<bool()>* answer_ = nullptr;  // what it waits for
+  const std::function<bool()>* answer_ = nullptr;  // the condition for which it waits
 };
 
 }  // namespace penstock::test

@@ -1,5 +1,4 @@
-// A few ops, declared and computed in a few lines: enough for optimize blocks without the operators and the
-// executor.
+// A few simple ops, enough for optimize blocks without operators/ and the executor.
 #pragma once
 
 #include <functional>
@@ -16,9 +15,9 @@ const OpRegistry& SimOps();
 class SimBlockRunner : public BlockRunner {
  public:
   Status RunBlock(const Program& program, int block, Scope& scope) override;
-  std::function<void(const Program&, int block, Scope&)> before;  // called with each block that is to run
-  // Called in the middle of each update, when one half of the parameter is new and the other old: what else
-  // goes on at that time.
+  std::function<void(const Program&, int block, Scope&)> before;  // called before each block runs
+  // Called in the middle of each update, when one half of the parameter is new and the other old, to run
+  // other events at that time.
   std::function<void()> meanwhile = [] {};
   // None of these ops runs a block.
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,

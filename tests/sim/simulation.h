@@ -1,4 +1,4 @@
-// Trainers and parameter servers on a seeded network: the objects that the processes run, without threads or
+// Runs trainers and pservers on the simulated network: the objects of real processes, without threads or
 // sockets.
 //
 //   Simulation sim(job, 4, seed, {.lost = 0.1});       // 4 steps of every trainer
@@ -38,10 +38,10 @@ struct Server {
   std::vector<std::string> reports;
   std::vector<Status> reactions;
   bool killed = false;
-  bool stopped = false;  // its threads: it answers, and computes nothing
+  bool stopped = false;  // its threads have stopped: it answers but computes nothing
 };
 
-// A trainer as a script: pull version 0, then push, end the step, pull, `steps` times; then complete.
+// A scripted trainer: pulls version 0; then pushes, ends the step and pulls, `steps` times; then completes.
 class Trainer {
  public:
   Trainer(const ToyJob& job, int id, int steps, Network& net, client::SessionOptions options)
@@ -58,7 +58,7 @@ class Trainer {
     return OkStatus();
   }
 
-  // Moves on if what it waits for is there.
+  // Continues if the event for which it waits has happened.
   Status Step() {
     if (!started_ || completing_ || !session_.status().ok()) return session_.status();
     if (!session_.PullsDone() || !session_.RowsDone()) return OkStatus();
@@ -86,9 +86,9 @@ class Trainer {
     return LookUpAll();
   }
 
-  void BeSilent() { silent_ = true; }  // attaches its program and does nothing more
+  void BeSilent() { silent_ = true; }  // only attaches its program
   void SkipGradient(std::uint64_t step, std::size_t param) { skip_at_step_[step] = param; }
-  // Of the looked up rows, in the place of those that ToyIds says.
+  // Looks up row `id` in this step instead of the rows of ToyIds.
   void LookUpInstead(std::uint64_t step, std::int64_t id) { odd_ids_[step] = id; }
   void KeepLast(Status status) { last_ = std::move(status); }
   const Status& last() const { return last_; }
@@ -150,7 +150,7 @@ class Trainer {
     return PullAll();
   }
 
-  struct Skips {  // nothing is skipped unless it is said
+  struct Skips {  // by default nothing is skipped
     std::map<std::uint64_t, std::size_t> at;
     std::size_t& operator[](std::uint64_t step) { return at.emplace(step, std::size_t(-1)).first->second; }
   };
@@ -175,7 +175,7 @@ class Trainer {
     PENSTOCK_ASSIGN_OR_RETURN(peers_, session_.DeclarePeers(job_.servers));
     return OkStatus();
   }
-  // The tensors go away before the server has them.
+  // The tensors are destroyed before the server receives them.
   Status PushStartValues() {
     for (const ToyParam& param : job_.params) {
       if (!param.start) continue;
@@ -223,13 +223,13 @@ class Trainer {
   std::vector<RowsHandle> tables_;
   std::vector<Tensor> pulled_;
   std::map<std::size_t, Tensor> residuals_;  // by parameter
-  std::set<std::size_t> pulled_early_;       // parameters that the open step has asked for before its end
+  std::set<std::size_t> pulled_early_;       // parameters requested before the end of the current step
   PeersHandle peers_;
   std::vector<ToyValues> seen_;
   Skips skip_at_step_;
   std::map<std::uint64_t, std::int64_t> odd_ids_;
   Status last_;
-  bool looking_ = false;  // rows of this step were asked for, and no gradient was sent yet
+  bool looking_ = false;  // the rows of this step are requested, and no gradient is sent yet
   bool silent_ = false;
   bool started_ = false;
   bool completing_ = false;
@@ -239,7 +239,7 @@ class Simulation {
  public:
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults)
       : Simulation(job, steps, seed, faults, job.trainers) {}
-  // Of the job's trainers only the first `present` ever start. `proven`: see PserverOptions.
+  // Only the first `present` trainers of the job start. `proven`: see PserverOptions.
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present, bool proven = true)
       : job_(std::move(job)), proven_(proven), net_(seed, faults) {
     runner_.meanwhile = [this] { net_.RunMeanwhile(); };
@@ -282,7 +282,7 @@ class Simulation {
       Tick(server);
     });
   }
-  // The process is gone; for those it called itself, it falls silent.
+  // Kills a server. The servers that it called do not notice; it only falls silent.
   void Kill(int index) {
     Server& dead = server(index);
     net_.Kill(dead.pserver->address());
@@ -304,7 +304,7 @@ class Simulation {
     return trainer;
   }
 
-  // Until everybody is done or somebody has failed and everybody knows. `check`: before each event.
+  // Runs until all processes are done, or all know of a failure. Calls `check` before each event.
   bool Run(const std::function<void()>& check = [] {}) {
     return net_.RunUntil(
         [&] {
@@ -320,7 +320,7 @@ class Simulation {
         std::chrono::minutes(10));
   }
 
-  // What each trainer waits for, for failures.
+  // What each trainer waits for, for failure messages.
   std::string Waiting() {
     std::string text;
     for (const auto& trainer : trainers_)
@@ -342,7 +342,7 @@ class Simulation {
     net_.After(kTick, [this, &server] { Tick(server); });
   }
   void Tick(Trainer& trainer) {
-    trainer.KeepLast(trainer.Step());  // an error that ends the job is in the session's status
+    trainer.KeepLast(trainer.Step());  // the session's status has an error that ends the job
     trainer.session().Tick();
     net_.After(kTick / 10, [this, &trainer] { Tick(trainer); });
   }

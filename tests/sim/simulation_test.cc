@@ -1,6 +1,7 @@
-// Whatever the network does, a job ends in the bytes of one thread, or everybody is told why not.
+// Under any network faults, a job ends with the bytes of one thread, or all processes learn the reason why
+// not.
 //
-// One seed again:  simulation_test --gtest_filter='*Seed*' with PENSTOCK_SIM_SEED=17
+// To run one seed:  simulation_test --gtest_filter='*Seed*' with PENSTOCK_SIM_SEED=17
 #include "tests/sim/simulation.h"
 
 #include <gtest/gtest.h>
@@ -46,9 +47,9 @@ void RunSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
   constexpr int kSteps = 4;
   ToyJob job = Job(seed);
-  if (seed % 3 < 2) job.early_bytes = seed % 3 * 64;  // one chunk, or a few; else more than there are
+  if (seed % 3 < 2) job.early_bytes = seed % 3 * 64;  // one chunk or a few; otherwise more than all chunks
   Faults faults = kRough;
-  if (seed % 4 == 1) {  // few messages are lost, and those are far behind the others
+  if (seed % 4 == 1) {  // few messages are lost; some are far behind the others
     faults.lost = 0.03;
     job.resend_after = std::chrono::milliseconds(500);
   }
@@ -89,7 +90,7 @@ TEST(Simulation, EverySeedEndsInTheBytesOfOneThread) {
   for (std::uint64_t seed = 0; seed < SeedCount() && !HasFailure(); ++seed) RunSeed(seed);
 }
 
-// All parameters are pushed by turn, and more could come early than a server is told to hold.
+// All parameters are pushed by turn, and early gradients could exceed the server's limit.
 TEST(Simulation, EarlyGradientsStayWithinTheirBytes) {
   constexpr std::size_t kEarlyBytes = 100;
   std::size_t most = 0;
@@ -195,7 +196,7 @@ TEST(Simulation, ATrainerThatComesSoonAfterTheFailureIsToldWhy) {
 
 TEST(Simulation, AServerThatFailedIsGoneWithinTenSecondsWhoeverHasNotCome) {
   Simulation sim(Job(0), 1000, 1, {}, 1);
-  sim.AddTrainer(1, sim.job(), 3, {.job = "another", .incarnation = 1});  // is refused, and is nobody of ours
+  sim.AddTrainer(1, sim.job(), 3, {.job = "another", .incarnation = 1});  // rejected: of another job
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
   pserver::Pserver& server = *sim.server(0).pserver;
   ASSERT_TRUE(sim.net().RunUntil([&] { return server.Ended().has_value(); }, std::chrono::minutes(1)));
@@ -233,7 +234,7 @@ TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
   EXPECT_NE(text.find("param w.0 : f32[5, 3]   |   param w.0 : f32[6, 3]"), std::string::npos) << text;
 }
 
-// Accepts whoever calls and never answers.
+// Accepts every connection and never answers.
 class Silent : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
@@ -263,7 +264,7 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   EXPECT_EQ(silent.told().id(), "E-server-mode");
 }
 
-// Without a token anybody could have sent those hellos.
+// Without a token, any process could have sent those hellos.
 TEST(Simulation, AHelloThatDoesNotFitEndsNoJobWhoseTrainersNeedNoToken) {
   Simulation sim(Job(0), 40, 1, {}, Job(0).trainers, false);
   ToyJob other = Job(0);
@@ -278,7 +279,7 @@ TEST(Simulation, AHelloThatDoesNotFitEndsNoJobWhoseTrainersNeedNoToken) {
   Trainer& again = sim.AddTrainer(1, sim.job(), 3, {.incarnation = 9});
   ASSERT_TRUE(sim.Run()) << sim.Waiting();
   EXPECT_EQ(wrong_id.session().status().id(), "E-plan-trainer-id");
-  EXPECT_FALSE(wrong_plan.session().status().ok());  // of one server the plan is right, but for its place
+  EXPECT_FALSE(wrong_plan.session().status().ok());  // one server has the right plan, but another index
   EXPECT_EQ(wrong_job.session().status().id(), "E-rpc-job");
   EXPECT_EQ(again.session().status().id(), "E-rpc-restart");
   EXPECT_TRUE(sim.trainer(0).session().status().ok()) << sim.trainer(0).session().status().ToString();
@@ -313,7 +314,7 @@ TEST(Simulation, WhoeverWaitsIsToldForWhomItsPserverWaits) {
   const auto told = [&] { return waiting.WaitingFor().find("which waits for") != std::string::npos; };
   sim.net().RunUntil([&] { return waiting.step() == 1 && sim.trainer(1).session().step() == 1; },
                      std::chrono::minutes(1));
-  sim.net().RunUntil([] { return false; }, std::chrono::seconds(1));  // what was sent arrives
+  sim.net().RunUntil([] { return false; }, std::chrono::seconds(1));  // lets sent messages arrive
   EXPECT_FALSE(told());
   waiting.Ask();
   ASSERT_TRUE(sim.net().RunUntil(told, std::chrono::minutes(1))) << waiting.WaitingFor();

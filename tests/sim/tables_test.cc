@@ -1,7 +1,7 @@
-// Tables sharded by id, on the simulated network: whatever it does, a job ends in the bytes of one
-// thread, with the user's optimizer and regularizer.
+// Tables sharded by id on the simulated network: under any faults, a job ends with the bytes of one thread,
+// with the user's optimizer and regularizer.
 //
-// One seed again:  PENSTOCK_SIM_SEED=17
+// To run one seed:  PENSTOCK_SIM_SEED=17
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ namespace {
 constexpr Dim kRows = 23;
 constexpr int kSteps = 4;
 
-// One table, looked up twice, with a padding row in one of them, and a dense parameter behind it.
+// One table with two lookups, one of which has a padding row, followed by a dense parameter.
 constexpr char kDeclared[] = R"(
   persist lr : f32[1]
   persist t_state1 : f32[23, 3]
@@ -63,8 +63,8 @@ constexpr char kForward[] = R"(
 
 struct Update {
   const char* name;
-  const char* ops;              // of the table
-  const char* state = nullptr;  // what it keeps of each row
+  const char* ops;              // the ops that update the table
+  const char* state = nullptr;  // the state that it keeps per row
   bool decays = false;          // rows change without a gradient
 };
 
@@ -129,7 +129,7 @@ Tensor Ids(const Shape& shape, const std::function<std::int64_t()>& next) {
   return ids;
 }
 
-// A few ids, some twice; where rows change without a gradient, all of them in the first step.
+// A few ids, some twice; if rows change without a gradient, all ids in the first step.
 std::vector<exec::Feed> FeedsOf(std::mt19937_64& random, int step, bool all_first) {
   const bool all = all_first && step == 0;
   const Dim batch = all ? kRows : static_cast<Dim>(random() % 4 + 1);
@@ -143,7 +143,7 @@ void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) 
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << what;
 }
 
-// The rows that a server has are those of the reference, and it has none of another server's.
+// A server's rows equal those of the reference, and it has no rows of another server.
 void ExpectSameRows(Scope& scope, Scope& reference, const std::string& name, int pserver, int pservers) {
   const auto* rows = scope.Find(name)->If<SelectedRows>();
   ASSERT_NE(rows, nullptr) << name;
@@ -207,7 +207,7 @@ TEST(Tables, EverySeedEndsInTheBytesOfOneThread) {
   }
 }
 
-// A table that no memory could hold takes what is looked up of it.
+// A table larger than any memory only needs memory for its looked-up rows.
 TEST(Tables, OnlyRowsThatAreTrainedTakeMemory) {
   std::string text = StrCat(kDeclared, kForward, kUpdates[2].ops, kDense),
               startup = StrCat(kDeclared, kStartup);
@@ -259,7 +259,7 @@ std::vector<std::int64_t> RowsOf(RoleJob& job, int pserver) {
   return job.pserver_scope(pserver).Find("t")->If<SelectedRows>()->rows;
 }
 
-// Of two servers the second has every odd number, 2^64 - 1 (which is -1) among them.
+// The second of two servers has every odd id, including 2^64 - 1, which is -1.
 TEST(Tables, AnIdIsANameAndAnyNumberIsOne) {
   const auto only = [](std::int64_t id) {
     return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},
@@ -286,7 +286,7 @@ TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
   first.trainer(0).last = NotifyProgram("model/tables", "t");
   const Status saved = first.Run();
   ASSERT_TRUE(saved.ok()) << saved.ToString();
-  // The same servers once more, which load what they saved, for a trainer that takes no step.
+  // Starts the servers again, which load their checkpoint, with a trainer that takes no step.
   std::vector<RolePrograms> pservers = PserversOf(roles);
   for (std::size_t p = 0; p < 2; ++p) {
     Op load("load");
@@ -325,7 +325,7 @@ TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
   EXPECT_EQ(error(".", "t", folder / "").id(), "E-server-save-exists");
   EXPECT_EQ(ReadFile(folder / "t_0").value(), "somebody's");
   EXPECT_TRUE(error("again", "t", folder / "").ok());
-  EXPECT_TRUE(error("again", "t", folder / "").ok());  // in another job: it wrote them itself
+  EXPECT_TRUE(error("again", "t", folder / "").ok());  // in another job: the job wrote them itself
 }
 
 TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
@@ -340,7 +340,7 @@ TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
   EXPECT_FALSE(std::filesystem::exists(folder / "here"));
 }
 
-// Fluid adds the trainers' gradients up, and updates by sgd.
+// Fluid sums the trainers' gradients and updates with sgd.
 TEST(Tables, CompatProgramsRunToo) {
   const auto one = [](std::int64_t id) {
     return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},

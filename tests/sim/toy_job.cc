@@ -53,7 +53,7 @@ std::string ToyBackup(const std::string& param, int trainer) {
 
 std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
   if (async) return StrCat("gradient of ", param.name);
-  return StrCat("gradient of ", param.name, " by ", trainer);  // no name is parsed, so any will do
+  return StrCat("gradient of ", param.name, " by ", trainer);  // names are not parsed, so any name is valid
 }
 
 Var ToyJob::Persistable(std::string name, Shape shape) {
@@ -154,7 +154,7 @@ void ToyJob::CountSteps(Program& program, int block) const {
   program.MutableBlock(block).Append(Op("sum").AddInput("X", counters).AddOutput("Out", {"steps"}));
 }
 
-// g + delay * g * g * (w - w_then), as the transpiler spells it; the variable that has it.
+// Adds g + delay * g * g * (w - w_then), as the transpiler does; returns the variable of the result.
 std::string ToyJob::CorrectForDelay(Program& program, int block, const ToyParam& param,
                                     const std::string& grad) const {
   std::vector<std::string> backups;
@@ -199,7 +199,7 @@ Program ToyJob::TrainerStartup(int trainer) const {
   return program;
 }
 
-// An asynchronous program receives after it has sent, and tells of its step in between.
+// An asynchronous program receives after it has sent, and reports its step in between.
 Program ToyJob::WithoutFetchBarrier(const Program& sending, int trainer) const {
   Program program = sending;
   Block& main = program.MutableBlock(0);
@@ -304,7 +304,7 @@ std::vector<float> ToyStart(const ToyParam& param) {
   return values;
 }
 
-// What arrives of a gradient, element by element; `left` is what does not.
+// The received part of a compressed gradient, element by element; `left` is the residual.
 void Carry(const Compression& how, std::vector<float>& gradient, std::vector<float>& left) {
   left.resize(gradient.size(), 0.0f);
   for (std::size_t i = 0; i < gradient.size(); ++i) {

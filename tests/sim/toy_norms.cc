@@ -1,4 +1,4 @@
-// How a server of a ToyJob merges gradients, and what it measures of those that are clipped.
+// How a server of a ToyJob merges gradients, and computes the norms of clipped ones.
 #include <algorithm>
 
 #include "tests/sim/toy_job.h"
@@ -25,7 +25,7 @@ void ToyJob::AddMerge(Program& program, int block, const ToyParam& param) const 
                   .Set("scale", 1.0f / static_cast<float>(grads.size())));
 }
 
-// As the transpiler places them: what servers have measured is told to all, in the order of the parameters.
+// As the transpiler places them: the servers' sums are sent to all, in the order of the parameters.
 void ToyJob::AddNorms(Program& program, int server, std::vector<BlockRef>& blocks) const {
   std::vector<std::string> own, all, owners, endpoints;
   for (const ToyParam& param : params) {

@@ -1,2 +1,2 @@
-// Nothing runs: what matters is whether all libraries can be linked into one program (CMakeLists.txt).
+// Runs nothing: the test is whether all libraries can be linked into one program (CMakeLists.txt).
 int main() { return 0; }

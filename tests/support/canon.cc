@@ -41,7 +41,7 @@ class Canonical {
   }
 
  private:
-  // Ops of one run of fake_init are sorted: Fluid makes them in the order of a set.
+  // Sorts adjacent fake_init ops, because Fluid makes them in the order of a set.
   std::string OpsText(const Block& block) {
     std::string out;
     std::vector<std::string> run;
@@ -119,7 +119,7 @@ std::string FirstDifference(const std::string& a, const std::string& b) {
   const std::vector<std::string> y = Split(b, '\n');
   std::size_t at = 0;
   while (at < x.size() && at < y.size() && x[at] == y[at]) ++at;
-  std::size_t head = at;  // the op or variable that the line belongs to
+  std::size_t head = at;  // the op or variable of the line
   while (head > 0 && head < x.size() && StartsWith(x[head], "  ")) --head;
   std::string out = StrCat("line ", at + 1, ", in \"", head < x.size() ? x[head] : "the end", "\":");
   for (std::size_t i = at; i < at + 3; ++i) {

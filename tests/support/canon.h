@@ -1,5 +1,5 @@
-// A program as text in which two programs are equal if Fluid could have written either for the other: what
-// its hash maps and random numbers decide does not show. The same rules as the corpus's own tool.
+// The canonical text of a program: equal for programs that differ only in details which Fluid's hash maps and
+// random numbers decide. The rules are those of the corpus's own tool.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace penstock::test {
 
-// Variables of a block, slots and attributes of an op by name; control variables ("...@0.84") named by first
-// use; grad_to_block_id and neighbouring fake_init ops sorted; op_callstack left out; name scopes without the
-// numbers that they have by what else the process has built ("/optimizer_4/"). Facts beside Fluid's form do
-// not count.
+// Sorts the variables of a block, and the slots and attributes of an op, by name; names control variables
+// ("...@0.84") by first use; sorts grad_to_block_id and adjacent fake_init ops; omits op_callstack; and
+// removes numbers from name scopes ("/optimizer_4/"), because they depend on what else the process has built.
+// Ignores properties that Fluid's format does not have.
 std::string Canon(const Program& program);
 
-// The first lines in which two texts differ, with where; "" if they are equal.
+// The first lines in which two texts differ, with their position; "" if the texts are equal.
 std::string FirstDifference(const std::string& a, const std::string& b);
 
 }  // namespace penstock::test

@@ -1,4 +1,4 @@
-// The `penstock` binary as a user calls it. The tests' target defines PENSTOCK_BINARY.
+// Runs the `penstock` binary as a user does. The target of the test defines PENSTOCK_BINARY.
 //
 //   using ShowCommand = test::CommandLine;
 //   TEST_F(ShowCommand, ...) { EXPECT_EQ(Run("show " + dir_ / "a.ir"), 0) << err_; }
@@ -20,7 +20,7 @@ namespace penstock::test {
 
 class CommandLine : public testing::Test {
  protected:
-  // The exit code, -1 if a signal ended it; what it wrote is in out_ and err_.
+  // Returns the exit code, or -1 if a signal ended the process. out_ and err_ are its outputs.
   int Run(const std::string& arguments) {
     const std::string command =
         StrCat(PENSTOCK_BINARY, " ", arguments, " >", dir_ / "out", " 2>", dir_ / "err", " </dev/null");
@@ -29,13 +29,13 @@ class CommandLine : public testing::Test {
     err_ = *ReadFile(dir_ / "err");
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Exit code 2, this one line, and nothing else.
+  // Expects exit code 2, this one line of error, and no other output.
   void ExpectBadInput(const std::string& arguments, const std::string& message) {
     EXPECT_EQ(Run(arguments), 2) << arguments;
     EXPECT_EQ(out_, "");
     EXPECT_EQ(err_, StrCat("error: ", message, "\n"));
   }
-  // The same for a message that is another test's.
+  // Expects exit code 2 and one line of error, whose text another test checks.
   void ExpectBadInput(const std::string& arguments) {
     EXPECT_EQ(Run(arguments), 2) << arguments;
     EXPECT_EQ(out_, "");
@@ -43,13 +43,13 @@ class CommandLine : public testing::Test {
     EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1) << err_;
   }
 
-  // A program of the corpus with its facts, as the arguments of a command.
+  // The arguments of a command for a program of the corpus with its facts.
   static std::string SourceOf(const std::string& program) {
     const std::string folder = StrCat(CorpusOrSelection(), "/open/programs/", program);
     return StrCat(" --main ", Existing(folder + "/main.pb"), " --startup ", Existing(folder + "/startup.pb"),
                   " --facts ", folder, "/program.json");
   }
-  // The same and how it is to be distributed.
+  // The arguments for a program of the corpus and one of its cases.
   static std::string CaseOf(const std::string& program, const std::string& config) {
     return StrCat(SourceOf(program), " --config ", CorpusOrSelection(), "/open/cases/", program, "@", config,
                   "/case.json");

@@ -22,7 +22,7 @@ std::string CorpusFolder() {
   if (std::filesystem::is_directory(folder)) return folder;
   const bool may_lack = named != nullptr ? folder.empty() : ci == nullptr || std::string_view(ci) != "true";
   if (may_lack) return "";
-  // Tests that skip would pass for tests that ran.
+  // Otherwise skipped tests would look like passed ones.
   std::fprintf(stderr, "there is no corpus at %s; PENSTOCK_CORPUS= makes the tests do with the selection\n",
                folder.c_str());
   std::exit(1);

@@ -1,5 +1,5 @@
-// Where the programs and numbers made by Fluid 1.8.5 lie: the corpus beside the checkout, or the small
-// selection in the tree.
+// Finds the programs and numbers made by Fluid 1.8.5: the corpus next to the checkout, or the small selection
+// in the tree.
 #pragma once
 
 #include <string>
@@ -7,21 +7,23 @@
 
 namespace penstock::test {
 
-// Where the sources are that the tests were built from.
+// The root of the source tree from which the tests were built.
 std::string SourceFolder();
-// The folder of the whole corpus, "" in a checkout that has none beside it. PENSTOCK_CORPUS names another;
-// empty, it makes a test do with the selection. Where one is named and not there, or CI is "true" and there
-// is none, the process fails.
+// The folder of the whole corpus: PENSTOCK_CORPUS, by default the folder next to the checkout. Returns "" if
+// the default does not exist or PENSTOCK_CORPUS is empty. Ends the process if PENSTOCK_CORPUS names a missing
+// folder, or if CI is "true" and the default does not exist.
 std::string CorpusFolder();
-// The selection in the tree, tests/parity/data: the same layout below it.
+// The selection in the tree, tests/parity/data, which has the layout of the corpus.
 std::string SelectionFolder();
-// The corpus if it is there, else the selection.
+// The corpus if it exists, otherwise the selection.
 std::string CorpusOrSelection();
-// The path, or what stands under it with ".gz".
+// `path` if it exists, otherwise `path` + ".gz".
 std::string Existing(const std::string& path);
-// Names of the files of a folder that end in `suffix`, without it, sorted; none if there is no such folder.
+// The sorted names of the files in `folder` that end in `suffix`, without the suffix; empty if the folder
+// does not exist.
 std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix);
-// The bytes of a file; a missing one fails the process: a test asks only for what it has listed.
+// The bytes of a file. Ends the process if it is missing, because tests read only files that they have
+// listed.
 std::string BytesOf(const std::string& path);
 
 }  // namespace penstock::test

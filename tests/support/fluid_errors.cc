@@ -14,11 +14,11 @@ bool IsRows(const Program& program, int block, const std::string& name) {
   return var != nullptr && var->kind == VarKind::kSelectedRows;
 }
 
-// Fluid searches the rows as if they were ascending.
+// Fluid uses a binary search, although the rows need not be ascending.
 bool Finds(const std::vector<std::int64_t>& rows, std::int64_t row) {
   std::size_t begin = 0, end = rows.size();
   while (begin < end) {
-    // The lower of two in the middle.
+    // The lower one of two middle rows.
     const std::size_t middle = (begin + end - 1) / 2;
     if (rows[middle] == row) return true;
     rows[middle] < row ? begin = middle + 1 : end = middle;
@@ -26,7 +26,7 @@ bool Finds(const std::vector<std::int64_t>& rows, std::int64_t row) {
   return false;
 }
 
-// The rows that are lost: none where one is listed twice, because rows are merged in ascending order then.
+// The lost rows: none if a row is listed twice, because rows are then merged in ascending order.
 std::vector<std::int64_t> Lost(const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> lost;
   if (std::set<std::int64_t>(rows.begin(), rows.end()).size() < rows.size()) return lost;

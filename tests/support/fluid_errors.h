@@ -1,9 +1,9 @@
-// Errors of Fluid 1.8.5 in updates by selected rows, made on purpose. Our updates by rows are those of the
-// dense gradient; with these errors put in, a program of Fluid's has Fluid's numbers, so that any other
-// difference shows.
+// Reproduces errors of Fluid 1.8.5 in updates by selected rows. Our updates by rows equal those of the dense
+// gradient; with these errors added, a program has Fluid's numbers, so that a comparison shows any other
+// difference.
 //
-//   sparse_momentum_rmsprop_unsorted    momentum and rmsprop lose the gradient of some rows that are listed
-//                                       once each and not ascending
+//   sparse_momentum_rmsprop_unsorted    momentum and rmsprop lose the gradients of some rows if the list of
+//                                       rows has no duplicates and is not ascending
 #pragma once
 
 #include <map>
@@ -15,24 +15,24 @@
 
 namespace penstock::test {
 
-// The powers of beta that an adam leaves in the variables which it takes them from: by variable, the beta. By
-// rows adam takes the next step's; the dense one does if its powers start a step ahead.
+// The beta of each variable of beta powers that an adam op updates in place. In Fluid, adam by rows uses the
+// powers of the next step; dense adam gives the same numbers if its powers start a step ahead.
 std::map<std::string, float> BetasInPlace(const Op& op);
-// The same of every adam with a gradient of rows, in all blocks.
+// The same for every adam op with a gradient of rows, in all blocks.
 std::map<std::string, float> BetasOfRows(const Program& program);
 
-// The program with dense gradients instead of rows.
+// The program with dense gradients instead of selected rows.
 Program WithDenseGradients(Program program);
 
-// Momentum and rmsprop as Fluid updates by rows: the program with dense gradients, in which a mask, fed with
-// each step, takes out the rows that Fluid does not find.
+// Momentum and rmsprop with Fluid's update by rows: a program with dense gradients, in which a mask that is
+// fed in each step removes the rows that Fluid does not find.
 class LostRows {
  public:
-  // The ids of the tables must be fed. The program stays as it is if it has no such update.
+  // The ids of the tables must be fed. A program without such an update is not changed.
   explicit LostRows(const Program& program);
 
   const Program& program() const { return program_; }
-  // The masks of a step with these feeds, which have the ids. How many rows are lost is added to `lost`.
+  // The masks of a step whose feeds contain the ids. Adds the number of lost rows to `lost`.
   std::vector<exec::Feed> Masks(const std::vector<exec::Feed>& feeds, int& lost) const;
 
  private:

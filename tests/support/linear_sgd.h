@@ -1,5 +1,5 @@
-// The job linear_sgd_sync of the corpus: two trainers and two pservers with little to compute, for tests of
-// what happens to a job's processes.
+// The job linear_sgd_sync of the corpus: two trainers and two pservers with little computation, for tests of
+// processes and failures.
 #pragma once
 
 #include <string>

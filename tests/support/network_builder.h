@@ -1,4 +1,4 @@
-// What a random network grows by: data, temporaries, parameters with their initial values, ops.
+// Adds data, temporaries, parameters with initial values, and ops to a random network.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class NetworkBuilder {
     return var.name;
   }
 
-  // Declared in both programs; the startup program fills it.
+  // A persistable variable, declared in both programs and initialized by the startup program.
   std::string Persistable(std::string name, const Shape& shape, float value, VarFacts facts = {}) {
     Declare(name, shape, std::move(facts));
     Must(startup_.Append(Op("fill_constant")
@@ -59,16 +59,16 @@ class NetworkBuilder {
     return name;
   }
 
-  // One that only lookups read.
+  // A sparse table, which only lookups read.
   std::string Table(const Shape& shape) {
     ++network_.tables;
     const std::string name = NewParam(shape, true);
-    params_.pop_back();  // nobody else's
+    params_.pop_back();  // no other layer may share it
     return name;
   }
-  // A new parameter of this shape that is trained.
+  // A new trainable parameter.
   std::string TrainedParam(const Shape& shape) { return NewParam(shape, true); }
-  // A parameter of this shape: now and then one that is there already, or one that stays as it starts.
+  // A parameter of this shape: mostly new, sometimes an existing one, sometimes frozen.
   std::string Param(const Shape& shape) {
     if (draw_.OneIn(4)) {
       for (const auto& [name, used] : params_) {
@@ -93,7 +93,7 @@ class NetworkBuilder {
   }
 
  private:
-  static constexpr int kFp32Number = 5;  // as attributes number element types
+  static constexpr int kFp32Number = 5;  // the number of float32 in attributes
 
   std::string NewParam(const Shape& shape, bool trainable) {
     ++network_.params;
@@ -110,8 +110,8 @@ class NetworkBuilder {
     return name;
   }
 
-  // What users call things: layers' own names, scopes with dots and slashes, and words that others have read
-  // something out of.
+  // A name that a user might choose: layer names, scopes with dots and slashes, and names that Fluid would
+  // parse.
   std::string ParamName() {
     static constexpr const char* kKeys[] = {"fc.w",        "enc.block1.w", "a:b",          "tower/w",
                                             "w.trainer_0", "x@GRAD_y",     "emb.block0.b", "größe"};

@@ -15,7 +15,7 @@ namespace penstock::test {
 
 using Arrays = std::map<std::string, Tensor, std::less<>>;
 
-// By name without ".npy". Only little-endian, row-major arrays of an element type that Tensor has.
+// The arrays by name, without ".npy". Supports little-endian, row-major arrays of Tensor's element types.
 Result<Arrays> ReadNpz(std::string_view bytes);
 Result<Tensor> ReadNpy(std::string_view bytes);
 

@@ -1,4 +1,5 @@
-// Ten-step trainings that Fluid 1.8.5 ran on one machine: its programs, initial values, feeds and results.
+// Reads trainings of ten steps that Fluid 1.8.5 ran on one machine: programs, initial values, feeds and
+// results.
 #pragma once
 
 #include <string>
@@ -19,12 +20,12 @@ struct NumericCase {
   Program startup, main;
   Arrays start;   // values of parameters, set after the startup program
   Arrays values;  // of all feeds
-  Arrays golden;  // what Fluid computed: see the corpus's README
+  Arrays golden;  // Fluid's results; the corpus's README describes them
 };
 
 using NumericNames = std::vector<std::pair<std::string, std::string>>;  // (model, optimizer)
 
-// Every case of which there are numbers, sorted. NumericFolder() + "linear/sgd.main.pb" is a file of one.
+// All cases with results, sorted. A case has files such as NumericFolder() + "linear/sgd.main.pb".
 std::string NumericFolder();
 NumericNames AllNumericCases();
 NumericCase ReadNumericCase(const std::string& model, const std::string& optimizer);

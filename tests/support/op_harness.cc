@@ -51,7 +51,7 @@ Operand MakeOperand(Frame& frame, const std::string& name, const VarInfo& info) 
   return operand;
 }
 
-// An output whose shape depends on sequences or values is the kernel's to make.
+// The kernel allocates an output whose shape depends on sequences or values.
 Status Allocate(Frame& frame, const Operand& operand, const TestDevice& device) {
   if (!operand || operand.kind != VarKind::kTensor || !operand.shape.IsKnown()) return OkStatus();
   if (frame.At(operand.index).initialized()) return OkStatus();  // in place
@@ -165,7 +165,7 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted,
                                     const std::set<std::string>& without) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
-  std::set<std::string> known = wanted;  // what flows back into the op is there for every output
+  std::set<std::string> known = wanted;  // every output has a gradient
   for (const std::string& name : op.OutputNames()) known.insert(name);
   const auto grad_of = [&known](const std::string& name) {
     return known.contains(name) ? name + kGradSuffix : std::string();
@@ -260,8 +260,8 @@ void SetElement(Tensor& tensor, std::int64_t i, double value) {
   }
 }
 
-// Element i of the gradient that stands for "somebody's" gradient of the outputs: no pattern that a wrong
-// axis survives.
+// Element i of the artificial gradient of an output. It has no regular pattern, so that a wrong axis changes
+// the result.
 double Weight(const std::string& name, std::int64_t i) {
   const std::uint64_t hash = Fnv1a64(StrCat(name, ":", i));
   return static_cast<double>(hash % 2001) / 1000.0 - 1.0;
@@ -289,7 +289,7 @@ Tensor Ramp(DType type, const Shape& shape, double begin, double step) {
 
 Tensor Scattered(DType type, const Shape& shape, double low, double high, unsigned seed) {
   Tensor tensor(type, shape);
-  // Steps of the golden ratio: even spread, and no two alike.
+  // Multiples of the golden ratio: evenly spread and distinct.
   constexpr double kGolden = 0.6180339887498949;
   for (std::int64_t i = 0; i < tensor.count(); ++i) {
     const double turn = kGolden * static_cast<double>(i + 1) + 0.37 * seed;

@@ -1,11 +1,11 @@
-// One op without an executor: infers, allocates, prepares and runs its kernel by hand.
+// Runs one op without an executor: infers shapes, allocates outputs, prepares and runs the kernel.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(Tensors out, RunOp(ops, op, {{"x", x}, {"w", w}}));
 //   out.at("h")
 //
-// Outputs start as NaN, so a kernel that adds to what it should set is found out; those whose shape depends
-// on sequences or values are left to the kernel. After the run an output gets the LoD that inference says it
-// shares. Inputs are copied: the caller's tensors stay as they are, also under an op that works in place.
+// Outputs are filled with NaN, to detect a kernel that adds to an output instead of setting it; the kernel
+// allocates outputs whose shape depends on sequences or values. After the run, an output gets the LoD that it
+// shares by inference. Inputs are copied, so an in-place op does not change the caller's tensors.
 #pragma once
 
 #include <functional>
@@ -25,29 +25,30 @@ namespace penstock::test {
 using Tensors = std::map<std::string, Tensor, std::less<>>;    // by variable
 using VarInfos = std::map<std::string, VarInfo, std::less<>>;  // by variable
 
-// What shape inference says of the op's outputs, after the check against its schema. Extents may be unknown.
+// Checks the op against its schema and returns the inferred types and shapes of its outputs. Extents may be
+// unknown.
 Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs);
 
-// Where a kernel runs and how tensors get there and back.
+// The device of a kernel, and functions that copy tensors to and from it.
 struct TestDevice {
   DeviceKind kind = DeviceKind::kCpu;
   std::function<Result<Tensor>(const Tensor&)> to_device = [](const Tensor& host) { return host.Clone(); };
   std::function<Result<Tensor>(const Tensor&)> to_host = [](const Tensor& device) { return device; };
 };
 
-// Runs the kernel once more, and tells when that begins and ends.
+// Callbacks around a second run of the kernel.
 struct SecondRun {
-  std::function<void()> begins, ends;  // null: there is none
+  std::function<void()> begins, ends;  // null: no second run
 };
 
-// The outputs of one run, by variable name; of the second, where there is one.
+// Runs the op and returns its outputs by variable name; of the second run, if there is one.
 Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs,
                       const Services& services = {}, Scope* scope = nullptr, const TestDevice& device = {},
                       const SecondRun& second = {});
 
 // The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and
-// only the variables in `wanted` get one. No gradient flows back from the outputs `without`: where such an
-// output is optional, the gradient op goes without its gradient.
+// only the variables in `wanted` get one. No gradient flows back from the outputs `without`: if
+// the gradient of such an output is optional, the gradient op does not have it as an input.
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted,
                                     const std::set<std::string>& without = {});
 
@@ -57,13 +58,13 @@ struct GradientCheck {
   double step = 1e-5;
   double tolerance = 1e-6;  // |a - b| <= tolerance * max(1, |a|)
 };
-// Compares the gradients of the op's own gradient ops with central differences of its own kernel, in f64. The
-// error names the first element that differs and both numbers.
+// Compares the results of the op's gradient ops with central differences of its kernel, in f64. The error
+// names the first element that differs and both values.
 Status CheckGradient(const OpRegistry& ops, const Op& op, const Tensors& inputs, const GradientCheck& check);
 
 // {begin, begin + step, ...}
 Tensor Ramp(DType type, const Shape& shape, double begin, double step);
-// Values in [low, high], different from each other, the same on every machine.
+// Distinct values in [low, high], the same on every machine.
 Tensor Scattered(DType type, const Shape& shape, double low, double high, unsigned seed = 1);
 template <typename T>
 Tensor TensorOf(const Shape& shape, std::initializer_list<T> values) {

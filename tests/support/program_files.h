@@ -1,4 +1,4 @@
-// Every serialized program below a folder.
+// Finds serialized programs, and compares programs.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,12 @@
 
 namespace penstock::test {
 
-// Sorted: *.pb, *.pb.gz, *.pdmodel, __model__, and the `model` of a combined/ folder. None if there is no
-// such folder.
+// The sorted paths of *.pb, *.pb.gz, *.pdmodel, __model__, and `model` in a folder combined/, below `folder`;
+// empty if the folder does not exist.
 std::vector<std::filesystem::path> ProgramFiles(const std::filesystem::path& folder);
 
-// The first difference between two programs, blocks, ops in order, variables by name; "" if there is none.
-// What SameAs leaves out (presence of optional fields) does not count; facts, locations and the program's own
-// attributes do.
+// The first difference between two programs (blocks, ops in order, variables by name), or "". Ignores the
+// presence of optional fields, as SameAs does; includes facts, locations and the program's own attributes.
 std::string Difference(const Program& a, const Program& b);
 
 }  // namespace penstock::test

@@ -45,7 +45,7 @@ class Layers {
     live_.push_back({b_.Data("x", {kUnknownDim, width}), width});
   }
 
-  // conv2d and batch_norm over an image, one number a channel.
+  // conv2d and batch_norm on an image, one number per channel.
   void AddImage() {
     const Dim channels = b_.draw().Between(1, 3), filters = b_.draw().Between(1, options_.runnable ? 4 : 512);
     const Dim size = b_.draw().Of(std::array<Dim, 3>{1, 3, 5});
@@ -172,7 +172,7 @@ class Layers {
   std::vector<Activation> live_;
 };
 
-// Everything behind the forward part.
+// Adds everything after the forward part.
 class Trainer {
  public:
   Trainer(const OpRegistry& ops, NetworkBuilder& builder, RandomNetwork& network)
@@ -211,7 +211,7 @@ class Trainer {
   }
 
   Regularizer Decay() {
-    // The sign of a parameter is an op that a registry may not have.
+    // The op `sign` may be missing in the registry.
     const bool l1 = ops_.Find("sign") != nullptr && b_.draw().OneIn(2);
     return {.kind = l1 ? Regularizer::Kind::kL1 : Regularizer::Kind::kL2, .coefficient = 0.0005f};
   }

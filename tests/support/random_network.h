@@ -1,10 +1,10 @@
-// Training programs at random, built as a front end builds them: layers with new, shared or frozen
-// parameters, joined activations, statistics, an optimizer with its state, weight decay, schedules, clipping.
+// Makes random training programs as a front end would: layers with new, shared or frozen parameters, joined
+// activations, statistics, an optimizer with its state, weight decay, schedules, clipping.
 //
 //   const RandomNetwork network = MakeRandomNetwork(AllOps(), seed);
 //   Transpile(AllOps(), network.main, network.startup, config)
 //
-// The programs verify, and are what the same seed gives in every process.
+// The programs pass the verifier. A seed gives the same programs in every process.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace penstock::test {
 
-// Standard distributions differ between libraries; the remainder does not.
+// Draws by remainder, because standard distributions differ between libraries.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : generator_(seed) {}
@@ -34,10 +34,10 @@ class Draw {
 };
 
 struct NetworkOptions {
-  // Extents of a few elements, so that the program can be run. Otherwise among them are 1, primes, and ones
-  // that make a parameter of terabytes.
+  // Use small extents, so that the program can run. Otherwise extents include 1, primes, and numbers that
+  // give parameters of terabytes.
   bool runnable = false;
-  // With lookups of sparse tables.
+  // Include lookups of sparse tables.
   bool tables = false;
 };
 
@@ -45,12 +45,12 @@ struct RandomNetwork {
   Program main, startup;
   std::string loss;
   std::string optimizer;  // the op's type
-  // What has to be fed; the batch's extent is unknown.
+  // The variables to feed; the extent of the batch is unknown.
   std::vector<std::string> feeds;
-  int params = 0;  // with trainable ones and frozen ones
+  int params = 0;  // trainable and frozen
   int shared = 0;  // uses of a parameter beyond its first
   int frozen = 0;
-  int tables = 0;         // that are looked up
+  int tables = 0;         // sparse tables with lookups
   bool schedule = false;  // the learning rate changes from step to step
   bool clipped = false;
   bool clipped_together = false;  // by a norm over several gradients

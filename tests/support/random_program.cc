@@ -27,7 +27,7 @@ class Maker {
   std::string Text() {
     std::string out;
     for (int n = Below(6); n > 0; --n) {
-      // Now and then any byte at all: quotes, line ends, half characters.
+      // Sometimes any bytes: quotes, line ends, incomplete UTF-8.
       out += Chance(3) ? static_cast<char>(Below(256)) : static_cast<char>('a' + Below(26));
     }
     return out;

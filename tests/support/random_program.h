@@ -1,4 +1,4 @@
-// Programs that nobody would write: every kind of value, name, variable, fact and block, from a seed.
+// Makes random programs with every kind of value, name, variable, fact and block.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace penstock::test {
 
-// The same seed gives the same program. Well-formed in that it can be written down; it need not verify.
+// A seed always gives the same program. The program can be serialized, but need not pass the verifier.
 Program RandomProgram(std::uint64_t seed);
 
 }  // namespace penstock::test

@@ -1,4 +1,4 @@
-// What a random network looks up in sparse tables.
+// Adds lookups of sparse tables to a random network.
 #pragma once
 
 #include <array>
@@ -16,13 +16,13 @@ struct Activation {
   Dim width = 1;
 };
 
-// Lookups of sparse tables: of one or several, of one table more than once, by ids of all shapes, and by ids
-// that come out of another lookup.
+// Makes lookups of one or several tables, several lookups of one table, ids of all shapes, and ids that are
+// the result of another lookup.
 class Tables {
  public:
   explicit Tables(NetworkBuilder& builder) : b_(builder) {}
 
-  // What was looked up.
+  // Adds the lookups; returns their results.
   std::vector<Activation> Add() {
     for (int n = b_.draw().Between(1, 2); n > 0; --n) {
       const Table table = New(b_.draw().Of(std::array<Dim, 4>{1, 8, 32, 513}));
@@ -72,7 +72,7 @@ class Tables {
     }
   }
 
-  // Rows of one element are ids: of the same table or of another.
+  // A lookup whose ids are rows of one element, of the same table or of another.
   void AddChain(const Table& table) {
     const Table first = table.width == 1 ? table : New(1);
     const std::string row = Look(first, "lookup_table", Ids({kUnknownDim, 1}));
@@ -82,7 +82,7 @@ class Tables {
                               .AddOutput("Out", {ids})
                               .Set("in_dtype", static_cast<std::int32_t>(DType::kFp32))
                               .Set("out_dtype", static_cast<std::int32_t>(DType::kInt64))));
-    if (b_.draw().Below(3) != 0) Live(row, 1);  // else nothing comes back through it: ids have no gradient
+    if (b_.draw().Below(3) != 0) Live(row, 1);  // otherwise it gets no gradient, because ids have none
     Live(Look(table, "lookup_table", ids), table.width);
   }
 

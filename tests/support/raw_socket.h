@@ -1,4 +1,4 @@
-// A plain TCP connection for tests that attack a server: every call is bounded.
+// A plain TCP connection for tests that attack a server. Every call has a time limit.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace penstock::test {
 
 class RawSocket {
  public:
-  // To "127.0.0.1:port". connected() is false if nobody takes it.
-  // `before_connect` runs when its descriptor is there.
+  // Connects to "127.0.0.1:port"; connected() is false if no process accepts. Calls `before_connect` after
+  // the socket is created.
   explicit RawSocket(
       const std::string& address, const std::function<void()>& before_connect = [] {});
   ~RawSocket() { Close(); }
@@ -21,12 +21,12 @@ class RawSocket {
   RawSocket& operator=(RawSocket&&) = delete;
 
   bool connected() const { return fd_ >= 0; }
-  void Send(const std::string& bytes) const;  // what does not fit into the socket is left out
-  // What comes until `size` bytes are there, the other side has closed, or the limit is over.
+  void Send(const std::string& bytes) const;  // drops bytes that do not fit into the socket's buffer
+  // Reads until `size` bytes have arrived, the peer has closed, or the time limit has passed.
   std::string Read(std::size_t size, std::chrono::milliseconds limit = std::chrono::seconds(20)) const;
-  // Whether the other side closes within the limit; reads what comes before.
+  // Whether the peer closes within the limit; discards bytes that arrive before.
   bool IsClosed(std::chrono::milliseconds limit = std::chrono::seconds(20)) const;
-  // What is there, or comes within the limit, or nothing; no value if the other side has closed.
+  // The bytes that are available or arrive within the limit, possibly none; nullopt if the peer has closed.
   std::optional<std::string> ReadSome(std::chrono::milliseconds limit) const;
   void SendAll(const std::string& bytes) const;  // waits, at most 20 s
   void Close();
@@ -45,7 +45,7 @@ class RawListener {
   RawListener(const RawListener&) = delete;
   RawListener& operator=(const RawListener&) = delete;
   const std::string& address() const { return address_; }
-  // The first to come; not connected if `stop` is said before.
+  // Accepts the next connection. Returns an unconnected socket if `stop` becomes true first.
   RawSocket Accept(const std::atomic<bool>& stop) const;
 
  private:
@@ -53,7 +53,7 @@ class RawListener {
   std::string address_;
 };
 
-// Lets this process have so many descriptors; false if it may not.
+// Raises this process's limit of file descriptors to `count`; false if that is not permitted.
 bool AllowDescriptors(std::size_t count);
 
 }  // namespace penstock::test

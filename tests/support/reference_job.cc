@@ -24,7 +24,7 @@ struct ReferenceJob::Server {
   std::map<std::string, Lookup> lookups;  // by the name of the question
 };
 
-// Hands values over by copying them between scopes.
+// A client that copies values between scopes.
 class ReferenceJob::Client : public RpcClient {
  public:
   Client(ReferenceJob& job, std::size_t trainer) : job_(job), trainer_(trainer) {}

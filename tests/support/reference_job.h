@@ -1,5 +1,5 @@
-// The same role programs as a job of processes, in one thread and without a network: what simulated and real
-// jobs are compared with, byte for byte.
+// Runs the role programs of a job on one thread, without a network. Simulated and real jobs must give the
+// same bytes.
 //
 //   ReferenceJob job(AllOps(), {trainer0, trainer1}, {pserver0, pserver1});
 //   PENSTOCK_RETURN_IF_ERROR(job.Start());
@@ -8,9 +8,9 @@
 //
 // A step runs trainer 0's program up to its send_barrier; there trainer 1's program runs, and so on. In the
 // last trainer's barrier the servers run their blocks, in the order of listen_and_serv's optimize_blocks, on
-// what was handed over. Then every trainer goes on and fetches. No program is cut or rewritten.
+// the received gradients. Then every trainer continues and fetches. No program is cut or rewritten.
 //
-// Of a table sharded by id every server has all rows, as a tensor: those of the others are never
+// Every server holds all rows of a table sharded by id, as a tensor; rows of other servers' shards are never
 // looked up or changed.
 #pragma once
 
@@ -36,12 +36,12 @@ class ReferenceJob {
                int threads = 1);
   ~ReferenceJob();
 
-  // Runs every startup program, the servers' first. Values of the servers may be set in their scopes in
-  // between: Start is StartServers, then StartTrainers.
+  // Start() is StartServers() followed by StartTrainers(), which run the startup programs. In between, tests
+  // may set variables in the servers' scopes.
   Status Start();
   Status StartServers();
   Status StartTrainers();
-  // One step of all trainers: for each, its fetches.
+  // Runs one step of all trainers; returns the fetches of each.
   Result<std::vector<std::vector<Variable>>> Step(const std::vector<std::vector<exec::Feed>>& feeds,
                                                   const std::vector<std::string>& fetches);
 

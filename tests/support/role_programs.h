@@ -1,4 +1,4 @@
-// The programs of a transpiled job, by kind of role, as jobs of the tests take them.
+// Converts the programs of a transpiled job for ReferenceJob and the jobs of other tests.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// What tests of whole programs share: programs and arrays of the corpus, scopes filled from arrays,
-// comparison by element.
+// Helpers for tests of whole programs: read programs and arrays of the corpus, fill scopes and feeds from
+// arrays, compare tensors by element.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace penstock::test {
 
-// A program (or what stands under that name with ".gz") or an archive that a test has listed; fails the
-// process if it cannot be read.
+// Reads a program (`path` or `path` + ".gz"), or an archive of arrays. Ends the process if the file cannot be
+// read.
 Program ProgramOf(const std::string& path);
 Arrays ArraysOf(const std::string& path);
 
 void SetTensor(Scope& scope, const std::string& name, const Tensor& value);
-// The feeds `<prefix><name>` of `arrays`, with the LoD of `<prefix><name>:lens` (sequence lengths) if it is
-// there.
+// The feeds `<prefix><name>` of `arrays`, with the LoD of `<prefix><name>:lens` (sequence lengths) if it
+// exists.
 std::vector<exec::Feed> FeedsOf(const Arrays& arrays, const std::string& prefix,
                                 const std::vector<std::string>& names);
 

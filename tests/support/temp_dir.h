@@ -1,4 +1,4 @@
-// A new empty folder for one test, removed with the object.
+// A new empty folder for one test. The destructor removes it.
 //
 //   const TempDir dir;
 //   ASSERT_TRUE(WriteFile(dir / "main.pb", bytes).ok());

@@ -1,4 +1,4 @@
-// Rings whose ranks are threads of this process: for tests of ops between ranks.
+// Rings whose ranks are threads of this process, for tests of collective ops.
 //
 //   OnThreads(2, [](ThreadRings& rings) { ... Services{.rings = &rings} ... });
 #pragma once
@@ -50,7 +50,7 @@ class ThreadRings : public CollectiveRings {
   std::vector<std::unique_ptr<CollectiveGroup>> groups_;  // by ring
 };
 
-// Calls `rank` on a thread for each rank, with rings 0 and 1 over all of them.
+// Calls `rank` on one thread per rank, with rings 0 and 1 over all ranks.
 inline void OnThreads(int ranks, const std::function<void(ThreadRings&)>& rank) {
   std::vector<std::vector<std::unique_ptr<CollectiveGroup>>> of_rank(static_cast<std::size_t>(ranks));
   for (int ring = 0; ring < 2; ++ring) {

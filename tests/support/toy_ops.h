@@ -1,4 +1,4 @@
-// A few ops of a test's own, so that the executor is tested without the real ones.
+// A few simple ops for tests of the executor.
 #pragma once
 
 #include <atomic>
@@ -16,10 +16,10 @@ namespace penstock::test {
 // toy_add(X, Y) -> Out        the sum of two tensors of one shape
 // toy_fill() -> Out           attributes shape (longs), value (float)
 // toy_step(Param, Grad) -> ParamOut   Param - Grad, in place
-// toy_positive(X) -> Out      the elements above 0: how many depends on values
+// toy_positive(X) -> Out      the elements above 0; their number depends on values
 // toy_hook(X) -> Out          copies; calls PrepareHook() when it is prepared and Hook() while it runs
 // toy_fail(X) -> Out          fails when it runs
-// toy_send(X)                 has an effect outside: remembers X in Sent()
+// toy_send(X)                 has a side effect: appends X to Sent()
 // toy_blocks(X) -> Out        runs the block of its attribute sub_block
 void RegisterToyOps(OpRegistry& ops);
 const OpRegistry& ToyOps();
@@ -28,7 +28,7 @@ std::function<void()>& PrepareHook();
 std::vector<Tensor>& Sent();
 std::atomic<int>& PrepareCount();
 
-// Programs, one line an op.
+// Builds programs, one call per op.
 class ToyProgram {
  public:
   Program program;

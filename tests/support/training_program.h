@@ -1,5 +1,5 @@
-// A training program made by hand, for tests of what works on any: params w0000, w0001, ... in a chain of
-// multiplications, each with its gradient and its sgd op, sorted as minimize leaves them.
+// Makes a simple training program: parameters w0000, w0001, ... in a chain of multiplications, each with its
+// gradient and its sgd op, in the order in which minimize leaves them.
 #pragma once
 
 #include <utility>

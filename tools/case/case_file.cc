@@ -64,8 +64,8 @@ void ReadRings(JsonReader& in, plan::TranspileConfig& config) {
   in.Read("hierarchical_inter_nranks", config.node_ranks);
 }
 
-// The addresses of ranks as transpile() is given them: one text, or a list. A number is what pservers'
-// trainers are given by.
+// The argument `trainers` of transpile(): the addresses of ranks, as one string or as a list. An integer is
+// the number of trainers in a job with pservers, and gives no addresses.
 void ReadTrainersArgument(const Json& argument, JsonReader& in, plan::TranspileConfig& config) {
   if (argument.is_string()) {
     config.trainer_addresses = Split(argument.get<std::string>(), ',');
@@ -76,7 +76,7 @@ void ReadTrainersArgument(const Json& argument, JsonReader& in, plan::TranspileC
   }
 }
 
-// Who the ranks are, and what each of trainer_ids calls itself.
+// The addresses of all ranks, and the address of each trainer in trainer_ids.
 Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
   const bool rings = config.kind == plan::Kind::kNccl2 || config.kind == plan::Kind::kCollective ||
                      config.dense != plan::DenseExchange::kPserver || config.on_uneven != OnUneven::kNone;
@@ -178,7 +178,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::Transp
   return in.status();
 }
 
-// The role files of a case, each with its name on disk.
+// Reads "files": the name on disk of each role file.
 Status ReadFiles(const Json& json, std::map<std::string, std::string>& files) {
   if (!json.is_object()) return WrongType("files", "an object");
   for (const auto& [role, entry] : json.items()) {
@@ -188,7 +188,7 @@ Status ReadFiles(const Json& json, std::map<std::string, std::string>& files) {
       in.Read("file", name);
       PENSTOCK_RETURN_IF_ERROR(in.status());
     }
-    // A name that leaves the output folder is not ours to follow.
+    // A name must not lead out of the output folder.
     if (name.find('/') != std::string::npos) return WrongType("files", "names without a folder");
     files[role] = name;
   }
@@ -200,8 +200,8 @@ struct ParamFacts {
   VarFacts facts;
 };
 
-// Parameters then stand behind the other variables, in the order in which they were made: a program of
-// Fluid's has its variables in the order of a hash map.
+// Moves the parameters behind the other variables, in order of creation: Fluid's programs list variables in
+// hash-map order.
 void ApplyToVars(const std::vector<ParamFacts>& params, Program& program) {
   std::vector<Var> changed;
   std::set<std::string, std::less<>> names;

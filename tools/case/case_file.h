@@ -1,6 +1,5 @@
-// The two JSON files that go with a program: what it does not say itself (program.json) and how it is to be
-// distributed (case.json). Their layout is that of the corpus; keys that are not named here are not looked
-// at.
+// Reads the two JSON files that accompany a program: properties that the program does not contain
+// (program.json), and how to distribute it (case.json). This folder's README lists the keys.
 #pragma once
 
 #include <functional>
@@ -16,25 +15,27 @@ namespace penstock {
 
 struct CaseFile {
   plan::TranspileConfig config;
-  std::string program;                       // id of the program it is for
+  std::string program;                       // id of the program that the case distributes
   std::map<std::string, std::string> files;  // role file ("trainer.pb") -> its name on disk ("trainer.pb.gz")
-  bool expects_errors = false;               // Fluid 1.8.5 fails on it somewhere
-  // The name on disk; the role file's own if the case has none.
+  bool expects_errors = false;               // Fluid 1.8.5 fails for some role of this case
+  // The name on disk of a role file; `role` itself if the case names no other.
   const std::string& FileOf(const std::string& role) const;
 };
 
-// Dispatchers that a caller can supply for other words of `split_method` than ours.
+// User-supplied dispatchers for further values of `split_method`, by name.
 using Dispatchers = std::map<std::string, plan::DispatcherFactory, std::less<>>;
 
-// Changes the settings under "config" before the trainers' addresses are read, which only some settings need.
+// Changes the settings of "config" before ParseCase reads the trainers' addresses, because the settings
+// decide whether it reads them.
 using Override = std::function<Status(plan::TranspileConfig&)>;
 
-// kInvalidArgument E-case: no JSON, a key of another type, a word that is not known; says which key. An error
-// of `override` is returned as it is.
+// Parses case.json. kInvalidArgument E-case: not JSON, a value of a wrong type, an unknown word; names the
+// key. An error of `override` is returned unchanged.
 Result<CaseFile> ParseCase(std::string_view json, const Dispatchers& dispatchers = {},
                            const Override& override = nullptr);
 
-// Writes trainable, is_distributed and learning_rate of each parameter, and random_seed, into both programs.
+// Applies program.json: sets random_seed, and trainable, is_distributed and learning_rate of each parameter,
+// in both programs, and marks the feeds in `main`. kInvalidArgument E-case.
 Status ApplyFacts(std::string_view json, Program& main, Program& startup);
 
 }  // namespace penstock

@@ -1,8 +1,8 @@
-// Reads keys of one JSON object, each of the type that its value has.
+// Reads the keys of one JSON object; the type of the variable is the type that the value must have.
 //
 //   JsonReader in(object);
-//   in.Read("trainers", config.trainers);   // stays as it is where the key is absent or null
-//   PENSTOCK_RETURN_IF_ERROR(in.status());  // E-case names the first key of another type
+//   in.Read("trainers", config.trainers);   // unchanged if the key is absent or null
+//   PENSTOCK_RETURN_IF_ERROR(in.status());  // E-case names the first key of a wrong type
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ inline Status WrongType(std::string_view key, std::string_view expected) {
   return InvalidArgument("E-case", "key ", Quote(key), " must be ", expected);
 }
 
-// An integer that fits; JSON's own numbers have no bounds.
+// The value if it is an integer in the range of Int; JSON numbers have no bounds.
 template <typename Int>
 std::optional<Int> IntegerOf(const Json& json) {
   if (json.is_number_unsigned()) {
@@ -37,8 +37,8 @@ std::optional<Int> IntegerOf(const Json& json) {
   return std::in_range<Int>(value) ? std::optional(static_cast<Int>(value)) : std::nullopt;
 }
 
-// Reads keys of one object. A key that is absent or null leaves the value as it is; the first wrong one is
-// remembered.
+// Reads keys of one object. A key that is absent or null leaves the variable unchanged; status() keeps the
+// first error.
 class JsonReader {
  public:
   explicit JsonReader(const Json& object) : object_(object) {}
@@ -101,8 +101,8 @@ class JsonReader {
     if (status_.ok()) status_ = std::move(status);
   }
   const Status& status() const { return status_; }
-  // An error for a key that nobody asked for and whose writer probably meant one that was. Others pass: they
-  // say more than we need.
+  // Fails on a key that was not read and resembles one that was, because it is probably misspelt. Other
+  // unread keys are allowed.
   void RefuseMisspelt(std::vector<std::string_view> others) {
     others.insert(others.end(), asked_.begin(), asked_.end());
     for (const auto& [key, value] : object_.items()) {

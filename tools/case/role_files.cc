@@ -21,7 +21,7 @@ struct RoleName {
   int number = 0;
 };
 
-// "pserver_startup_3.pb.gz" -> pserver_startup, 3. Nothing if the file is none of a set.
+// "pserver_startup_3.pb.gz" -> pserver_startup, 3. nullopt if the file name is not that of a role program.
 std::optional<RoleName> ParseName(std::string_view name) {
   const auto drop = [&name](std::string_view suffix) {
     const bool there = name.ends_with(suffix);
@@ -72,7 +72,7 @@ Result<std::vector<check::RoleProgram>> Read(const std::map<int, fs::path>& file
   return programs;
 }
 
-// Startup programs are matched by position, so a set has all of them or none.
+// Startup programs are matched by position, so a set must have all of them or none.
 Status RequireMatching(const std::string& folder, Found& found, const std::string& role) {
   if (found["trainer_startup"].empty() && found["pserver_startup"].empty()) return OkStatus();
   const auto& startups = found[role + "_startup"];

@@ -1,4 +1,4 @@
-// A folder of role programs, as `penstock transpile` writes it and Fluid's tools do.
+// Reads a folder of role programs, as `penstock transpile` and Fluid's tools write it.
 #pragma once
 
 #include <set>
@@ -11,13 +11,14 @@
 namespace penstock::tools {
 
 // Reads trainer.pb, trainer_tK.pb, pserver_K.pb and their _startup files from `folder`, each plain or gzipped
-// (.pb.gz), in the order of their numbers.
+// (.pb.gz), in order of their numbers.
 //
-// kInvalidArgument: no such folder, no trainer in it, a file that is no program (named).
+// kInvalidArgument: the folder does not exist or contains no trainer, or a file, which the error names, is
+// not a program.
 Result<check::RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads = nullptr);
 
-// Removes from `folder` the role programs that are not among `kept`, names of files: those of a set that
-// stood there before would be read with the new one. Other files are left alone. E-roles-folder.
+// Removes all role programs from `folder` whose file names are not in `kept`, so that a later read does not
+// mix an older set with the new one. Does not touch other files. E-roles-folder.
 Status RemoveOtherRoleFiles(const std::string& folder, const std::set<std::string>& kept);
 
 }  // namespace penstock::tools

@@ -1,6 +1,6 @@
-"""The demo: digits.py on two pservers and two trainers, then on one machine, and a comparison of the two.
+"""Runs digits.py with two pservers and two trainers, then on one machine, and compares the results.
 
-Exit code 0 if both reach the accuracy and no parameter differs by more than the tolerance; 1 otherwise.
+Exit code 0 if both reach ACCURACY and no parameter differs by more than TOLERANCE; 1 otherwise.
 """
 
 import argparse
@@ -19,7 +19,7 @@ TOLERANCE = 1e-4
 
 
 def write_programs(out):
-    """Saves the single-machine programs and transpiles them with the command-line tool, to be looked at."""
+    """Saves the single-machine programs, and transpiles them with the command-line tool for inspection."""
     build = (
         "import sys; sys.path.insert(0, sys.argv[1]); import digits, penstock.fluid as fluid\n"
         "fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 1\n"
@@ -47,7 +47,7 @@ def run(title, command):
 
 
 def print_curves(distributed, single, rows=12):
-    """Both loss curves side by side: number and a bar, some steps only."""
+    """Prints both loss curves side by side as numbers and bars, for some of the steps."""
     losses = [("2 pservers x 2 trainers", np.mean([run["losses"] for run in distributed], axis=0)),
               ("one machine", np.asarray(single["losses"]))]
     top = max(float(np.max(values)) for _, values in losses)

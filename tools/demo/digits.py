@@ -1,14 +1,14 @@
 """A training program for one machine, in the Fluid API, and the few lines that distribute it.
 
-Reads its role from the environment, as the launcher sets it:
+The launcher sets the role of each process in the environment:
 
     python -m penstock.distributed.launch --server_num 2 --worker_num 2 tools/demo/digits.py --out results
     python tools/demo/digits.py --out results --single --start results/initial.npz
     python -m penstock.distributed.launch --worker_num 4 tools/demo/digits.py --out results --mode grad_allreduce
 
-1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI); 1,437 train, 360 test, split and order
-fixed.
-The global batch is the same however many trainers share it, so N trainers in sync mode compute what one machine does.
+The data are 1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI): 1,437 for training and 360
+for testing, in a fixed split and order. The size of the global batch does not depend on the number of trainers, so N
+trainers in sync mode compute the same as one machine.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def network(normalized=False):
 
 
 def batches(images, labels, epochs):
-    """The global batches of all epochs, the same in every process; a short last batch of an epoch is left out."""
+    """The global batches of all epochs, the same in every process; drops a short last batch of an epoch."""
     for epoch in range(epochs):
         order = np.random.RandomState(epoch).permutation(len(images))
         for begin in range(0, len(order) - GLOBAL_BATCH + 1, GLOBAL_BATCH):
@@ -97,7 +97,7 @@ def transpiler(trainer_id, pservers, trainers, options):
 
 
 def rank_program(rank, addresses, loss, options):
-    """What one of several equal ranks runs each step."""
+    """The program that each of several equal ranks runs per step."""
     config = fluid.DistributeTranspilerConfig()
     config.mode = "nccl2" if options.mode == "nccl2" else "collective"
     config.nccl_comm_num = options.rings

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""An id of an error has one status code, and every finding and every error of the transpiler is shown by a test: its id
-stands in the text of a golden file.
+"""Checks that each error id has one status code, and that golden files show all findings and errors of the transpiler.
 
-  tools/dev/check_error_texts.py        prints each id that is otherwise; exit code 1 if there is one
+  tools/dev/check_error_texts.py        prints each id that violates this; exit code 1 if there is one
 
-Ids are found as quoted words in the sources, such as "E-plan-trainer-id"; those of InternalError are our bugs, which no
-text leads to. The others must stand in a golden file as "[id]"; EXCEPT lists those that need more than a text, with
-their test.
+Ids are quoted words in the sources, such as "E-plan-trainer-id". Ids of InternalError are exempt, because they are our
+bugs, which no test input reaches. All others must occur in a golden file as "[id]"; EXCEPT lists ids that a golden file
+cannot show, with their test.
 
-Whoever catches an error by its id relies on what the code says: an id that is made with two codes is one id too few.
+Code that catches an error by its id relies on the status code, so an error with another code needs another id.
 """
 
 import pathlib
@@ -36,7 +35,7 @@ ID = re.compile(r'(InternalError\(\s*)?"([EWN]-[a-z]+(?:-[a-z0-9]+)*)"')
 CODED_FOLDERS = ["framework", "operators", "executor", "transpiler", "tools", "python"]
 CODES = ("Cancelled", "InvalidArgument", "DeadlineExceeded", "Unimplemented", "FailedPrecondition", "InternalError",
          "Unavailable", "DataLoss")
-# InvalidArgument("E-x", of Status(StatusCode::kInvalidArgument, "E-x", with several codes where one is chosen.
+# InvalidArgument("E-x", or Status(StatusCode::kInvalidArgument, "E-x", with several codes if it chooses one.
 MADE = re.compile(r'\b(%s)\(\s*"(E-[a-z0-9-]+)"' % "|".join(CODES))
 SPELLED = re.compile(r'\bStatus\(([^;"]*StatusCode::k[^;"]*)"(E-[a-z0-9-]+)"')
 NAMED = re.compile(r'\bchar (k\w+)\[\] = "(E-[a-z0-9-]+)"')
@@ -44,7 +43,7 @@ IN_PYTHON = re.compile(r"\bprogram_error\(\s*'(E-[a-z0-9-]+)'")
 
 
 def codes_in(path, text):
-    """(id, code) of each error that a source makes."""
+    """(id, code) of each error that a source text creates."""
     if path.suffix == ".py":
         for found in IN_PYTHON.finditer(text):
             yield found[1], "InvalidArgument"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that C++ sources are as clang-format 14 leaves them.
+"""Checks that C++ sources are formatted by clang-format 14.
 
-  tools/dev/check_format.py          names each file that is not; exit code 1 if there is one
-  tools/dev/check_format.py --fix    formats them
+  tools/dev/check_format.py          lists each file that is not; exit code 1 if there is one
+  tools/dev/check_format.py --fix    formats all files
 """
 
 import pathlib

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reads every include and import and checks that it follows the arrows between the folders.
+"""Checks that every include follows the arrows between the folders.
 
-  tools/dev/check_layers.py        prints each include that goes against them; exit code 1 if there is one
+  tools/dev/check_layers.py        prints each include that violates them; exit code 1 if there is one
 
-Top level: operators, transpiler and executor include framework alone, never each other; tools, python and tests include
-anything. Inside a folder of ORDER the sub-folders form a list: a sub-folder includes itself and those that stand before
-it. Sub-folders in braces stand side by side: they do not include each other. Files of the folder itself include any.
+Top level: operators, transpiler and executor include only framework, never each other; tools, python and tests include
+anything. Inside a folder of ORDER the sub-folders are ordered: a sub-folder may include itself and those before it in
+the list. Sub-folders in braces do not include each other. Files of the folder itself may include any of them.
 """
 
 import pathlib
@@ -39,9 +39,9 @@ ORDER = {
     ],
 }
 
-# Headers of libraries that are slow to compile or that only one layer may know.
+# Libraries that only source files include: their headers are slow to compile, or only one layer may depend on them.
 ONLY_IN_SOURCES = re.compile(r"(grpcpp|grpc|dnnl|Eigen)[/.h]")
-# Families of operators may hand on a library that the ground floor wraps, inside their own folder.
+# Headers of other folders may include those headers of this folder that include such a library.
 SHARES_SLOW_HEADERS = pathlib.PurePath("operators/common")
 NO_THREADS_OR_SOCKETS = re.compile(r"<(thread|sys/socket\.h|netinet/.*|grpcpp/.*|cuda.*)>")
 
@@ -61,7 +61,7 @@ def findings():
 
 
 def slow_headers(includes):
-    """Headers that bring in a library of ONLY_IN_SOURCES, directly or not. They stay inside their folder."""
+    """Headers that include a library of ONLY_IN_SOURCES, directly or not; only their own folder may include them."""
     slow = set()
     while True:
         found = {
@@ -97,7 +97,7 @@ def check(relative, included, slow):
 
 
 def check_order(relative, included, folder, order):
-    """What an include within one folder says against the order of its sub-folders."""
+    """The violation of the order of sub-folders by an include within one folder, if any."""
     depth = len(pathlib.PurePath(folder).parts)
     if not all(str(path).startswith(f"{folder}/") and len(path.parts) > depth + 1 for path in (relative, included)):
         return

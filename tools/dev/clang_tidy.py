@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over every source file of ours that the build compiles.
+"""Runs clang-tidy on every source file of ours that the build compiles.
 
   tools/dev/clang_tidy.py --build build/release [FILE...]
 
-A file that passed is remembered under BUILD/tidy by the hash of its preprocessed text and of its .clang-tidy, and costs
-only the preprocessing next time. Exit code 1 if there is a finding.
+A file that passed is recorded under BUILD/tidy by the hash of its preprocessed text and its .clang-tidy; the next run
+only preprocesses it. Exit code 1 if there is a finding.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def fingerprint(entry):
 
 
 def parts(entry):
-    """Each file of ours, those that a file of CMake's includes too, with its command as clang knows it."""
+    """Each file of ours, including those inside CMake's unity files, with its command in clang's syntax."""
     path = pathlib.Path(entry["file"])
     command = " ".join(word for word in entry["command"].split(" ") if word not in GCC_ONLY)
     if path.parent.name != "Unity":

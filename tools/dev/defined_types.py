@@ -1,7 +1,7 @@
-"""Types that C++ sources define in named namespaces, for tidy.py.
+"""Finds the types that C++ sources define in named namespaces, for tidy.py.
 
-Two types of one name in one namespace, each in its own source file, are one type to the linker: it keeps one of their
-member functions and drops the other, without a word.
+Two source files that each define a type of the same name in the same namespace violate the one-definition rule: the
+linker silently keeps one of two member functions and drops the other.
 """
 
 import re
@@ -16,7 +16,7 @@ OPENING = re.compile(
 
 
 def defined_types(text):
-    """(line, qualified name) of each type that `text` defines at the scope of a namespace with a name."""
+    """(line, qualified name) of each type that `text` defines at the scope of a named namespace."""
     text = OPAQUE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     scopes = []  # a namespace's name, or None for any other brace
     for found in OPENING.finditer(text):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Which of Fluid's names are missing here.
+"""Lists the names of Fluid's API that Penstock lacks.
 
-  tools/dev/fluid_names.py --api FILE       each module's public names that FILE, the corpus's api.json, has and we lack
-  tools/dev/fluid_names.py --scripts DIR    of the scripts under DIR that use paddle.fluid: how many find every name
-                                            they use, and the missing names, those that most scripts use first
+  tools/dev/fluid_names.py --api FILE       the public names in FILE, the corpus's api.json, that we lack, by module
+  tools/dev/fluid_names.py --scripts DIR    how many scripts under DIR that use paddle.fluid find all their names,
+                                            and the missing names, sorted by the number of scripts that use them
 
-Run it with the Python that has Penstock. A script's names are taken from its syntax tree: what it imports, and the
-chains of attributes that begin with something imported. Scripts of the imperative mode, of Paddle 2 and of its versions
-before Fluid do not count.
+Run it with the Python in which Penstock is installed. The names of a script come from its syntax tree: its imports, and
+attribute chains that start with an import. Scripts for the imperative mode, for Paddle 2 and for versions before Fluid
+are not counted.
 """
 
 import argparse
@@ -25,7 +25,7 @@ PADDLE_2 = set("nn static io optimizer vision metric tensor to_tensor DataParall
 
 
 def chain_of(node):
-    """('fluid', ['layers', 'fc']) of fluid.layers.fc; (None, []) of what does not begin with a name."""
+    """('fluid', ['layers', 'fc']) for fluid.layers.fc; (None, []) for a chain that does not start with a name."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -34,7 +34,7 @@ def chain_of(node):
 
 
 def imported(tree):
-    """({name here: full name}, {full names}) of what the imports of paddle bring."""
+    """({local name: full name}, {full names}) of the imports of paddle."""
     known, names = {}, set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -63,14 +63,14 @@ def names_used(text):
 
 
 def counts(names):
-    """Whether a script with these names is one that Penstock should run."""
+    """Whether Penstock should run a script with these names."""
     return (any((name + ".").startswith("paddle.fluid.") for name in names) and
             not any("dygraph" in name or name.startswith(OTHER_KINDS) for name in names) and
             not any(PADDLE_2.intersection(name.split(".")[1:2]) for name in names))
 
 
 def first_missing(name):
-    """The shortest part of a full name that is not there; None if all of it is. What a value has is not looked at."""
+    """The shortest prefix of a full name that is missing; None if all of it exists. Ignores attributes of values."""
     parts = name.split(".")
     value = importlib.import_module(parts[0])
     for end, part in enumerate(parts[1:], 2):

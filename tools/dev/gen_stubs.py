@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes type stubs for the public modules of penstock into python/penstock, a .pyi beside each .py.
+"""Writes type stubs for the public modules of penstock into python/penstock, one .pyi next to each .py.
 
-  .venv/bin/python tools/dev/gen_stubs.py            writes them
+  .venv/bin/python tools/dev/gen_stubs.py            writes all stubs
   .venv/bin/python tools/dev/gen_stubs.py --check    exit code 1 if one is out of date
 
-Arguments are those of the signatures. Their types stand in docstrings, as `size (int | list[int]): ...`; what cannot be
-read there is Any.
+Arguments come from the signatures, and their types from the docstrings, as in `size (int | list[int]): ...`. A type
+that cannot be parsed is Any.
 """
 
 import argparse
@@ -105,7 +105,7 @@ class Stub:
         self.lines.append('class %s%s:\n%s' % (name, names and '(%s)' % names, '\n'.join(body)))
 
     def _bases_and_members(self, thing):
-        """Its public bases, and its members with those of bases that a user cannot name."""
+        """A class's public bases, and its members including those of private bases."""
         bases, members = [], dict(vars(thing))
         for base in thing.__bases__:
             if base is object or self._can_name(base):
@@ -174,7 +174,7 @@ class Stub:
         return '%sdef %s(%s) -> %s: ...' % (indent, name, ', '.join(parts), result)
 
     def _type(self, text):
-        """A type as mypy reads it, of the words of a docstring."""
+        """A docstring's type as a type for mypy."""
         if text is None:
             return 'Any'
         made = []

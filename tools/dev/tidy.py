@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The limits of the house, as a test.
+"""Checks the project's limits on source files.
 
   tools/dev/tidy.py        prints each finding; exit code 1 if one of them is an error
 
-Errors: a file above 800 lines, a function above 70 lines (beside the lines of a list of registrations), a line above
-110 columns (120 where clang-format cannot break it), a banned word, something at the root that does not belong there,
-a folder of sources without README.md, a path of a machine, a C++ type defined twice in one namespace. Warnings: a file above 400 lines.
+Errors: a file above 800 lines, a function above 70 lines (not counting registrations), a C++ line above 110 columns or
+another line above 120, a banned word, an unexpected file at the root, a folder of sources without README.md, an
+absolute path of a machine, a C++ type defined twice in one namespace. Warnings: a file above 400 lines.
 """
 
 import pathlib
@@ -23,7 +23,7 @@ CODE = {".h", ".cc", ".cu", ".py", ".sh", ".proto", ".cmake"}
 WARN_LINES, MAX_LINES, MAX_FUNCTION_LINES, MAX_COLUMNS = 400, 800, 70, 110
 REGISTRATION = re.compile(r"  Register\w+\(\w+\);")
 
-# word -> what to write instead. Matched as whole words in code and comments.
+# word -> its replacement. Matched as whole words in code and comments.
 BANNED = {
     r"splited": "split",
     r"recieve\w*": "receive",
@@ -33,7 +33,7 @@ BANNED = {
     r"sleep_for|usleep": "a wait on a condition with a deadline",
 }
 MACHINE_PATH = re.compile(r"(?<![\w.])/(work|home|root|Users)/\w")
-# This file spells what it bans; goldens and data hold what they hold.
+# This file contains the banned words.
 SKIP = {"tools/dev/tidy.py"}
 
 
@@ -44,7 +44,7 @@ def tracked():
 
 
 def function_lengths(text):
-    """(line, length) of each function whose brace opens at the end of a line indented by at most two columns."""
+    """(line, length) of each function whose first line is indented by at most two columns."""
     start, depth = None, 0
     for number, line in enumerate(text.split("\n"), 1):
         code = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'|//.*', "", line)
@@ -102,7 +102,7 @@ def check_types(paths):
 
 
 def is_code(path):
-    """By its ending, or, of a command without one, by its first line."""
+    """Whether a path is source code, by its extension, or, for a command without one, by its first line."""
     if str(path) in SKIP or path.parts[0] not in (*SOURCE_FOLDERS, ".ci"):
         return False
     return path.suffix in CODE or not path.suffix and (ROOT / path).read_bytes().startswith(b"#!")

@@ -11,21 +11,21 @@ namespace {
 using Pair = std::pair<std::size_t, std::size_t>;
 using Position = std::ptrdiff_t;
 
-// An element by its number, and where it stands in the whole sequence.
+// A line as a number (equal lines have equal numbers), and its position in the whole sequence.
 struct Element {
   int number = 0;
   std::size_t at = 0;
 };
 using Elements = std::vector<Element>;
 
-// Positions [left, right) of the first sequence beside [top, bottom) of the second.
+// Positions [left, right) of the first sequence and [top, bottom) of the second.
 struct Box {
   Position left = 0, right = 0, top = 0, bottom = 0;
   Position wider() const { return (right - left) - (bottom - top); }
 };
 
-// Myers' method in its linear form: of each box the middle of a shortest path from its top left to its bottom
-// right corner, which goes along where elements are equal; then the boxes before and behind it.
+// The linear-space variant of Myers' algorithm: finds the middle snake of a shortest edit path from the top
+// left to the bottom right corner of a box, then recurses into the boxes before and after it.
 class Path {
  public:
   Path(const Elements& a, const Elements& b)
@@ -41,9 +41,9 @@ class Path {
   }
 
  private:
-  // How far right a path on a diagonal of the box has come; counted from its corner.
+  // The furthest x that a forward path has reached on a diagonal, counted from the top left corner.
   Position& Forward(Position diagonal) { return forward_[static_cast<std::size_t>(middle_ + diagonal)]; }
-  // How far up, from the other corner.
+  // The furthest y that a backward path has reached on a diagonal, counted from the bottom right corner.
   Position& Backward(Position diagonal) { return backward_[static_cast<std::size_t>(middle_ + diagonal)]; }
 
   bool Equal(Position x, Position y) const {
@@ -58,7 +58,7 @@ class Path {
     Walk({middle.right, box.right, middle.bottom, box.bottom});
   }
 
-  // One step that drops or adds an element, and equal elements on either side of it.
+  // Adds the pairs of a snake: at most one deletion or insertion, with equal elements on either side of it.
   void Follow(const Box& snake) {
     Position x = snake.left, y = snake.top;
     const auto along = [&] {
@@ -83,7 +83,7 @@ class Path {
     }
   }
 
-  // From the top left corner by `steps` steps; the last stretch, if it meets a way back.
+  // Extends the forward paths to `steps` edits; returns the last snake if it meets a backward path.
   std::optional<Box> Advance(const Box& box, Position steps, bool odd) {
     for (Position k = steps; k >= -steps; k -= 2) {
       const bool down = k == -steps || (k != steps && Forward(k - 1) < Forward(k + 1));
@@ -121,7 +121,7 @@ class Path {
   std::vector<Pair> pairs_;
 };
 
-// Of [head, size - tail), what stands in the other sequence too.
+// The lines in [head, size - tail) that also occur in the other sequence.
 Elements Shared(const std::vector<std::string>& lines, std::size_t head, std::size_t tail,
                 const std::unordered_map<std::string_view, int>& shared) {
   Elements out;

@@ -1,4 +1,4 @@
-// The longest common subsequence of two sequences: what stays where one is edited into the other.
+// The longest common subsequence of two sequences.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace penstock::tools {
 
-// Pairs of positions, ascending in both. Of several longest ones always the same.
-// Lines that stand in one sequence alone are left out first. Of the others (n of them, d that do not stay)
-// Myers' method in its linear form (An O(ND) difference algorithm and its variations, 1986): time n d, memory
-// n.
+// Returns pairs of positions, ascending in both sequences. The choice among several longest subsequences is
+// deterministic. Lines that occur in only one sequence are removed first; on the other n lines, of which d
+// are not common, it runs the linear-space variant of Myers' algorithm (An O(ND) Difference Algorithm and Its
+// Variations, 1986): O(n d) time, O(n) memory.
 std::vector<std::pair<std::size_t, std::size_t>> CommonSubsequence(const std::vector<std::string>& a,
                                                                    const std::vector<std::string>& b);
 

@@ -44,7 +44,7 @@ class Comparison {
   }
 
  private:
-  // Below the block's own line, which is there if something differs.
+  // Printed below the heading of its block, which appears only if something differs.
   void Line(const std::string& line) {
     out_.text += section_ + line + "\n";
     section_.clear();
@@ -72,7 +72,7 @@ class Comparison {
     ComparePlans();
   }
 
-  // The line in which they part says more than all of them.
+  // Reports only the first line that differs.
   void ComparePlans() {
     const std::vector<std::string> left = Split(a_.meta().plan, '\n');
     const std::vector<std::string> right = Split(b_.meta().plan, '\n');
@@ -118,10 +118,11 @@ class Comparison {
     Gap(i, left_.size(), j, right_.size());
   }
 
-  // Ops [i, i_end) of the first program stand where [j, j_end) of the second do.
+  // Ops [i, i_end) of the first program are in the place of [j, j_end) of the second.
   void Gap(std::size_t i, std::size_t i_end, std::size_t j, std::size_t j_end) {
     while (i < i_end || j < j_end) {
-      // The next op of the second that is of the first's next op's type; those before it are only there.
+      // The next op of the second program with the type of op i; the ops before it are only in the second
+      // program.
       std::size_t match = kNone;
       for (std::size_t at = j; i < i_end && at < j_end && match == kNone; ++at) {
         if (right_[at].op->type() == left_[i].op->type()) match = at;
@@ -146,7 +147,7 @@ class Comparison {
     }
   }
 
-  // Names of slots and attributes that differ, or are only in one.
+  // The names of slots and attributes that differ or are in only one of two ops.
   std::vector<std::string> Differing(std::size_t i, std::size_t j) const {
     const Op left = plain_a_.PlainOp(*left_[i].op), right = plain_b_.PlainOp(*right_[j].op);
     std::vector<std::string> names;
@@ -179,7 +180,7 @@ class Comparison {
   const Program& b_;
   PlainForm plain_a_, plain_b_;
   std::vector<OpLine> left_, right_;
-  std::string section_;  // the line that says where, until it is printed
+  std::string section_;  // the heading, until it is printed
   ProgramDiff out_;
 };
 

@@ -1,13 +1,12 @@
-// Two programs, op for op: what is only in one of them, and in which slots and attributes ops differ that
-// stand for each other.
+// Compares two programs op by op: lists ops and variables of only one program, and the slots and attributes
+// in which corresponding ops differ.
 //
 //   const ProgramDiff diff = DiffPrograms(ops, left, right);
 //   if (!diff.equal()) std::cout << diff.text;
 //
-// What goes without saying does not count: the order of slots, attributes and variables, attributes that hold
-// their default, locations, the names of control variables. Ops are aligned by a longest common subsequence
-// of their texts; of those left over between two aligned ones, the ones of equal type stand for each other in
-// turn.
+// The comparison ignores the order of slots, attributes and variables, attributes with their default value,
+// locations, and the names of control variables. Ops are aligned by the longest common subsequence of their
+// texts; between two aligned ops, the remaining ops of equal type correspond to each other in order.
 #pragma once
 
 #include <string>
@@ -18,11 +17,11 @@
 namespace penstock::tools {
 
 struct ProgramDiff {
-  int ops = 0;    // that differ or are only in one; two that stand for each other are one
-  int vars = 0;   // the same of variables
-  int other = 0;  // of blocks and of the program itself
-  // For each block that differs its lines: "-" of the first program, "+" of the second, "=" what else is
-  // known.
+  int ops = 0;    // ops that differ or are in only one program; a corresponding pair counts once
+  int vars = 0;   // variables, likewise
+  int other = 0;  // differences of blocks and of the program itself
+  // The lines of each block that differs: "-" for the first program, "+" for the second, "=" for a remark on
+  // the lines above.
   std::string text;
 
   bool equal() const { return ops == 0 && vars == 0 && other == 0; }

@@ -1,5 +1,5 @@
-// A program in the form in which it is compared: what goes without saying is the same in all that mean the
-// same.
+// The canonical form in which programs are compared: programs that differ only in insignificant details have
+// the same form.
 #pragma once
 
 #include <map>
@@ -15,10 +15,11 @@ class PlainForm {
  public:
   PlainForm(const OpRegistry& ops, const Program& program);
 
-  // Slots and attributes by name; control variables called by what sets them.
+  // The op with slots and attributes sorted by name, without empty slots and default attributes. Control
+  // variables are named after the op that sets them.
   Op PlainOp(const Op& op) const;
   std::string OpText(const Op& op) const;
-  // By name: the declaration. Without control variables, which ops declare by setting them.
+  // The declarations by name, without control variables, which appear only in the ops that set and read them.
   std::map<std::string, std::string> VarTexts(int block) const;
 
  private:
@@ -26,7 +27,7 @@ class PlainForm {
 
   const OpRegistry& ops_;
   const Program& program_;
-  std::map<std::string, std::string> control_;  // variable -> what it is called here
+  std::map<std::string, std::string> control_;  // variable -> its canonical name
 };
 
 }  // namespace penstock::tools

@@ -1,4 +1,4 @@
-// Numbers for people, and the tables they stand in.
+// Formats numbers and tables for reading.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ std::string Plain(double value);                // "10000000000", "0.5": all dig
 std::string Size(std::int64_t bytes);           // "44.8 KB"; 1 KB is 1,000 bytes
 std::string Count(std::int64_t count, std::string_view noun);  // "1 pserver", "2 pservers"
 
-// Lines of cells under each other: the first `left` columns start, the others end, at the same place.
+// A table with aligned columns: the first `left` columns are left-aligned, the others right-aligned.
 class TextTable {
  public:
   TextTable(std::vector<std::string> head, std::size_t left);

@@ -1,4 +1,4 @@
-// Rates of networks as people write them.
+// Parses rates of networks.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace penstock::tools {
 
-// "10Gbit", "25 Gbit/s", "100Mbit", "1.2GB" or "1.2GB/s" (bytes), in bits a second; k, M, G, T are powers of
-// 1,000. kInvalidArgument E-net.
+// "10Gbit", "25 Gbit/s", "100Mbit", "1.2GB" or "1.2GB/s" (bytes), to bits per second; k, M, G, T are powers
+// of 1,000. kInvalidArgument E-net.
 Result<double> ParseRate(std::string_view text);
 
 }  // namespace penstock::tools

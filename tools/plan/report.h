@@ -1,5 +1,5 @@
-// What `penstock plan` says of a job, in three forms. The numbers come from the model in transpiler/plan;
-// here they are only written down.
+// The report of `penstock plan` on a job, as text, JSON or dot. transpiler/cost computes the figures; this
+// folder formats them.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobReport report, MakeJobReport(job, {.cost = {.batch = 512}}));
 //   std::cout << ReportText(report, {});
@@ -18,8 +18,8 @@ namespace penstock::tools {
 
 struct JobQuestion {
   cost::CostOptions cost;
-  std::optional<cost::Network> network;  // without it, nothing is said of times
-  // How parameters would be cut for another number of pservers; without it, as the job's own pieces show.
+  std::optional<cost::Network> network;  // without it, the report has no times
+  // How to slice parameters for other numbers of pservers. Without it, derived from the job's own pieces.
   std::optional<plan::TranspileConfig> like;
 };
 
@@ -31,23 +31,24 @@ struct JobReport {
   cost::PserverAdvice advice;  // empty without a network
 };
 
-// The errors of EstimateCost, Expect and ChoosePservers.
+// Returns the errors of EstimateCost, Expect and ChoosePservers.
 Result<JobReport> MakeJobReport(cost::Job job, const JobQuestion& question);
 
 struct TextOptions {
-  bool pieces = false;  // name each pserver's pieces
+  bool pieces = false;  // list each pserver's pieces
 };
 std::string ReportText(const JobReport& report, const TextOptions& options);
-// How every time follows from the counts, a line each: "label  = formula = result". Empty without a network.
+// The derivation of each time from the counts, one line each: "label  = formula = result". Empty without a
+// network.
 std::string ReportArithmetic(const JobReport& report);
-// What other numbers of pservers would give. Empty without a network or pservers.
+// The expected figures of other numbers of pservers. Empty without a network or pservers.
 std::string ReportAdvice(const JobReport& report);
-// One object; its keys are listed in this folder's README.
+// One object; this folder's README lists its keys.
 std::string ReportJson(const JobReport& report);
-// For Graphviz: a cluster a role, bytes on the edges.
+// A graph for Graphviz: one cluster per role, bytes on the edges.
 std::string ReportDot(const JobReport& report);
 
-// What exchanges are called in sentences: "step", or "100 steps".
+// The interval between two exchanges, for sentences: "step", or "100 steps".
 std::string ExchangeWords(const JobReport& report);
 
 }  // namespace penstock::tools

@@ -1,5 +1,5 @@
-// How the expected times follow from the counts, so that a reader can work them out again: every line is
-// "what  = formula = result", and a formula has only numbers that stand above it or in the tables.
+// The derivation of the expected times from the counts, so that a reader can verify them: each line is
+// "label  = formula = result", and a formula contains only numbers from lines above it or from the tables.
 #include <algorithm>
 
 #include "framework/base/strings.h"
@@ -54,7 +54,7 @@ class Arithmetic {
          Ms(ms));
   }
 
-  // What one end of the push needs; `who` is whose link.
+  // The time of one end of the push; `who` owns the link.
   void Push(std::string_view what, const std::string& who, const cost::LinkEnd& end) {
     Link(StrCat(what, " at ", who, " while backward goes on"), end.overlaps, end.overlaps_ms);
     Link(StrCat(what, " at ", who, ", the rest"), end.others, end.others_ms);
@@ -86,7 +86,7 @@ class Arithmetic {
     Line(what, StrCat("max(", Ms(a.exposed_ms), ", ", Ms(b.exposed_ms), ")"), Ms(ms));
   }
 
-  // Between the push and the pull.
+  // Messages between pservers, after the push and before the pull.
   void Telling() {
     const cost::PserverCost& busiest =
         report_.cost.pservers[static_cast<std::size_t>(expected_.telling_pserver)];
@@ -97,7 +97,7 @@ class Arithmetic {
          Ms(expected_.exposed_told_ms));
   }
 
-  // A pserver takes in no more than its link carries.
+  // The bandwidth of the busiest pserver's link limits the steps of all trainers.
   void Floor() {
     const cost::Traffic& busiest =
         report_.cost.pservers[static_cast<std::size_t>(expected_.busiest_pserver)].traffic;
@@ -147,7 +147,7 @@ class Arithmetic {
   std::vector<std::vector<std::string>> lines_;
 };
 
-// Doublings, and what stands around the chosen, the best and the given number.
+// Selects powers of two, and the numbers around the chosen, the best and the given number.
 bool IsShown(int pservers, const cost::PserverAdvice& advice, int given) {
   const auto near = [pservers](int n) { return pservers >= n - 1 && pservers <= n + 1; };
   return (pservers & (pservers - 1)) == 0 || near(advice.chosen) || pservers == advice.best ||

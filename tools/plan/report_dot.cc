@@ -1,4 +1,4 @@
-// The report as a picture for Graphviz: who speaks to whom, and how much.
+// The report as a graph for Graphviz: the traffic between processes.
 #include <algorithm>
 
 #include "framework/base/strings.h"
@@ -8,10 +8,10 @@
 namespace penstock::tools {
 namespace {
 
-// More trainers than these are drawn as one.
+// More trainers than this are drawn as one node.
 constexpr int kTrainersDrawn = 8;
 
-// A quoted string of the dot language. `lines` are below each other.
+// A quoted string of the dot language, one line per element of `lines`.
 std::string Label(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) {
@@ -50,7 +50,7 @@ class Picture {
  private:
   bool Drawn() const { return job_.trainers <= kTrainersDrawn; }
   int Nodes() const { return Drawn() ? job_.trainers : 1; }
-  // The cost of the trainer that a node stands for.
+  // The cost of the trainer that a node represents.
   const cost::TrainerCost& TrainerOf(int node) const {
     const auto index = static_cast<std::size_t>(node);
     return cost_.trainers[Drawn() && index < cost_.trainers.size() ? index : 0];
@@ -99,7 +99,7 @@ class Picture {
     out_ += StrCat("  ", from, " -> ", to, " [label=", Label({VolumeText(volume)}), "];\n");
   }
 
-  // Each rank of the ring sends to the next; inside a host, all to the first and back.
+  // Each rank of the ring sends to the next; inside a host, all ranks send to the first, which sends back.
   void DrawRing() {
     const int per_host = std::max(1, Drawn() ? job_.ranks_per_host : 1);
     for (int i = 0; i < Nodes(); ++i) {

@@ -1,4 +1,5 @@
-// The report for programs. Keys stand in the order of the README's list, which is part of the interface.
+// The report for programs, as JSON. Keys are in the order of the README's list, which is part of the
+// interface.
 #include <nlohmann/json.hpp>
 
 #include "tools/plan/report.h"
@@ -10,7 +11,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kSchema = 1;
 
-// Names of variables may be any bytes; JSON is UTF-8.
+// Names of variables may contain any bytes; JSON is UTF-8.
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json Of(const cost::Volume& volume) { return {{"messages", volume.messages}, {"bytes", volume.bytes}}; }

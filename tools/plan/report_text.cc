@@ -1,4 +1,4 @@
-// The report for reading.
+// The report as text for reading.
 #include <algorithm>
 #include <cmath>
 
@@ -64,7 +64,7 @@ std::string ImbalanceLine(std::string_view of, const cost::Imbalance& imbalance,
                 without_rows ? ", without the rows of tables\n" : "\n");
 }
 
-// Only what would help is advised.
+// A hint names only changes that would help.
 std::string Hint(const cost::CostReport& cost) {
   if (cost.parameters.factor <= cost::kImbalanceHint) return "";
   if (cost.by_size_helps) {

@@ -1,4 +1,4 @@
-// A program as plain lists, for edits that need not leave a program that anybody would write.
+// A program as plain lists, for edits that may produce invalid programs.
 //
 //   Draft draft = DraftOf(program);
 //   draft.blocks[0].ops.erase(draft.blocks[0].ops.begin());
@@ -14,7 +14,7 @@ namespace penstock::fuzz {
 
 struct DraftBlock {
   int parent = -1;
-  int forward = -1;  // the block it differentiates; -1: none
+  int forward = -1;  // the block that this block differentiates; -1: none
   std::vector<Var> vars;
   std::vector<Op> ops;
 };

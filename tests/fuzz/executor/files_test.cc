@@ -1,4 +1,4 @@
-// Damaged files of parameters through load and load_combine, and through what computes with what they hold.
+// Damaged parameter files, read by load and load_combine and then used in computation.
 #include "framework/base/files.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace penstock::fuzz {
 namespace {
 
-// Loads in the program that computes, and before it in one of its own.
+// Loads in the computing program, or before it in a separate one.
 constexpr char kLoad[] = R"(
   w = load() {file_path="w"}
   b = load() {file_path="b"}
@@ -96,7 +96,7 @@ Files GoodFiles(Draw& draw) {
 std::string Damaged(std::string bytes, Draw& draw) {
   static constexpr unsigned char kOdd[] = {0, 1, 2, 3, 5, 7, 8, 20, 0x7f, 0x80, 0xff};
   for (int n = draw.Between(1, 4); n > 0 && !bytes.empty(); --n) {
-    // What stands at the front says how the rest is read.
+    // The front of a file decides how the rest is read.
     const auto size = static_cast<int>(bytes.size());
     const auto at = static_cast<std::size_t>(draw.Below(draw.OneIn(2) ? std::min(size, 64) : size));
     switch (draw.Below(7)) {
@@ -131,7 +131,7 @@ Program ProgramOfText(const std::string& text) {
   return *std::move(program);
 }
 
-// In the folder where the process is. The number of runs that went well, of five.
+// Runs the programs in the current folder. Returns the number of successful runs, of five.
 int RunWithFiles(std::uint64_t number) {
   Draw draw(number * 40503u + 3);
   Files files = GoodFiles(draw);
@@ -166,7 +166,7 @@ int RunWithFiles(std::uint64_t number) {
   return ok;
 }
 
-// Else nothing behind the first load is reached.
+// Otherwise nothing after the first load is reached.
 TEST(ParameterFiles, AreLoadedAndUsedWhereTheyAreWhole) {
   const test::TempDir dir;
   const auto before = std::filesystem::current_path();

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Cancels runs that take long: a mutated loop may well be one without an end.
+// Cancels long runs, because a mutated loop may be infinite.
 class Watchdog {
  public:
   explicit Watchdog(exec::Executor& executor) : thread_([this, &executor] { Watch(executor); }) {}
@@ -45,7 +45,7 @@ class Watchdog {
   std::thread thread_;
 };
 
-// What the ops of block 0 read before they write it.
+// The variables that ops of block 0 read before an op writes them.
 std::set<std::string> Needed(const Program& program) {
   std::set<std::string> needed, written;
   for (const OpEntry& entry : program.main().ops()) {
@@ -116,7 +116,7 @@ Mutant MakeMutant(const std::vector<Subject>& subjects, std::uint64_t number) {
     Mutate(draft, theirs, draw);
   Mutant mutant = {subject.name, subject.startup, Program(), subject.values};
   for (const auto& [name, value] : donor.values) mutant.values.emplace(name, value);
-  // As text, which is how a user writes them.
+  // As text, as users write programs.
   std::string text = PrintProgram(ProgramOf(draft));
   mutant.main = Parsed(subject.main, text);
   if (draw.OneIn(3)) {
@@ -135,7 +135,7 @@ RunCounts RunMutant(const Mutant& mutant, std::uint64_t number) {
   const int odd = draw.OneIn(2) ? 0 : draw.Between(3, 20);
   FillScope(draw, mutant, scope, odd);
   RunCounts counts;
-  std::vector<std::vector<Variable>> kept;  // as a caller does who looks at the results later
+  std::vector<std::vector<Variable>> kept;  // like a caller that reads the results later
   for (int run = draw.Between(2, 4); run > 0; --run) {
     const std::vector<exec::Feed> feeds = Feeds(draw, mutant, scope, odd);
     Result<std::vector<Variable>> out = executor.Run(mutant.main, scope, feeds, Fetches(draw, mutant.main));

@@ -1,4 +1,5 @@
-// A mutated program, run as a caller would: startup program, state, several steps with other feeds.
+// Makes and runs mutated programs, as a user would: startup program, state, several steps with different
+// feeds.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +11,19 @@
 namespace penstock::fuzz {
 
 struct Mutant {
-  std::string name;  // of the subject it came from
+  std::string name;  // of the original subject
   Program startup, main;
   std::map<std::string, Tensor, std::less<>> values;
 };
 
-// The same for the same number. Without changes where `number` says so: what is not mutated has to run too.
+// A number always gives the same mutant. Some numbers give unchanged programs, which must run too.
 Mutant MakeMutant(const std::vector<Subject>& subjects, std::uint64_t number);
 
 struct RunCounts {
   int runs = 0;
-  int ok = 0;  // of them
+  int ok = 0;  // runs without an error
 };
-// Whatever happens is right, as long as the process lives and the runs end.
+// Runs the mutant. Any result is correct as long as the process survives and the runs end.
 RunCounts RunMutant(const Mutant& mutant, std::uint64_t number);
 
 }  // namespace penstock::fuzz

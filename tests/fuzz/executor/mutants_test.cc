@@ -1,5 +1,5 @@
-// Mutated programs through the executor: each runs or is refused, and none ends the process, hangs, or
-// touches memory that is not its own (which the sanitizers tell). A finding is run again alone by
+// Mutated programs through the executor: each runs or is rejected, and none crashes, hangs, or accesses
+// foreign memory (which the sanitizers detect). This command runs a single mutant:
 //
 //   PENSTOCK_MUTANT=1234 fuzz_executor --gtest_filter=Mutants.OneAlone
 #include <gtest/gtest.h>
@@ -21,16 +21,16 @@ namespace penstock::fuzz {
 namespace {
 
 const std::vector<Subject>& Subjects() {
-  // Before the workers start, and without threads that they would lack.
+  // Runs before the workers start, and starts no threads, which forked workers would lack.
   static const std::vector<Subject> subjects = (omp_set_num_threads(1), AllSubjects());
   return subjects;
 }
 
-// What mutants save goes into a folder of the test's own.
+// Mutants save files in a separate folder.
 class Mutants : public testing::Test {
  protected:
   void SetUp() override {
-    (void)Subjects();  // read from where the test runs
+    (void)Subjects();  // read in the original folder
     before_ = std::filesystem::current_path();
     std::filesystem::current_path(dir_.path());
   }
@@ -54,7 +54,7 @@ TEST_F(Mutants, RunOrAreRefused) {
   }
 }
 
-// Else nothing but the first check of each is reached.
+// Otherwise only the first check of each mutant is reached.
 TEST_F(Mutants, AreNotAllRefused) {
   const std::vector<Subject>& subjects = Subjects();
   RunCounts all;

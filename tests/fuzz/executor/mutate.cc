@@ -19,7 +19,7 @@ constexpr VarKind kKinds[] = {VarKind::kTensor,      VarKind::kTensor,     VarKi
                               VarKind::kRaw,         VarKind::kReader};
 
 DraftBlock& AnyBlock(Draft& draft, Draw& draw) {
-  // Block 0 is what runs first, and most.
+  // Prefers block 0, which runs first and most.
   if (draft.blocks.size() == 1 || draw.OneIn(2)) return draft.blocks[0];
   return draft.blocks[static_cast<std::size_t>(draw.Below(static_cast<int>(draft.blocks.size())))];
 }
@@ -29,7 +29,7 @@ T* AnyOf(std::vector<T>& list, Draw& draw) {
   return list.empty() ? nullptr : &list[static_cast<std::size_t>(draw.Below(static_cast<int>(list.size())))];
 }
 
-// A variable that the block sees, in half of all cases one of the block's own.
+// A variable that is visible in the block; in half of all cases one of the block itself.
 std::string AnyName(const Draft& draft, const DraftBlock& block, Draw& draw) {
   const std::vector<Var>* vars = &block.vars;
   if (vars->empty() || draw.OneIn(3)) vars = &draft.blocks[0].vars;
@@ -194,7 +194,7 @@ void ChangeAttr(Draft& draft, const Draft&, Draw& draw) {
   Op* op = AnyOf(AnyBlock(draft, draw).ops, draw);
   if (op == nullptr) return;
   const OpDef* def = AllOps().Find(op->type());
-  // One that the schema has and the op leaves out.
+  // An attribute of the schema that the op omits.
   if (def != nullptr && !def->attrs().empty() && draw.OneIn(2)) {
     const AttrDef& attr = draw.Of(def->attrs());
     const Attr* given = op->FindAttr(attr.name);
@@ -244,14 +244,14 @@ void ChangeArgument(Draft& draft, const Draft&, Draw& draw) {
     case 3:
       if (!args.empty()) args.push_back(args[at]);
       break;
-    case 4: {  // as another slot of the op has it: two names of one variable
+    case 4: {  // the arguments of another slot of the op: two slots with one variable
       const std::vector<Slot>& others = draw.OneIn(2) ? op->inputs() : op->outputs();
       if (others.empty()) return;
       const Slot other = draw.Of(others);
       if (!args.empty() && !other.args.empty()) args[at] = other.args.front();
       break;
     }
-    case 5: {  // the two slots swap what they have
+    case 5: {  // two slots swap their arguments
       const Slot other = draw.Of(slots);
       SetSlot(*op, input, other.name, std::vector<std::string>(slot.args));
       args = std::vector<std::string>(other.args);
@@ -351,7 +351,7 @@ void ChangeBlock(Draft& draft, const Draft&, Draw& draw) {
     case 0:
       block.parent = draw.Below(count);
       break;
-    case 1:  // a variable that the block around has comes in, or goes out
+    case 1:  // adds a variable of the enclosing block as input or output
       if (const Var* var = AnyOf(draft.blocks[0].vars, draw)) block.vars.push_back(*var);
       break;
     case 2:
@@ -367,7 +367,7 @@ void ChangeType(Draft& draft, const Draft&, Draw& draw) {
   static const std::vector<const OpDef*> all = AllOps().All();
   Op* op = AnyOf(AnyBlock(draft, draw).ops, draw);
   if (op == nullptr) return;
-  // Preferably one that has the same slots.
+  // Prefers an op with the same slots.
   for (int i = 0; i < 60; ++i) {
     const OpDef* def = draw.Of(all);
     const bool takes =
@@ -390,7 +390,7 @@ std::string NewVar(Draft& draft, DraftBlock& block, Draw& draw) {
   return name;
 }
 
-// Any op, its slots filled with what there is.
+// Any op, with slots filled with existing variables.
 void InsertAnyOp(Draft& draft, const Draft&, Draw& draw) {
   static const std::vector<const OpDef*> all = AllOps().All();
   DraftBlock& block = AnyBlock(draft, draw);
@@ -412,7 +412,7 @@ void InsertAnyOp(Draft& draft, const Draft&, Draw& draw) {
   block.ops.insert(block.ops.begin() + draw.Below(static_cast<int>(block.ops.size()) + 1), std::move(op));
 }
 
-// An op of another program with the variables that it names, some of which become ours.
+// An op of another program with its variables, some of which are replaced by ours.
 void InsertDonorsOp(Draft& draft, const Draft& donor, Draw& draw) {
   const DraftBlock& theirs = donor.blocks[0];
   if (theirs.ops.empty()) return;

@@ -1,5 +1,5 @@
-// Changes to a program that leave something like a program: other attributes, arguments, types, kinds,
-// orders, blocks, ops. Whatever comes out, an executor must run it or refuse it.
+// Mutates a program: changes attributes, arguments, types, kinds, orders, blocks and ops. An executor must
+// run or reject the result.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace penstock::fuzz {
 
 using test::Draw;
 
-// Makes one change; pieces of `donor` may come in.
+// Makes one change, which may insert parts of `donor`.
 void Mutate(Draft& draft, const Draft& donor, Draw& draw);
 
 // Makes one change to the text of a program: a word, a number, a line.
 std::string MutatedText(const std::string& text, Draw& draw);
 
-// Extents and counts that are likely to be one too many, or none at all.
+// An extent or count that is likely to be invalid, such as one too many, or 0.
 Dim OddExtent(Draw& draw);
 
 }  // namespace penstock::fuzz

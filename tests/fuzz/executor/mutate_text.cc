@@ -16,7 +16,7 @@ bool IsWordChar(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '@' || c == '-';
 }
 
-// Words and numbers, as they stand between everything else.
+// The words and numbers of the text.
 std::vector<Piece> Words(const std::string& text) {
   std::vector<Piece> words;
   for (std::size_t i = 0; i < text.size();) {
@@ -59,7 +59,7 @@ std::string ChangedWord(const std::string& text, Draw& draw) {
   return text.substr(0, at.begin) + word + text.substr(at.end);
 }
 
-// The line goes, comes twice, or comes elsewhere.
+// Removes, repeats or moves the line.
 std::string ChangedLine(const std::string& text, Draw& draw) {
   const std::vector<Piece> lines = Lines(text);
   if (lines.size() < 4) return text;

@@ -1,4 +1,4 @@
-// How much a search does, as the environment says.
+// Limits of a search, from environment variables.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Programs of each kind, by hand: dense, sequences, control flow, recurrent, optimizers, selected rows,
-// tables.
+// Programs of each kind, written by hand: dense, sequences, control flow, recurrent, optimizers, selected
+// rows, tables.
 #include "framework/text/parser.h"
 #include "tests/fuzz/executor/subjects.h"
 

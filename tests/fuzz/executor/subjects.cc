@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Larger programs and parameters show nothing that small ones do not, and take their time.
+// Larger programs and parameters show nothing new and are slow.
 constexpr int kOpsMax = 400;
 constexpr std::int64_t kElementsMax = 40000;
 constexpr std::size_t kFilesMax = 300;
@@ -28,7 +28,7 @@ void Declare(Program& program, const std::string& name, const Tensor& value) {
   program.MutableBlock(0).SetVar(std::move(var));
 }
 
-// A program of the op alone.
+// A program of one op.
 Subject OneOp(const Op& op, const test::Tensors& inputs) {
   Subject subject;
   subject.name = op.type();
@@ -105,7 +105,7 @@ std::map<std::string, Tensor, std::less<>> ValuesBeside(const fs::path& path) {
 
 void AddFiles(std::vector<Subject>& subjects) {
   std::vector<fs::path> files = test::ProgramFiles(fs::path(test::CorpusOrSelection()) / "open");
-  // Those of a folder resemble each other: a share of each folder, the same in each run.
+  // Cases of a folder resemble each other, so takes a fixed share of each folder.
   const std::size_t step = std::max<std::size_t>(files.size() / kFilesMax, 1);
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::string path = files[i].string();

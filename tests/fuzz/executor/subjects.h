@@ -1,4 +1,4 @@
-// Programs to mutate, with values for what they need.
+// The original programs for mutation, with values of their variables.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ namespace penstock::fuzz {
 struct Subject {
   std::string name;
   Program startup, main;
-  std::map<std::string, Tensor, std::less<>> values;  // that suit; others follow the declarations
+  std::map<std::string, Tensor, std::less<>> values;  // valid; others are made by declaration
 };
 
-// Written here by hand, each op with inputs that suit it, random networks with their optimizers, and what
-// small programs the corpus has. The same in each process.
+// All subjects, the same in each process: programs written by hand, each op with valid inputs, random
+// networks with their optimizers, and the small programs of the corpus.
 std::vector<Subject> AllSubjects();
 
 // The texts in subject_texts.cc.

@@ -10,7 +10,7 @@
 namespace penstock::fuzz {
 namespace {
 
-// What a program may be fed: large tensors only take time.
+// The maximum size of a feed: larger tensors are only slow.
 constexpr std::int64_t kValuesMax = 1 << 16;
 
 template <typename T>
@@ -191,7 +191,7 @@ Variable ValueFor(Draw& draw, const Var& var, Dim batch, int odd) {
       if (odd > 0 && draw.OneIn(4)) value.As<TensorArray>().emplace_back();
       break;
     case VarKind::kRankTable:
-      // What lod_rank_table makes: no caller can make another.
+      // A table as lod_rank_table makes it; callers cannot make others.
       value.As<RankTable>().items = {{1, 3}, {0, 2}, {2, 1}};
       value.As<RankTable>().items.resize(static_cast<std::size_t>(draw.Of(std::array<int, 2>{0, 3})));
       break;

@@ -1,4 +1,4 @@
-// Values for variables: as they are declared, nearly so, or not at all so.
+// Random values for variables, which may deviate from their declarations.
 #pragma once
 
 #include "framework/ir/var.h"
@@ -10,10 +10,11 @@ namespace penstock::fuzz {
 using test::Draw;
 
 Tensor AnyTensor(Draw& draw, DType dtype, const Shape& shape);
-// `batch` stands for extents that are not known. `odd`: in how many cases one is not as declared; 0: never.
+// A value for `var`. `batch` replaces unknown extents. One in `odd` values deviates from the declaration; 0:
+// none.
 Tensor TensorFor(Draw& draw, const Var& var, Dim batch, int odd);
 Variable ValueFor(Draw& draw, const Var& var, Dim batch, int odd);
-// The same value with a change: another extent, element type, number, or partition into sequences.
+// `tensor` with one change: another extent, element type, element, or division into sequences.
 Tensor Changed(Draw& draw, const Tensor& tensor);
 
 }  // namespace penstock::fuzz

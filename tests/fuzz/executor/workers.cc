@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kReportBytes = 6000;
 
-// One worker's cases: those of its remainder, from `next` on. `at` is what its process works on.
+// One worker's cases: the numbers of its remainder, from `next` on. `at` is the current one of its process.
 struct Worker {
   pid_t process = -1;
   std::uint64_t next = 0;
@@ -82,7 +82,7 @@ class Crew {
     _exit(0);
   }
 
-  // An exception that nobody catches ends the process, as it would end a user's.
+  // An uncaught exception ends the process, as it would end a user's.
   void RunOne(std::uint64_t n) noexcept { run_(n); }
 
   static std::string Report(const Worker& worker, int status) {
@@ -110,7 +110,7 @@ std::vector<Finding> RunCases(std::uint64_t first, std::uint64_t count, const Wo
 
 }  // namespace penstock::fuzz
 
-// A buffer that no memory holds is an error of the run; a single allocation of C++ code is not as large.
+// A buffer larger than memory is an error of the run; single allocations of C++ code are never that large.
 extern "C" const char* __asan_default_options();   // NOLINT(bugprone-reserved-identifier)
 extern "C" const char* __asan_default_options() {  // NOLINT(bugprone-reserved-identifier)
   return "allocator_may_return_null=1:max_allocation_size_mb=1024:handle_abort=1:detect_leaks=0";

@@ -1,5 +1,5 @@
-// Whatever bytes or text come in: an error or a program, never a crash, and a program that came in prints,
-// verifies and goes out again.
+// Any bytes or text as a program give an error or a program, never a crash, and a program prints, verifies
+// and serializes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Random = std::mt19937_64;
 
-// Programs to start from: small ones of every kind, and made-up ones.
+// The original programs: small ones of every kind, and random ones.
 const std::vector<std::string>& Seeds() {
   static const std::vector<std::string> seeds = [] {
     std::vector<std::string> out;
@@ -57,14 +57,14 @@ std::string Mutated(std::string bytes, Random& random) {
       case 3:
         bytes.erase(at, 1 + random() % 16);
         break;
-      default:  // a piece of itself in another place
+      default:  // copies a piece to another place
         bytes.insert(at, bytes.substr(random() % bytes.size(), 1 + random() % 16));
     }
   }
   return bytes;
 }
 
-// What anybody may do with a program that came in.
+// Does with a program what a user may do.
 void Use(const Program& program) {
   const std::string bytes = SerializeProgram(program);
   EXPECT_TRUE(ParseProgram(bytes).ok());
@@ -97,7 +97,7 @@ TEST(FuzzPrograms, DamagedBytesAreAnErrorOrAProgram) {
     programs += program.ok();
     ExpectUsable(program);
   }
-  EXPECT_GE(programs, 100);  // else nothing but the first check is reached
+  EXPECT_GE(programs, 100);  // otherwise only the first check is reached
 }
 
 TEST(FuzzPrograms, EveryTruncationIsAnErrorOrAProgram) {

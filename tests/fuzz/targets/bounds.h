@@ -1,4 +1,4 @@
-// What an input may take: no more memory than 64 MB or 8 times its size, whichever is more.
+// The memory limit of an input: 64 MB or 8 times its size, whichever is larger.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace penstock::fuzz {
 
-// Tries it; what it took too much of, "" if nothing. Link heap.cc too.
+// Calls Try(input); returns the limit that it exceeded, or "". Requires heap.cc.
 std::string TryWithinBounds(std::string_view input);
 
 }  // namespace penstock::fuzz

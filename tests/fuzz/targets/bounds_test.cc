@@ -6,7 +6,7 @@
 
 namespace penstock::fuzz {
 namespace {
-std::size_t taken_bytes = 0;  // by the target below
+std::size_t taken_bytes = 0;  // allocated by the target below
 }  // namespace
 
 void Try(std::string_view input) {
@@ -33,7 +33,7 @@ TEST(BoundsTest, ALargeInputMayTake8TimesItsSize) {
   EXPECT_NE(TryWithinBounds(large), "");
 }
 
-// What others hold does not count, nor what was held before.
+// Memory of others, and memory allocated before, does not count.
 TEST(BoundsTest, OnlyWhatTheInputTakesCounts) {
   const std::string held(70 * kMegabyte, 'h');
   taken_bytes = kMegabyte;

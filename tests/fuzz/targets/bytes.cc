@@ -1,4 +1,4 @@
-// Any bytes as a program file: an error, or a program that can be used.
+// Any bytes as a program file give an error or a usable program.
 #include "framework/wire/wire.h"
 #include "tests/fuzz/targets/target.h"
 

@@ -1,4 +1,4 @@
-// Any bytes as a message of Fluid's wire: an error, or a message that reads back when it is written.
+// Any bytes as a message of Fluid's wire give an error, or a message that serializes and parses back.
 #include "executor/protocol/fluid_message.h"
 
 #include "tests/fuzz/targets/target.h"

@@ -1,4 +1,4 @@
-// Where libFuzzer finds the target.
+// The entry point for libFuzzer.
 #include <cstddef>
 #include <cstdint>
 

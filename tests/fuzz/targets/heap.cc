@@ -33,9 +33,9 @@ void ResetHeapPeak() { heap_peak.store(heap_bytes.load()); }
 
 }  // namespace penstock::fuzz
 
-// A sanitizer has an operator new of its own, and says what it gives out.
+// A sanitizer has its own operator new, and reports allocated bytes.
 #if PENSTOCK_ADDRESS_SANITIZER
-// As its own header declares them, which not every compiler brings.
+// Declared as in its own header, which not every compiler has.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
                                                                              std::size_t),
                                                          void (*free_hook)(const volatile void*));

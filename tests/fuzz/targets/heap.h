@@ -1,4 +1,4 @@
-// What the C++ code of the process holds on its heap. Link heap.cc to count.
+// The bytes that the C++ code of the process holds on its heap. Requires heap.cc, which counts them.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace penstock::fuzz {
 
 std::int64_t HeapBytes();
-// The most since the last call of ResetHeapPeak.
+// The maximum since the last call of ResetHeapPeak.
 std::int64_t HeapPeak();
 void ResetHeapPeak();
 

@@ -1,5 +1,5 @@
-// Any bytes as lines of MultiSlot text, and as what a trainer sends another: an error, or instances that
-// make a batch and read back as they were.
+// Any bytes as lines of MultiSlot text, or as instances from another trainer, give an error, or instances
+// that form a batch and round-trip unchanged.
 #include "executor/dataset/parser.h"
 #include "executor/dataset/records.h"
 #include "tests/fuzz/targets/target.h"
@@ -7,7 +7,7 @@
 namespace penstock::fuzz {
 namespace {
 
-// What a batch must hold, whatever came in.
+// The invariants of a batch, for any input.
 void MustBeWhole(const dataset::Format& format, const Batch& batch, std::size_t records) {
   PENSTOCK_CHECK(batch.size() == format.slots.size(), "a batch lacks a slot");
   for (std::size_t i = 0; i < batch.size(); ++i) {

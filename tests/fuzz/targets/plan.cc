@@ -1,4 +1,4 @@
-// Any text as a placement plan: an error, or a plan that prints and reads back.
+// Any text as a placement plan gives an error, or a plan that prints and parses back.
 #include "transpiler/plan/plan.h"
 
 #include "tests/fuzz/targets/target.h"

@@ -1,9 +1,9 @@
-// Runs a fuzz target over files, for builds without libFuzzer:
+// Runs a fuzz target on files, for builds without libFuzzer:
 //
-//   text_fuzzer tests/fuzz/corpus/text          every file of the folder
-//   text_fuzzer found-by-a-fuzzer               one
+//   text_fuzzer tests/fuzz/corpus/text          every file of a folder
+//   text_fuzzer found-by-a-fuzzer               one file
 //
-// Beside what the target itself looks for: an input leaves nothing on the heap, and takes no more than it may
+// In addition to the target's own checks, an input must not leak memory or exceed its memory limit
 // (bounds.h).
 #include <algorithm>
 #include <filesystem>
@@ -34,11 +34,11 @@ std::vector<fs::path> FilesOf(const std::vector<std::string>& arguments) {
   return files;
 }
 
-// What is wrong, "" if nothing.
+// The finding, or "".
 std::string Replay(const fs::path& file) {
   const Result<std::string> bytes = ReadFile(file.string());
   if (!bytes.ok()) return bytes.status().ToString();
-  Try(*bytes);  // makes what is made once for the process
+  Try(*bytes);  // allocates what is allocated once per process
   const std::int64_t before = HeapBytes();
   std::string wrong = TryWithinBounds(*bytes);
   if (!wrong.empty()) return wrong;
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   const std::vector<std::filesystem::path> files = fuzz::FilesOf({argv + 1, argv + argc});
   int bad = 0;
   for (const std::filesystem::path& file : files) {
-    std::cout << file.string() << std::endl;  // before it runs, so that a crash has a name
+    std::cout << file.string() << std::endl;  // before it runs, so that a crash names its file
     const std::string wrong = fuzz::Replay(file);
     if (wrong.empty()) continue;
     std::cout << "  " << wrong << "\n";

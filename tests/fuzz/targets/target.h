@@ -1,6 +1,6 @@
-// What a fuzz target is: a function that takes any bytes at all and ends the process if what it met is a
-// defect. libFuzzer drives it where the build has it (fuzzer_main.cc); replay_main.cc drives it over files
-// everywhere. Both hold it to what an input may take (bounds.h).
+// The interface of a fuzz target: a function that takes any bytes and aborts on a defect. libFuzzer runs it
+// in the fuzz build (fuzzer_main.cc); replay_main.cc runs it on files in every other build. Both check the
+// memory limit (bounds.h).
 #pragma once
 
 #include <string_view>
@@ -11,13 +11,13 @@
 
 namespace penstock::fuzz {
 
-// The target.
+// The target. Aborts on a defect.
 void Try(std::string_view input);
 
-// An error that a caller can show: it has a stable id and one line of message, and does not blame us.
+// Aborts unless the error blames the input: it has a stable id, a message of one line, and is not kInternal.
 void MustBeTheInputsFault(const Status& status);
 
-// What anybody may do with a program that came in: write it, print it, read both back, verify it.
+// Does with a program what a user may do: serializes and prints it, parses both back, and verifies it.
 void Use(const Program& program);
 
 }  // namespace penstock::fuzz

@@ -1,4 +1,4 @@
-// Any text as a program: an error, or a program that can be used.
+// Any text as a program gives an error or a usable program.
 #include "framework/text/parser.h"
 #include "tests/fuzz/targets/target.h"
 

@@ -1,9 +1,9 @@
-// Two programs and a job: what the verifier accepts is transpiled, or refused with an error that is the
-// input's. The input is text:
+// Transpiles two programs that the verifier accepts, or gets an error that blames the input. The input is
+// text:
 //
 //   21030           digits and letters that choose the job, in the first line (JobOf)
 //   program ...     the main program
-//   -- startup      on a line of its own
+//   -- startup      on a separate line
 //   program ...     the startup program
 #include "framework/text/parser.h"
 #include "framework/verify/verifier.h"
@@ -15,7 +15,7 @@
 namespace penstock::fuzz {
 namespace {
 
-// Any bytes name a job; a missing one counts as '0'.
+// Any bytes select a job; missing bytes count as '0'.
 plan::TranspileConfig JobOf(std::string_view line) {
   const auto choice = [&line](std::size_t at) {
     return at < line.size() ? static_cast<unsigned char>(line[at]) - unsigned{'0'} : 0U;

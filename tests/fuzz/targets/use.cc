@@ -21,7 +21,7 @@ void Use(const Program& program) {
   const std::string text = PrintProgram(program, PrintOptions::Everything());
   const Result<Program> read = ParseText(text, "printed");
   PENSTOCK_CHECK(read.ok(), read.status().ToString());
-  // By their texts: a nan is equal to nothing, and prints as one.
+  // Compares texts, because NaN is not equal to itself.
   PENSTOCK_CHECK(PrintProgram(*read, PrintOptions::Everything()) == text, text);
   PENSTOCK_CHECK(PrintProgram(*parsed, PrintOptions::Everything()) == text, text);
   for (const Status& violation : FindViolations(program, {.ops = &AllOps()})) MustBeTheInputsFault(violation);

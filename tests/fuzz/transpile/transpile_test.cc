@@ -1,4 +1,4 @@
-// Whatever program and configuration come in: role programs or an error that says something, never a crash.
+// Any program and configuration give role programs or an error with a message, never a crash.
 #include "transpiler/pipeline/transpile.h"
 
 #include <gtest/gtest.h>
@@ -160,7 +160,7 @@ TEST(Fuzz, TranspilingADamagedProgramGivesProgramsOrAnError) {
       EXPECT_TRUE(ParseProgram(SerializeProgram(role.main)).ok());
     if (round % 10 == 0) check::CheckRoles(FilesOf(*roles), AllOps());
   }
-  EXPECT_GT(made, 100);  // else the damage is too great to reach the passes
+  EXPECT_GT(made, 100);  // otherwise the damage is too great to reach the passes
 }
 
 }  // namespace

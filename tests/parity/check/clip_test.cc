@@ -1,5 +1,5 @@
-// Sets whose pservers clip the mean of all gradients compose to the program of one machine, whatever the
-// corpus clips by and however parameters are sliced.
+// Sets whose pservers clip the mean of all gradients compute the same as the program of one machine, for
+// every clipping of the corpus and every slicing of parameters.
 #include <gtest/gtest.h>
 
 #include <iostream>

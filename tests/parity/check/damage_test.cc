@@ -1,5 +1,5 @@
-// check finds damage: each entry of the table breaks one thing in correct sets, Fluid's and ours in both
-// dialects, and the finding that names it must be there.
+// check finds damage: each entry of the table breaks one property of correct sets (Fluid's, and ours in both
+// dialects), and check must report one of its findings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ const std::vector<Base>& Bases() {
   return bases;
 }
 
-// Of the other modes.
+// Sets of the other modes.
 const std::vector<Base>& ModeBases() {
   static const std::vector<Base> bases =
       BasesOf({"softmax_reg.adam.lr_exponential@async_rt_p2t2", "wide_linear.sgd@dc_async_p2t2",
@@ -58,7 +58,8 @@ const std::vector<Base>& ModeBases() {
   return bases;
 }
 
-// With what Fluid has not: backup trainers, staleness and compression, by ops and by a communicator.
+// Sets with settings that Fluid does not have: backup trainers, staleness and compression, by ops and by a
+// communicator.
 const std::vector<Base>& PolicyBases() {
   static const std::vector<Base> bases = [] {
     std::vector<Base> out;

@@ -1,4 +1,5 @@
-// The table of damages: each breaks one thing in a correct set and says which finding must name it.
+// The table of damages: each breaks one property of a correct set, and lists the findings of which one must
+// report it.
 #pragma once
 
 #include <functional>
@@ -13,34 +14,34 @@ namespace penstock::test {
 
 struct Damage {
   std::string name;
-  // False if the set has nothing to break.
+  // Returns false if it does not apply to the set.
   std::function<bool(check::RoleFiles&)> make;
-  std::vector<std::string> ids;  // one of these must be found
+  std::vector<std::string> ids;  // check must report one of these
 };
 
-// What trainers do: messages, slices, barriers.
+// Trainers: messages, slices, barriers.
 const std::vector<Damage>& TrainerDamages();
-// What pservers do: merges, updates, learning rates.
+// Pservers: merges, updates, learning rates.
 const std::vector<Damage>& PserverDamages();
-// Initial values, tables, and sets put together from two.
+// Initial values, tables, and sets combined from two sets.
 const std::vector<Damage>& SetDamages();
-// Sets that are not synchronous, or have no pservers.
+// Sets of other modes than sync, and sets without pservers.
 const std::vector<Damage>& ModeDamages();
 // Staleness, backup trainers and compression.
 const std::vector<Damage>& PolicyDamages();
 
-// The role programs that most of them break.
+// The role programs that most damages change.
 inline Program& Trainer(check::RoleFiles& roles) { return roles.trainers.back().program; }
 inline Program& Pserver(check::RoleFiles& roles) { return roles.pservers.front().program; }
 
 // Changes, or removes, the first op of a type in a program, block 0 first; false if there is none.
 bool ChangeFirst(Program& program, const std::string& type, const std::function<void(Op&)>& change);
 bool RemoveFirst(Program& program, const std::string& type);
-// The first op that an optimizer's declaration is for.
+// The first op that is declared as an optimizer.
 std::optional<OpAt> FindOptimizer(const Program& program);
 bool IsOptimizer(const Op& op);
 std::string AddressOf(const check::RoleFiles& roles, std::size_t pserver);
-// Another pserver's address than the given one.
+// The address of a pserver other than `than`.
 std::string OtherAddress(const check::RoleFiles& roles, const std::string& than);
 
 }  // namespace penstock::test

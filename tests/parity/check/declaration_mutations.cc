@@ -8,7 +8,7 @@ namespace {
 
 using Edit = std::pair<std::string, std::function<void(Var&)>>;
 
-// An element type that might be meant instead.
+// Another plausible element type.
 DType OtherType(DType type) {
   switch (type) {
     case DType::kFp32:
@@ -43,7 +43,7 @@ std::vector<Edit> EditsOf(const Var& var) {
   return edits;
 }
 
-// Variables that the same ops use in the same places are alike: who reads and who writes them.
+// A key for similar variables: the ops and slots that read and write them.
 std::map<std::string, std::string> Uses(const Program& program) {
   std::map<std::string, std::set<std::string>> uses;
   for (int b = 0; b < program.block_count(); ++b) {

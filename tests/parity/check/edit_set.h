@@ -1,4 +1,4 @@
-// Small edits of a set of role programs, for tests that break one thing in a correct one.
+// Small edits of role programs, for tests that break one property of a correct set.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ std::optional<OpAt> FindIf(const Program& program, const std::function<bool(cons
 
 const Op& OpOf(const Program& program, OpAt at);
 void Remove(Program& program, OpAt at);
-void Repeat(Program& program, OpAt at);  // right behind itself
+void Repeat(Program& program, OpAt at);  // inserts a copy after the op
 void Change(Program& program, OpAt at, const std::function<void(Op&)>& change);
-void MoveBefore(Program& program, OpAt at, OpAt before);  // in one block
+void MoveBefore(Program& program, OpAt at, OpAt before);  // within one block
 void ChangeVar(Program& program, const std::string& name, const std::function<void(Var&)>& change);
 
 }  // namespace penstock::test

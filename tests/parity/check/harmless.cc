@@ -11,9 +11,9 @@ namespace {
 struct Harmless {
   std::string_view edit;  // * stands for any text
   std::string_view reason;
-  std::string_view set = "*";  // of which cases, and whose
+  std::string_view set = "*";  // of which cases, and Fluid's or ours
 };
-// Ours carry the plan, which says how many trainers there are.
+// Our sets contain the plan, which has the number of trainers.
 constexpr std::string_view kFluids = "*, Fluid's";
 constexpr std::string_view kGeo = "*@geo_*", kLocalSgd = "*@coll_localsgd_*";
 
@@ -81,7 +81,7 @@ constexpr Harmless kHarmless[] = {
     {"trainer: block: parent one behind",
      "Fluid keeps blocks of a schedule that has gone; nobody enters them"},
     {"trainer: variable (in of assign.X): removed", "Fluid keeps blocks of a schedule that has gone"},
-    // What trainers with pservers start from comes from there.
+    // Trainers with pservers get their initial values from there.
     {"trainer's start: uniform_random*", "the pserver's value overwrites it"},
     {"trainer's start: gaussian_random*", "the pserver's value overwrites it"},
     {"trainer's start: fill_constant*", "the pserver's value overwrites it, or nobody reads it"},
@@ -137,11 +137,11 @@ bool Matches(std::string_view text, std::string_view pattern) {
          Matches(text.substr(1), pattern.substr(1));
 }
 
-// What the set alone cannot tell, though ops for distributing do it: which ids' rows are called what.
+// Edits of distribution ops that only the source can reveal: which rows belong to which ids.
 constexpr std::string_view kForTheSource[] = {"*trainer: distributed_lookup_table.Ids in: *",
                                               "*trainer: distributed_lookup_table.Outputs out: *"};
 
-// Ops that are there because a program is distributed. What others compute is for the source to say.
+// Ops that distribution adds. Only the source tells what others must compute.
 constexpr std::string_view kWiring[] = {
     "send",        "recv",        "send_barrier",  "fetch_barrier",
     "split_byref", "prefetch",    "gen_nccl_id",   "split_selected_rows",

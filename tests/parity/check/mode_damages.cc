@@ -1,4 +1,4 @@
-// What goes wrong where trainers do not step together, and where there are no pservers.
+// Damages of sets whose trainers do not step together, and of sets without pservers.
 #include "tests/parity/check/damages.h"
 
 namespace penstock::test {
@@ -7,7 +7,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using Programs = std::vector<check::RoleProgram>;
 
-// Makes one change in each of some programs; false if one has nothing to change.
+// Makes the same change in several programs; false if it does not apply to one of them.
 bool InEach(Programs& programs, const std::function<bool(Program&)>& change) {
   bool made = !programs.empty();
   for (check::RoleProgram& file : programs) made = change(file.program) && made;
@@ -84,7 +84,7 @@ const std::vector<Damage> kSchedules = {
      {"E-check-start-differs"}},
     {"AnotherNumberOfTrainers",
      [](check::RoleFiles& r) {
-       // Nobody merges: nothing but the plan, which Fluid's sets do not carry, tells how many there are.
+       // No pserver merges, so only the plan, which Fluid's sets do not have, tells the number of trainers.
        if (Server(r) == nullptr || r.pservers.front().program.meta().plan.empty()) return false;
        return ChangeInEach(r.pservers, "listen_and_serv", [](Op& op) { op.Set("Fanin", 5); });
      },

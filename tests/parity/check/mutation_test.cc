@@ -1,10 +1,10 @@
-// Every single edit of a correct set is found, or is on the list of those that cannot matter: one edit of one
-// of its programs, and the same edit of all programs of a role. Of the sets that the project keeps, one op of
-// each type and one variable of each use are edited in every way;
+// check reports every single edit of a correct set, except edits on the list of harmless ones: an edit of one
+// program, and the same edit of all programs of a role. In the sets of the tree, one op of each type and one
+// variable of each use are edited in every way;
 //
 //   PENSTOCK_MUTATE=CASE,CASE parity_check --gtest_filter='*Mutation*'
 //
-// edits all of them, in these cases of the corpus instead.
+// edits all of them in these cases of the corpus instead.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ constexpr RoleFilesOf kRoles[] = {{"trainer", &check::RoleFiles::trainers},
 constexpr RoleFilesOf kRanks[] = {{"rank", &check::RoleFiles::trainers},
                                   {"rank's start", &check::RoleFiles::trainer_startups}};
 
-// The first line that an edit has changed, as it was and as it is.
+// The first line that an edit has changed, before and after.
 std::string ChangeOf(const Program& before, const Program& after) {
   const std::string texts[] = {PrintProgram(before), PrintProgram(after)};
   const auto was = Split(texts[0], '\n'), is = Split(texts[1], '\n');
@@ -48,7 +48,7 @@ std::string ChangeOf(const Program& before, const Program& after) {
   return StrCat("\n  was ", a == was.end() ? "" : *a, "\n  is  ", b == is.end() ? "" : *b);
 }
 
-using EditKey = std::pair<std::string, int>;  // what it is called, and which of these it is
+using EditKey = std::pair<std::string, int>;  // Mutation::what and Mutation::number
 std::map<EditKey, Mutation> EditsOf(const Program& program, int per_kind) {
   std::map<EditKey, Mutation> edits;
   for (const auto& some :
@@ -80,7 +80,7 @@ class Editor {
   }
 
   int tried() const { return tried_; }
-  // "pserver: scale.scale: another" with each of these that was not found.
+  // "pserver: scale.scale: another", with the edits of this kind that check did not report.
   const std::map<std::string, std::vector<std::string>>& not_found() const { return not_found_; }
 
  private:
@@ -104,7 +104,7 @@ class Editor {
 
   void Judge(const std::string& what, const check::RoleProgram& before, const check::RoleProgram& after) {
     ++tried_;
-    // What is found without the source is found with it.
+    // A finding without the source is also found with it.
     if (check::CheckRoles(roles_, AllOps()).errors() > 0) return;
     const bool told_by_source = check::CheckRoles(roles_, AllOps(), {.source = &source_}).errors() > 0;
     if (test::CannotMatter(set_, what, told_by_source)) return;
@@ -120,7 +120,7 @@ class Editor {
   std::map<std::string, std::vector<std::string>> not_found_;
 };
 
-// Of every mode one: whole and sliced, with state, with a schedule, with a table; by ops and by a
+// One case of every mode: whole and sliced, with state, with a schedule, with a table; by ops and by a
 // communicator.
 std::vector<std::string> MutatedCases() {
   if (const char* named = std::getenv(kNamedCases)) return Split(named, ',');

@@ -1,5 +1,5 @@
-// Every single edit of a role program, one at a time: what a hand, a script or a defect of a transpiler might
-// do to a correct set.
+// Makes every single edit of a role program that a user, a script or a defect of a transpiler might make in a
+// correct set.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 namespace penstock::test {
 
 struct Mutation {
-  std::string what;  // "send.epmap: turned round"; edits of one kind are called alike
+  std::string what;  // "send.epmap: turned round"; the same for all edits of one kind
   int number =
-      0;  // among those of its kind in the program: the same edit of another program has the same one
+      0;  // index among the edits of its kind in the program; equal for the same edit of another program
   std::function<void(Program&)> make;
 };
 
-// Of a program's ops: one is removed, done again or moved; one of its arguments or attributes is another. Ops
-// of one type are much alike: `per_type` of each are edited.
+// Edits of ops: remove, repeat or move an op; change an argument or attribute. Edits only `per_type` ops of
+// each type, because ops of one type are much alike.
 std::vector<Mutation> OpMutations(const Program& program, int per_type);
-// Of its variables and blocks: their types, and their places in each other.
+// Edits of variables and blocks: their types, and the block that contains them.
 std::vector<Mutation> DeclarationMutations(const Program& program, int per_kind);
 
 }  // namespace penstock::test

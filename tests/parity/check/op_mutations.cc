@@ -9,7 +9,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Edits of one op, by what they are called.
+// Edits of one op, by name.
 class OpEdits {
  public:
   OpEdits(const Program& program, OpAt at, std::vector<std::pair<std::string, std::function<void(Op&)>>>& out)
@@ -27,8 +27,7 @@ class OpEdits {
     out_.emplace_back(StrCat(op_.type(), how), std::move(edit));
   }
 
-  // Of two operands of one shape any axis is the last; without a bias, or a scale, before or after is the
-  // same.
+  // Harmless: any axis for two operands of the same shape; bias_after_scale without a bias or a scale.
   bool IsWithoutEffect(const NamedAttr& attr) const {
     if (attr.name == "axis") {
       const Var* x = program_.FindVar(at_.block, op_.InputName("X"));
@@ -73,7 +72,7 @@ class OpEdits {
     }
   }
 
-  // A program means the same without it.
+  // The program computes the same without it.
   bool IsLeftOut(const NamedAttr& attr) const {
     const OpDef* def = AllOps().Find(op_.type());
     const AttrDef* declared = def == nullptr ? nullptr : def->FindAttr(attr.name);
@@ -97,7 +96,7 @@ class OpEdits {
     add("last like the first", copied);
   }
 
-  // One more here and one less there keeps the sum.
+  // One more here and one less there keeps the sum constant.
   template <typename Adder, typename T>
   static void EditNumbers(const Adder& add, const std::vector<T>& list) {
     EditList(add, list, T{7});
@@ -133,8 +132,7 @@ class OpEdits {
     }
   }
 
-  // Another variable of the block: the next one in the order of declaration, from the beginning again at the
-  // end.
+  // Another variable of the block: the next one in order of declaration, cyclically.
   std::string Another(const std::string& name, bool alike) const {
     const Var* given = program_.FindVar(at_.block, name);
     if (given == nullptr) return "";
@@ -166,7 +164,7 @@ class OpEdits {
   std::vector<std::pair<std::string, std::function<void(Op&)>>>& out_;
 };
 
-// Doing again what does not read what it writes changes nothing, if it says nothing to anybody.
+// Repeating an op that does not read its outputs changes nothing, unless it communicates.
 bool MayBeRepeated(const Op& op) {
   if (Has(op.role(), Role::kRpc)) return false;
   const Names inputs = op.InputNames(), outputs = op.OutputNames();
@@ -175,8 +173,8 @@ bool MayBeRepeated(const Op& op) {
   });
 }
 
-// Whether an op that moves from one position of a block to another passes one that reads or writes what it
-// writes, or writes what it reads. If not, nothing is changed by it.
+// Whether moving an op from one position of a block to another passes an op that reads or writes its outputs,
+// or writes its inputs. If not, the move changes nothing.
 bool PassesDependency(const Block& block, int from, int to) {
   const Op& moved = *block.ops()[static_cast<std::size_t>(from)].op;
   const auto any = [](const Names& a, const Names& b) {

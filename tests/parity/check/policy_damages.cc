@@ -1,4 +1,4 @@
-// What programs say of settings that Fluid does not have, where it is not what they do.
+// Damages of settings that Fluid does not have: the programs declare one thing and do another.
 #include <algorithm>
 
 #include "framework/text/policies.h"
@@ -9,13 +9,13 @@ namespace {
 
 JobPolicies PoliciesOf(const Program& program) { return *ReadPolicies(program.meta()); }
 
-// Changes what every program of the set says.
+// Changes the policies of every program of the set.
 void SayInAll(check::RoleFiles& r, const char* name, const char* value) {
   for (check::RoleProgram* file : r.All()) file->program.mutable_meta().policies[name] = value;
 }
 
-// Changes what one trainer, or one pserver, says of compression in its main and its startup program; false
-// if it compresses nothing.
+// Changes the compression policy in the main and the startup program of one trainer or pserver; false if it
+// compresses nothing.
 bool Recompress(Program& main, Program& startup, const std::function<void(CompressionRules&)>& change) {
   JobPolicies policies = PoliciesOf(main);
   if (policies.compression.empty()) return false;

@@ -1,4 +1,4 @@
-// What pservers do.
+// Damages of pservers' programs.
 #include "operators/all_ops.h"
 #include "tests/parity/check/damages.h"
 
@@ -139,8 +139,8 @@ const std::vector<Damage> kUpdates = {
      {"E-check-rate-differs", "E-check-source"}},
     {"LearningRateMultiplierDropped",
      [](check::RoleFiles& r) {
-       // The optimizer of a parameter with a multiplier reads what the last op of the lr block makes of the
-       // rate; let it read the rate itself.
+       // The optimizer of a parameter with a multiplier reads the scaled rate, from the last op of the lr
+       // block; lets it read the rate itself.
        const auto at = FindOptimizer(Pserver(r));
        const std::string rate = OpOf(Pserver(r), *at).InputName("LearningRate");
        const auto scaled = FindIf(Pserver(r), [&](const Op& op) {

@@ -1,4 +1,4 @@
-// Sets of role programs to be checked: Fluid's own, as the corpus has them, and ours from the same program.
+// Sets of role programs for check: Fluid's, from the corpus, and ours, from the same source program.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace penstock::test {
 
-// Fluid's; nothing if it lacks a trainer or, where there should be some, a pserver.
+// Fluid's set; nullopt if it has no trainer, or lacks pservers that the case requires.
 std::optional<check::RoleFiles> FluidSet(const CaseFolder& one);
-// Ours in one dialect; nothing if the case is refused.
+// Our set in one dialect; nullopt if the transpiler rejects the case.
 std::optional<check::RoleFiles> OurSet(const CaseFolder& one, plan::Dialect dialect);
 
 }  // namespace penstock::test

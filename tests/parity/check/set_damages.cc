@@ -1,4 +1,4 @@
-// Initial values, tables, and sets put together from two.
+// Damages of initial values and tables, and sets combined from two sets.
 #include <algorithm>
 
 #include "tests/parity/check/damages.h"
@@ -100,7 +100,7 @@ const std::vector<Damage> kOthers = {
      {"E-check-prefetch"}},
     {"TrainerAndServerOfDifferentPlans",
      [](check::RoleFiles& r) {
-       // As if the pservers' addresses had been given in another order.
+       // As if the pservers' addresses were given in another order.
        if (r.pservers.size() < 2) return false;
        const Strings addresses = {AddressOf(r, 0), AddressOf(r, 1)};
        for (std::size_t i = 0; i < 2; ++i) {

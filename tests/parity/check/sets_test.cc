@@ -1,5 +1,5 @@
-// No correct set is refused, and none of Fluid's that hangs, cannot run or leaves a parameter untrained is
-// let through: every case of the corpus that Fluid transpiles, and what we make of the same programs.
+// check accepts every correct set, and rejects every set of Fluid's that hangs, cannot run or leaves a
+// parameter untrained: all cases of the corpus that Fluid transpiles, and our sets for the same programs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool UsesOp(const Program& program, std::string_view type) {
   return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) { return entry.op->type() == type; });
 }
 
-// Fluid's configuration says sync where its programs are asynchronous.
+// Fluid's configuration says sync although its programs are asynchronous.
 bool ModeIsLost(const CaseFolder& one) {
   const plan::TranspileConfig& config = one.job.config;
   return config.kind == plan::Kind::kPserver && config.sync_mode_argument == false &&
@@ -46,7 +46,8 @@ std::string Defect(const CaseFolder& one) {
   return "";
 }
 
-// Fluid's HashName was made to work in some cases by code of the corpus's own; their sets do not meet.
+// In some cases, code of the corpus repairs Fluid's HashName; trainers and pservers of these sets do not
+// match.
 std::vector<std::string> Cases() {
   std::vector<std::string> ids = test::CaseIds(test::CorpusOrSelection());
   std::erase_if(ids, [](const std::string& id) { return id.find("@hashfix") != std::string::npos; });
@@ -96,9 +97,9 @@ TEST(CheckSetsTest, NoSetOfOursIsRefused) {
   EXPECT_GE(checked, test::CorpusFolder().empty() ? 10 : 40);
 }
 
-// What the transpiler says it cannot do with a program, whatever the size: a reason that the user reads.
+// Errors by which the transpiler rejects a program for any size.
 bool StatedReason(const Status& status) {
-  return status.id() == "E-plan-dc-asgd"        // a gradient that is rows
+  return status.id() == "E-plan-dc-asgd"        // a gradient of selected rows
          || status.id() == "E-plan-sync-mode";  // settings that contradict each other
 }
 
@@ -129,7 +130,7 @@ TEST(CheckSetsTest, NoSetOfOursIsRefusedInAnotherMode) {
   EXPECT_GE(checked, 10 * static_cast<int>(programs.size()));
 }
 
-// Of what the corpus has no case of: forms of exchange that Fluid was not asked for, or does not have.
+// Exchanges for which the corpus has no case, or which Fluid does not have.
 TEST(CheckSetsTest, NoSetWithoutPserversIsRefused) {
   CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), "fit_a_line.sgd@coll_allreduce_t2");
   for (const char* exchange : {"grad_allreduce", "local_sgd", "single_process_multi_thread"}) {

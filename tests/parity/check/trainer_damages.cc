@@ -1,4 +1,4 @@
-// What trainers do.
+// Damages of trainers' programs.
 #include <algorithm>
 
 #include "tests/parity/check/damages.h"
@@ -43,7 +43,7 @@ bool ChangeSections(check::RoleFiles& roles, const std::function<void(Longs&)>& 
   return at.has_value();
 }
 
-// The rows of a slice, everywhere it is declared.
+// Changes the rows of a slice in all its declarations.
 bool ResizeSlice(check::RoleFiles& roles, Dim by) {
   const auto at = FindRecv(Trainer(roles), 2);
   if (!at) return false;
@@ -122,7 +122,7 @@ const std::vector<Damage> kMessages = {
      {"E-check-order"}},
 };
 
-// How variables are cut.
+// How variables are sliced.
 const std::vector<Damage> kSlices = {
     {"SectionOffByOne",
      [](check::RoleFiles& r) { return ChangeSections(r, [](Longs& rows) { --rows.back(); }); },
@@ -223,8 +223,8 @@ const std::vector<Damage> kBarriers = {
      {"E-check-deadlock"}},
     {"ACyclicWaitOfTwoTrainers",
      [](check::RoleFiles& r) {
-       // Each ends its step at one pserver and then waits there for the other trainer, who does it the
-       // other way round.
+       // Each trainer ends its step at one pserver and waits there for the other trainer, which uses the
+       // reverse order.
        if (r.pservers.size() < 2 || r.trainers.size() < 2) return false;
        for (std::size_t t = 0; t < 2; ++t) {
          Program& program = r.trainers[t].program;

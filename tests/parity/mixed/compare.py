@@ -1,9 +1,9 @@
-"""Mixed clusters: trainers of Fluid 1.8.5 on pservers of Penstock and the reverse, beside Fluid alone.
+"""Compares jobs whose trainers or pservers are Fluid 1.8.5's, and the others Penstock's, with Fluid alone.
 
     python tests/parity/mixed/compare.py [--steps 10] [--only penstock-fluid]
 
 Runs under Penstock's Python. Fluid's is $PENSTOCK_FLUID_PYTHON, or python3.7 on the PATH, with paddlepaddle 1.8.5.
-Every process listens on 127.0.0.1, is bounded in time, and is ended at the end.
+Every process listens on 127.0.0.1, has a time limit, and is killed at the end.
 """
 
 import argparse
@@ -21,12 +21,12 @@ import compare as random_programs  # noqa: E402  the search for Fluid's Python
 
 SKIPPED, LIMIT_S = 77, 120
 PSERVERS = 2
-# Trainers' side, pservers' side; beside ('fluid', 'fluid').
+# (trainers' system, pservers' system), compared with ('fluid', 'fluid').
 CLUSTERS = {
     'sync': [('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')],
     'async': [('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')],
 }
-# Asynchronous training with two trainers has other losses in each run, so there one trains.
+# Asynchronous training with two trainers has different losses in each run, so it uses one trainer.
 TRAINERS = {'sync': 2, 'async': 1}
 CASES = [('dense', 'sync'), ('sparse', 'sync'), ('dense', 'async'), ('sparse', 'async')]
 
@@ -42,7 +42,7 @@ def free_addresses(count):
 
 
 class Cluster:
-    """A job's processes; none is left when the block ends."""
+    """The processes of a job, all of which end with the `with` block."""
 
     def __init__(self, pythons, model, mode, steps, folder):
         self.pythons, self.folder = pythons, folder
@@ -72,7 +72,7 @@ class Cluster:
         return process, name
 
     def finish(self, process, name, until):
-        """'' if it ends well, else what it said last."""
+        """'' if the process succeeds, otherwise the end of its log."""
         try:
             if process.wait(timeout=max(0.1, until - time.monotonic())) == 0:
                 return ''
@@ -103,7 +103,7 @@ def losses_of(pythons, trainers, pservers, model, mode, steps):
 
 
 def difference(want, got, tolerance):
-    """The largest, relative to the loss; None if it is within the tolerance."""
+    """The largest difference relative to the loss; None if it is within the tolerance."""
     worst = max(abs(a - b) / max(abs(a), 1.0) for a, b in zip(sum(want, []), sum(got, [])))
     return worst if worst > tolerance or [len(each) for each in want] != [len(each) for each in got] else None
 

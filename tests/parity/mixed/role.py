@@ -1,9 +1,9 @@
-"""One role of a job, under Fluid 1.8.5 or under Penstock: the same script, so the same programs.
+"""Runs one role of a job, under Fluid 1.8.5 or under Penstock: the same script, so the same programs.
 
     python role.py fluid|penstock pserver|trainer INDEX --endpoints A,B --trainers N --model dense|sparse
                    --mode sync|async --steps N --out FILE
 
-A trainer writes its losses, one a line. Runs under Python 3.7 and later.
+A trainer writes its losses to FILE, one per line. Runs under Python 3.7 and later.
 """
 
 import argparse
@@ -11,13 +11,13 @@ import importlib
 
 import numpy
 
-# Large enough that the first layer's weights and the table are cut into a slice for each pserver.
+# Large enough that the first layer's weights and the table have a slice on each pserver.
 INPUTS, HIDDEN = 200, 120
 ROWS, WIDTH, WORDS = 3000, 8, 3
 
 
 def initial(fluid, *shape):
-    """Values that both sides make alike, as an initializer of the startup program; of what is cut, one value."""
+    """An initializer that gives the same values on both sides; one constant for sliced parameters."""
     if shape[0] * shape[-1] >= 2 * 8192:
         return fluid.ParamAttr(initializer=fluid.initializer.Constant(0.02))
     values = numpy.random.RandomState(sum(shape)).uniform(-0.3, 0.3, shape).astype('float32')

@@ -1,5 +1,5 @@
-// Every program that Fluid 1.8.5 wrote: binary to binary byte for byte; through text and through JSON, in two
-// ways each, op for op and variable for variable.
+// Every program that Fluid 1.8.5 wrote round-trips: binary to binary byte for byte; through text and through
+// JSON, each in two ways, op by op and variable by variable.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -53,7 +53,7 @@ void CheckProgram(const fs::path& path, Counts& counts) {
 }
 
 TEST(Programs, ComeBackFromBinaryTextAndJson) {
-  // How many there are at least, so that a folder that was not found is a failure.
+  // Minimum numbers, so that a missing folder is a failure.
   const std::map<std::string, int> at_least = {
       {"programs", 156}, {"cases", 844}, {"inference", 12}, {"numeric", 66}, {"dist_numeric", 96},
       {"control", 36},   {"lr", 44},     {"ops", 209},      {"ops_sr", 83},  {"ops_seq", 153}};

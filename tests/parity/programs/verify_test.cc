@@ -1,5 +1,5 @@
-// The verifier, with the schemas of all ops, on every program that Fluid 1.8.5 wrote: silent, but for
-// programs that are known to be defective.
+// The verifier, with the schemas of all ops, reports nothing for any program that Fluid 1.8.5 wrote, except
+// for known defective programs.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,8 +50,8 @@ class VerifyFluid : public testing::Test {
   fs::path root_;
 };
 
-// The goldens of one op that declare something else than comes out: f32 for integers, a row for each image
-// instead of each window, no extents.
+// Goldens of single ops whose declaration differs from the result: f32 for integers, a row per image instead
+// of per window, no extents.
 const std::set<std::string> kDeclaredWrong = {"elementwise_mod_int.pb", "im2sequence.pb",
                                               "im2sequence.grad.pb", "merge_ids.pb"};
 
@@ -69,15 +69,14 @@ TEST_F(VerifyFluid, IsSilentOnWhatFluidBuilt) {
   EXPECT_GE(programs, 676);
 }
 
-// What Fluid's transpiler makes: its defects have names (spec/quirks.md of the corpus), and nothing else is
-// found.
+// Programs of Fluid's transpiler: the verifier reports only its known defects (quirks).
 TEST_F(VerifyFluid, FindsTheDefectsOfFluidsRoleProgramsAndNothingElse) {
   const Findings findings = VerifyFolder(root_, "cases");
   EXPECT_GE(findings.programs, 844);
-  // In the case's name: gradients dropped by clipping, and a learning rate that only the server declares.
+  // By the case's name: gradients dropped by clipping, and a learning rate that only the server declares.
   const std::map<std::string, std::set<std::string>> known = {
       {"E-verify-undeclared", {".clip_", ".lr_piecewise", ".lr_warmup"}},
-      // Snapshots declared as bool; a shape left over in a startup program that two roles share.
+      // Snapshots declared as bool; an outdated shape in a startup program that two roles share.
       {"E-shape", {"@coll_localsgd_", "@shared_"}},
   };
   for (const auto& [id, files] : findings.by_id) {

@@ -1,4 +1,4 @@
-"""Parameters: their names, initial values, regularizers, learning rates; and parameters used again."""
+"""Parameter attributes: names, initial values, regularizers, learning rates; and shared parameters."""
 
 
 def regularizer(g):
@@ -30,13 +30,13 @@ def clip_of_gradient(g):
 
 
 def plain(g, shape_key=None):
-    """An attr for create_parameter, which takes no name in its place."""
+    """An attr for create_parameter, which does not accept a name instead."""
     made = attr(g, shape_key)
     return g.fluid.ParamAttr(name=made) if isinstance(made, str) else made
 
 
 def attr(g, shape_key=None, allow_weight_norm=False):
-    """A param_attr. With a shape_key, which stands for the parameter's shape, it may name one that was used before."""
+    """A param_attr. With a shape_key, which identifies the parameter's shape, it may reuse an earlier parameter."""
     dice = g.dice
     if shape_key is not None and dice.chance(0.12) and g.shared.get(shape_key):
         name, same = dice.pick(g.shared[shape_key])

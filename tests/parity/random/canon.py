@@ -1,11 +1,12 @@
-"""Programs as lines in which two are equal if Fluid could have written either for the other."""
+"""The canonical form of a program, as lines: equal for programs that differ only in details which Fluid decides by
+chance."""
 
 import re
 
 _SCOPE_NUMBER = re.compile(r'(_\d+)+(?=/)')
 _CONTROL = re.compile(r"__control_var@[^' ]*")
-# What crosses the border of a block comes out of Python sets in Fluid, in the order of their hashes: per op type the
-# slots in that order, each with the slot of its gradients.
+# Fluid collects the variables that cross the border of a block in Python sets, in hash order. Per op type: the slots
+# with such an order, each with the slot of its gradients.
 _CROSSING = {
     'while': (('X', None), ('Out', None)),
     'while_grad': (('X', 'X@GRAD'), ('Out', None), ('Out@GRAD', None)),
@@ -32,7 +33,7 @@ def _value(name, value):
 
 
 def _ordered(op_type, inputs, outputs):
-    """Both without the order that hashes decide: names and their gradients stay beside each other."""
+    """Sorts both lists, which are in hash order; names and their gradients stay paired."""
     slots = dict(inputs)
     slots.update(outputs)
     for slot, grads in _CROSSING.get(op_type, ()):
@@ -79,7 +80,7 @@ def var_lines(desc, block):
 
 
 def _in_any_order(lines):
-    """Neighbouring fake_init ops stand in the order of hashes in Fluid."""
+    """Sorts adjacent fake_init ops, which are in hash order in Fluid."""
     made, run = [], []
     for line in lines + ['']:
         if '<- fake_init(' in line:
@@ -91,7 +92,7 @@ def _in_any_order(lines):
 
 
 def lines_of(program):
-    """One line an op and a variable, variables by name; control variables are called by the order of their use."""
+    """One line per op and per variable, variables by name; control variables are numbered by first use."""
     desc, blocks, controls = program.desc, [], {}
 
     def called(match):

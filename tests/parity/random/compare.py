@@ -1,4 +1,4 @@
-"""Builds random programs with Fluid 1.8.5 and with Penstock, and compares them op for op.
+"""Builds random programs with Fluid 1.8.5 and with Penstock, and compares them op by op.
 
     python tests/parity/random/compare.py --seed 1 --count 500 --jobs 1
 
@@ -58,7 +58,7 @@ def lines_of(fluid, path):
 
 
 def first_difference(theirs, ours):
-    """Two lines, '' where one ends; None if the programs are equal."""
+    """The first lines that differ, '' after the end of a program; None if the programs are equal."""
     for k in range(max(len(theirs), len(ours))):
         pair = [lines[k] if k < len(lines) else '' for lines in (theirs, ours)]
         if pair[0] != pair[1]:
@@ -67,7 +67,7 @@ def first_difference(theirs, ours):
 
 
 def shortened(theirs, ours):
-    """Two lines from a little before where they part."""
+    """Both lines, from shortly before the first difference."""
     k = len(os.path.commonprefix([theirs, ours]))
     head = theirs.find('<-')
     kind = theirs[head:theirs.find('(', head)] if head >= 0 else ''
@@ -93,7 +93,7 @@ def error_ids(text):
 
 
 def compare_job(fluid, case, ours, tally):
-    """One job: Fluid's role programs and compat's, and whether the default set passes its own proof."""
+    """Compares one job: Fluid's role programs with compat's, and whether the default set passes its proof."""
     name, job = os.path.basename(case), read_json(os.path.join(case, 'case.json'))
     sources = ['--main', os.path.join(ours, 'main.pb'), '--startup', os.path.join(ours, 'startup.pb')]
     given = sources + ['--config', os.path.join(case, 'case.json')]
@@ -147,7 +147,7 @@ class Tally:
 
 
 def compare_program(fluid, seed, theirs, ours, tally):
-    """One seed's programs of one machine."""
+    """Compares one seed's programs for one machine."""
     errors = [os.path.exists(os.path.join(folder, 'error.json')) for folder in (theirs, ours)]
     if errors[0]:
         error = read_json(os.path.join(theirs, 'error.json'))

@@ -1,4 +1,4 @@
-"""Blocks within blocks: StaticRNN, While, cond, Switch, IfElse, arrays."""
+"""Nested blocks: StaticRNN, While, cond, Switch, IfElse, arrays."""
 
 import attributes
 
@@ -70,7 +70,7 @@ def looped(g, x):
 
 
 def while_loop(g, x):
-    """A loop that only counts: what it makes has no gradient."""
+    """A loop that only counts: its results have no gradient."""
     L = g.L
     i = L.fill_constant([1], 'int64', 0)
     ten = L.fill_constant([1], 'int64', g.dice.between(2, 4))

@@ -33,7 +33,7 @@ def unary(g, x):
 
 
 def tuned(g, x):
-    """Layers with arguments of their own."""
+    """Layers with special arguments."""
     L, dice = g.L, g.dice
     return dice.pick([
         lambda: L.leaky_relu(x, alpha=0.1),
@@ -144,7 +144,7 @@ def attended(g, x):
 
 
 def table(g, rows, size):
-    """How a table is kept. At most one is distributed, as in Fluid, and that one has a name of its own."""
+    """The storage of a table. At most one is distributed, as in Fluid, and it has its own name."""
     if not g.distributed and g.dice.chance(0.07):
         g.sparse = g.distributed = True
         return dict(is_sparse=True, is_distributed=True, param_attr=g.fluid.ParamAttr(name=g.fresh('distributed')))
@@ -155,7 +155,7 @@ def table(g, rows, size):
 
 
 def looked_up(g, _):
-    """Embeddings of ids that are no sequences."""
+    """Embeddings of ids without sequences."""
     L, dice = g.L, g.dice
     rows, size = dice.pick([20, 50, 3000]), g.width()
     ids = g.ids(rows)

@@ -1,4 +1,4 @@
-"""Layers on images, down to rows."""
+"""Layers on images, whose results are flattened to rows."""
 
 import attributes
 
@@ -74,7 +74,7 @@ def nets(g, x):
 
 
 def rows(g):
-    """A small network of images, ended by rows."""
+    """A small network on images, with rows as result."""
     L, dice = g.L, g.dice
     extent = dice.pick([8, 10, 12])
     x = g.data('image', [dice.pick([1, 1, 2, 3]), extent, extent])

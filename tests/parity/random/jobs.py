@@ -1,4 +1,4 @@
-"""Settings of the transpiler, as a case.json of the corpus says them."""
+"""Random settings of the transpiler, in the format of the corpus's case.json."""
 
 
 def settings(dice):

@@ -1,7 +1,7 @@
-"""The differences that DIFFERENCES.md lists of programs built for one machine (its second table), as code.
+"""The differences between programs built for one machine that DIFFERENCES.md lists (its second table), as code.
 
-Some are taken out of both programs before they are compared; where one changes the ops of a program, the programs are
-not compared beyond it.
+Some are removed from both programs before the comparison. If one changes the ops of a program, the programs are
+compared only up to that point.
 """
 
 import re
@@ -22,7 +22,7 @@ def _is_gradient(name):
 
 
 def _without_unwritten(theirs, met):
-    """Fluid's lines with gradients that nobody writes as ours: no part of a sum, else no argument."""
+    """Fluid's lines without gradients that no op writes: removed from sums, otherwise replaced by no argument."""
     if not any('_grad(' in line for line in theirs):    # a pserver's gradients come from trainers
         return theirs
     written = _written(theirs)
@@ -63,7 +63,7 @@ def _emptied(line, unwritten):
 
 
 def _alike(line):
-    """What is taken out of both."""
+    """Removes listed differences from both."""
     if '<- swish(' in line or '<- swish_grad(' in line:
         line = re.sub(r' ?beta=[^ }]*', '', line)
     if line.startswith('var ') and ' kind=8 ' in line:
@@ -76,7 +76,7 @@ def _alike(line):
 
 
 def _sorted_arguments(line):
-    """Of ops that run blocks, arguments without gradient may now stand elsewhere."""
+    """Arguments without gradient may have another position in ops that run blocks."""
     if '<- while_grad(' not in line and '<- conditional_block_grad(' not in line:
         return line
     return re.sub(r"Out@GRAD=\[([^]]*)\]",
@@ -89,7 +89,7 @@ def _preout(lines):
 
 
 def _known_there(theirs, ours):
-    """Fluid's lines with the numbers of rows that ours declare and Fluid leaves open."""
+    """Fluid's lines with the numbers of rows that only ours declare."""
     if len(theirs) != len(ours):
         return theirs
     made = []
@@ -101,7 +101,7 @@ def _known_there(theirs, ours):
 
 
 def without(theirs, ours, met):
-    """Both without what is listed; `met` gets the names of the entries that were found."""
+    """Both without the listed differences; adds the ids of the found entries to `met`."""
     if theirs == ours:
         return theirs, ours
     if any('<- swish(' in line for line in theirs):

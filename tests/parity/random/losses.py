@@ -1,4 +1,4 @@
-"""From rows to a loss, with metrics beside it."""
+"""Losses on rows, and metrics."""
 
 import attributes
 
@@ -87,7 +87,7 @@ def many_classes(g, x):
 
 
 def cut_off(g, x):
-    """Part of the graph lets no gradient through."""
+    """Stops the gradient in a part of the graph."""
     L = g.L
     other = L.fc(g.rows(), int(x.shape[-1]))
     other.stop_gradient = True

@@ -1,4 +1,4 @@
-"""One random program: what a seed means, on either side."""
+"""Makes one random program from a seed, on either side."""
 
 import attributes
 import control
@@ -18,11 +18,11 @@ class Generator:
         self.main, self.startup = fluid.default_main_program(), fluid.default_startup_program()
         self.shared = {}     # shape key -> [(name, attr)]
         self.feeds = []
-        self.sparse = self.distributed = False    # whether it has such tables
+        self.sparse = self.distributed = False    # whether it has sparse and distributed tables
         self._names = 0
         self._rows = []
 
-    # What layers ask for.
+    # Called by layers.
     def fresh(self, prefix):
         self._names += 1
         return '%s_%d' % (prefix, self._names)
@@ -58,7 +58,7 @@ class Generator:
         return self.L.create_parameter([rows, size], 'float32', attr=attributes.plain(self, ('matrix', rows, size)))
 
     def rows(self, size=None):
-        """Rows from before, or of a new input; of the width, if one is given."""
+        """Earlier rows, or those of a new input; of the given width, if any."""
         fitting = [x for x in self._rows if size is None or int(x.shape[-1]) == size]
         if fitting and self.dice.chance(0.7):
             return self.dice.pick(fitting)
@@ -68,7 +68,7 @@ class Generator:
 
     # The program.
     def build(self):
-        """Everything up to and with the updates; returns facts that the programs do not hold."""
+        """Builds everything including the updates; returns facts that the programs do not contain."""
         dice = self.dice
         if dice.chance(0.3):
             self.main.random_seed = self.startup.random_seed = dice.between(1, 90)

@@ -1,4 +1,4 @@
-"""Layers on sequences: tensors with LoD, down to rows."""
+"""Layers on sequences, which are tensors with LoD, reduced to rows."""
 
 import attributes
 import dense
@@ -46,7 +46,7 @@ def simple(g, x):
 
 
 def _beside_itself(g, x):
-    """Layers of two inputs, and of another form, that keep the rows."""
+    """Layers with two inputs, and special layers, that keep the rows."""
     L, dice = g.L, g.dice
     return dice.pick([
         lambda: getattr(L, dice.pick(dense.SMOOTH))(x, L.relu(x)),
@@ -162,7 +162,7 @@ def ended(g, x):
 
 
 def rows(g):
-    """A small network of sequences, ended by rows."""
+    """A small network on sequences, with rows as result."""
     x = source(g)
     for _ in range(g.dice.between(0, 3)):
         x = g.weighted([(simple, 4), (expanded, 2), (recurrent, 2), (dynamic, 1)])(g, x)
@@ -170,7 +170,7 @@ def rows(g):
 
 
 def tagged(g):
-    """A loss of a tag for each element of a sequence."""
+    """A tagging loss, with one tag per element of a sequence."""
     L, dice = g.L, g.dice
     x = source(g)
     if dice.chance(0.5):

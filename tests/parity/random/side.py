@@ -1,8 +1,8 @@
-"""Writes random programs and their role programs, on one side; runs under Fluid's Python 3.7 and under Penstock's.
+"""Writes the random programs and role programs of one side; runs under Fluid's Python 3.7 and under Penstock's Python.
 
     python side.py fluid|penstock --first-seed 1 --count 50 --jobs 2 --out FOLDER
 
-FOLDER gets the layout of a corpus: open/programs/ID, and, on Fluid's side, open/cases/ID@jobK.
+FOLDER gets the layout of a corpus: open/programs/ID and, on Fluid's side, open/cases/ID@jobK.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def write_program(fluid_side, program, path):
 
 
 class Build:
-    """Programs of one seed, made from nothing."""
+    """Builds the programs of one seed from scratch."""
 
     def __init__(self, fluid, seed):
         if hasattr(fluid.framework, '_name_scope'):    # an exception leaves Fluid in the scope where it was raised
@@ -39,7 +39,7 @@ class Build:
 
 
 def facts(build):
-    """What a program of Fluid's does not hold itself, as a program.json."""
+    """The facts that a program of Fluid does not contain, as a program.json."""
     distributed = set()
     for op in build.main.global_block().ops:
         if op.has_attr('is_distributed') and op.attr('is_distributed'):
@@ -60,7 +60,7 @@ def facts(build):
 
 
 def failure(error):
-    """An exception in a few words."""
+    """A short description of an exception."""
     return {'type': type(error).__name__, 'message': str(error).strip()[-600:],
             'where': traceback.format_exc().strip().splitlines()[-4:]}
 
@@ -71,7 +71,7 @@ def write_json(value, path):
 
 
 def write_programs(fluid, side, seed, folder):
-    """The programs of one machine; whether they could be made."""
+    """Writes the programs for one machine; returns whether they could be made."""
     os.makedirs(folder, exist_ok=True)
     try:
         build = Build(fluid, seed)
@@ -119,7 +119,7 @@ def transpiled(fluid, seed, job, trainer):
 
 
 def write_roles(fluid, seed, job, folder):
-    """Fluid's role programs, each from a build of its own, as separate processes would; (files, errors)."""
+    """Fluid's role programs, each from a separate build, as in separate processes: (files, errors)."""
     files, errors = {}, {}
 
     def keep(name, program):
@@ -127,7 +127,7 @@ def write_roles(fluid, seed, job, folder):
         files[name] = {'file': name}
 
     # 1.8.5 compares an op's type with a list, so that no distributed table can be transpiled; the corpus's tables
-    # were made with this, too.
+    # were also made with this correction.
     from paddle.fluid.transpiler import distribute_transpiler
     distributed = Build(fluid, seed).generator.distributed
     distribute_transpiler.LOOKUP_TABLE_TYPE = 'lookup_table' if distributed else ['lookup_table', 'lookup_table_v2']

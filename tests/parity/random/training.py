@@ -82,7 +82,7 @@ def optimizer(g):
 
 
 def set_clips(g):
-    """What is clipped by the old calls: by parameter, or for all."""
+    """Clipping by the old calls: per parameter, or for all."""
     fluid, dice = g.fluid, g.dice
     if dice.chance(0.12) and not g.distributed:
         params = g.main.all_parameters()

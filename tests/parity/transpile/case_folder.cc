@@ -34,7 +34,7 @@ CaseFolder ReadCaseFolder(const std::string& corpus, const std::string& id) {
   PENSTOCK_CHECK(facts.ok(), facts.ToString());
   for (const auto& [role, file] : out.job.files) {
     const std::string path = StrCat(folder, "/", file);
-    // The selection in the tree keeps fewer files than the case has.
+    // The selection in the tree has only some files of a case.
     if (fs::exists(path)) out.fluids[role] = ProgramOf(path);
   }
   return out;

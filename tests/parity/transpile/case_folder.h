@@ -1,5 +1,4 @@
-// One case of the corpus: a program, how Fluid 1.8.5 was asked to distribute it, and the role programs that
-// it made.
+// Reads one case of the corpus: a program, its configuration, and the role programs that Fluid 1.8.5 made.
 #pragma once
 
 #include <map>
@@ -16,7 +15,7 @@ struct CaseFolder {
   std::string id;  // "fit_a_line.sgd@sync_p2t2"
   CaseFile job;
   Program main, startup;                  // with their facts
-  std::map<std::string, Program> fluids;  // role file -> what Fluid made; some are missing where it failed
+  std::map<std::string, Program> fluids;  // role file -> Fluid's program; incomplete if Fluid failed
 
   std::string config_id() const { return id.substr(id.find('@') + 1); }
 };
@@ -25,14 +24,14 @@ struct CaseFolder {
 std::vector<std::string> CaseIds(const std::string& corpus);
 CaseFolder ReadCaseFolder(const std::string& corpus, const std::string& id);
 
-// Who a role file is for: "trainer_startup_t1.pb" is trainer 1's startup program.
+// The role of a role file: "trainer_startup_t1.pb" is trainer 1's startup program.
 struct RoleFile {
   std::string name;
   bool pserver = false;
   bool startup = false;
   int index = 0;  // trainer id, or position of the pserver
 };
-// The role files of a set, as `penstock transpile` names them.
+// The role programs of a set, with the file names of `penstock transpile`.
 std::vector<std::pair<RoleFile, const Program*>> RoleFilesOf(const RoleSet& roles);
 
 }  // namespace penstock::test

@@ -6,7 +6,7 @@
 namespace penstock::test {
 namespace {
 
-// Whether a pserver holds some of the parameter.
+// Whether a pserver holds a part of the parameter.
 bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
   const auto is_param = [&](const plan::TablePlacement& table) { return table.table == param; };
   if (std::any_of(roles.plan.tables.begin(), roles.plan.tables.end(), is_param)) return true;  // a shard

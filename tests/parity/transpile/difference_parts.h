@@ -1,4 +1,4 @@
-// What several differences need to say what they touch and how.
+// Shared by the predicates and functions of several differences.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,12 @@ namespace penstock::test {
 
 bool IsTrainerMain(const RoleFile& file);
 
-// Whether the op is of a learning-rate schedule.
+// Whether the op belongs to a learning-rate schedule.
 bool IsLrOp(const Op& op);
-// Adds what an op reads and writes, in its blocks too.
+// Adds the variables that an op reads and writes, including those in its blocks.
 void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names);
 
-// Replaces the ops of a block that `change` says it changed.
+// Calls `change` on a copy of each op of a block, and replaces the op if it returns true.
 void ChangeOps(Program& program, int block, const std::function<bool(Op&)>& change);
 
 // The learning-rate ops that no optimize-role op of a parameter on the pserver depends on.

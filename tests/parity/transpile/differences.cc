@@ -19,7 +19,7 @@ namespace {
 // --- D-send-trainer-id
 
 bool SendsAsAnother(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  // A startup program sends in geo-SGD only.
+  // Startup programs send only in geo-SGD.
   const bool sends = folder.job.config.kind == plan::Kind::kGeo || !file.startup;
   return sends && !file.pserver && file.index != 0 && folder.job.config.trainer_addresses.empty();
 }
@@ -38,7 +38,7 @@ bool OneTrainer(const CaseFolder& folder, const RoleSet& roles, const RoleFile& 
   return folder.job.config.trainers == 1 && !file.startup && roles.plan.mode == plan::Mode::kSync;
 }
 
-// The trainer's pieces get the suffix that the pserver waits for. Pservers only quote the name, in
+// The trainer's pieces get the suffix for which the pserver waits. Pservers have the name only in
 // op_role_var.
 void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
   for (const plan::ParamPlacement& param : roles.plan.params) {
@@ -74,7 +74,7 @@ void DropUnneededLrOps(const CaseFolder& folder, const RoleSet& roles, const Rol
 
 // --- D-row-state
 
-// State variables that are sliced by default and whole in compat, with their parameter.
+// State variables that are sliced by default and whole in compat, each with its parameter.
 std::vector<std::pair<std::string, std::string>> NewRowState(const CaseFolder& folder) {
   std::vector<std::pair<std::string, std::string>> found;
   const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
@@ -143,7 +143,7 @@ bool NeedsWholeTensors(const CaseFolder& folder, const RoleSet&, const RoleFile&
 
 // --- D-initial-slices
 
-// A piece on a pserver that starts from a list of values, with its first row.
+// A piece on a pserver whose initial values are a list, and its first row.
 struct ListedPiece {
   std::string name;
   Shape whole;
@@ -202,7 +202,7 @@ Op RpcOp(const char* type, const std::vector<std::string>& servers, int trainer)
   return op;
 }
 
-// In front of what a trainer receives or, without any of that, of its barrier.
+// The position before the trainer's first recv or, without one, before its barrier.
 void SendAndReceiveFirst(const RoleSet& roles, int trainer, Program& program) {
   Block& block = program.MutableBlock(0);
   int at = 0;
@@ -247,7 +247,7 @@ void ShareStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& f
 
 // --- D-declared-optimizers
 
-// A parameter is updated whose optimizer Fluid does not recognise.
+// Whether a parameter has an optimizer that Fluid does not recognise.
 bool FluidDropsAnOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   const Result<plan::Analysis> fluids = plan::Analyse(AllOps(), folder.main, plan::Dialect::kFluid18);
@@ -256,14 +256,14 @@ bool FluidDropsAnOptimizer(const CaseFolder& folder, const RoleSet&, const RoleF
 
 using Predicate = std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)>;
 
-// Of jobs whose pservers update parameters.
+// Applies only to jobs whose pservers update parameters.
 Predicate OnPservers(Predicate touches) {
   return [touches](const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
     return folder.job.config.kind == plan::Kind::kPserver && touches(folder, roles, file);
   };
 }
 
-// Where pservers do not update parameters, the optimizer matters to local SGD alone.
+// If pservers do not update parameters, the optimizer only matters for local SGD.
 bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   const plan::TranspileConfig& config = folder.job.config;
   const bool matters = config.kind == plan::Kind::kPserver || config.collective_mode == "local_sgd";
@@ -275,7 +275,7 @@ bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false;
 }  // namespace
 
 const std::vector<Difference>& Differences() {
-  // In the order in which they are applied.
+  // In the order of application.
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
       {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
@@ -308,7 +308,7 @@ const std::vector<Difference>& Differences() {
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},
-      // Nothing that the comparison looks at.
+      // The comparison ignores these.
       {"D-derived-names", Nowhere, nullptr},
       {"D-rank-address", Nowhere, nullptr},
   };

@@ -1,6 +1,7 @@
-// In what the default dialect differs from Fluid 1.8.5: the list of tests/parity/DIFFERENCES.md, as code.
-// Each entry says which role programs it touches and turns Fluid's program into what ours must be. After all
-// entries that apply, the two must be equal, so that nothing else can differ.
+// The differences between the default dialect and Fluid 1.8.5: the list of tests/parity/DIFFERENCES.md, as
+// code. Each entry has a predicate for the role programs that it affects, and a function that turns Fluid's
+// program into the expected one. After all entries that apply, both programs must be equal, so that nothing
+// else can differ.
 #pragma once
 
 #include <functional>
@@ -12,16 +13,16 @@
 namespace penstock::test {
 
 struct Difference {
-  std::string id;  // as in DIFFERENCES.md, which says which quirk it mends
-  // Whether it changes this role program of this case.
+  std::string id;  // as in DIFFERENCES.md, which names the quirk
+  // Whether it affects this role program of this case.
   std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)> touches;
-  // Makes Fluid's program ours. Null, if change_source and change_config are too: too much is different to be
-  // derived; the program is not compared.
+  // Turns Fluid's program into ours. If this, change_source and change_config are null, the programs differ
+  // too much, and are not compared.
   std::function<void(const CaseFolder&, const RoleSet&, const RoleFile&, Program&)> apply;
-  // Makes of the user's main program one of which Fluid would make our role program, or nearly: what compat
-  // makes of it takes the place of Fluid's program, before anything is applied.
+  // Changes the source program so that Fluid would make (nearly) our role program from it. Compat's role
+  // program for the changed source replaces Fluid's before `apply` of any entry.
   std::function<void(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main)> change_source = {};
-  // The same with the configuration.
+  // Does the same with the configuration.
   std::function<void(plan::TranspileConfig&)> change_config = {};
 };
 

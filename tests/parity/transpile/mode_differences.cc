@@ -50,7 +50,7 @@ bool NotAsync(const CaseFolder& folder) {
 
 }  // namespace
 
-// The trainer has no communicator, or nothing that ends its step.
+// The trainer has no communicator, or no barrier that ends its step.
 bool NotAsyncHangs(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   const plan::TranspileConfig& config = folder.job.config;
   const bool ends = config.half_async || config.trainers == 1;
@@ -117,7 +117,7 @@ void BeginAsOneMachine(const CaseFolder& folder, const RoleSet& roles, const Rol
 
 namespace {
 
-// Addresses of the pservers that compute the counted rates.
+// The addresses of the pservers that compute rates which count steps.
 std::vector<std::string> Counting(const CaseFolder& folder, const RoleSet& roles,
                                   const plan::StepCounter& counter) {
   std::vector<std::string> addresses;

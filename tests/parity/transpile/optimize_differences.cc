@@ -39,7 +39,7 @@ void Change(Program& program, OpId id, const std::function<void(Op&)>& change) {
   program.MutableBlock(0).Replace(id, std::move(op));
 }
 
-// Declares what is not declared any more, and gives it its initial value where it had it.
+// Restores removed declarations, and initial values at their original positions.
 void Keep(const Program& source, const std::string& name, Program& program) {
   const Var* var = source.main().FindVar(name);
   if (var == nullptr || program.main().FindVar(name) != nullptr) return;
@@ -68,7 +68,7 @@ bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&)
   return !KeptHere(folder).empty();
 }
 
-// As Fluid transpiles the same program if the ops are made by set_gradient_clip, whose scope it knows.
+// Gives the ops the scope of set_gradient_clip, which Fluid recognises.
 void AsSetGradientClip(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
   for (const OpId id : KeptHere(folder)) {
     Change(main, id, [](Op& op) { op.Set(kNameScopeAttr, StrCat(ScopeOf(op), kKnownToFluid)); });
@@ -93,15 +93,14 @@ bool AveragesUntrained(const CaseFolder& folder, const RoleSet&, const RoleFile&
   return !OfUntrained(folder).empty();
 }
 
-// What is no optimize-role op, Fluid leaves where it is.
+// Fluid does not move ops of other roles than optimize.
 void AsForward(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
   for (const OpId id : OfUntrained(folder)) {
     Change(main, id, [](Op& op) { op.SetRole(Role::kForward); });
   }
 }
 
-// No other op of the forward pass says for which parameter it is. What ops on pservers read too stays
-// declared.
+// No other op of the forward pass names a parameter. Variables that ops on pservers also read stay declared.
 void AreToOptimize(const CaseFolder& folder, const RoleSet&, const RoleFile& file, Program& program) {
   for (const OpId id : file.pserver ? std::vector<OpId>() : OfUntrained(folder)) {
     for (const std::string& name : folder.main.main().FindOp(id)->InputNames()) {
@@ -130,7 +129,7 @@ std::vector<OpId> OwnCounters(const CaseFolder& folder) {
   return found;
 }
 
-// A pserver whose updates need nothing of the schedule has none.
+// A pserver whose updates do not need the schedule does not have it.
 bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   if (OwnCounters(folder).empty()) return false;
   if (!file.pserver) return roles.plan.mode != plan::Mode::kSync;
@@ -163,7 +162,7 @@ void LeaveOutUnwrittenParts(const CaseFolder&, const RoleSet&, const RoleFile&, 
   if (std::optional<Program> mended = plan::WithoutUnwrittenParts(main)) main = *std::move(mended);
 }
 
-// As if the schedule counted too: Fluid's trainers drop that, and keep the user's.
+// Adds the counter to the schedule: Fluid's trainers drop this copy and keep the user's.
 void AdvanceThere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
   for (const OpId id : OwnCounters(folder)) {
     Block& block = main.MutableBlock(0);

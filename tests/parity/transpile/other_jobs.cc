@@ -112,7 +112,7 @@ std::vector<OtherJob> OtherJobs() {
 
 std::vector<OtherJob> OtherJobsOf(std::size_t program) {
   const std::vector<Way>& ways = WaysWithPservers();
-  constexpr std::size_t kEverySize = 2;  // sync and geo stand first
+  constexpr std::size_t kEverySize = 2;  // sync and geo come first
   std::vector<OtherJob> jobs;
   for (const int pservers : kSizes) {
     for (std::size_t i = 0; i < kEverySize; ++i) jobs.push_back(Make(ways[i], pservers));

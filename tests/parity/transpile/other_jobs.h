@@ -1,5 +1,5 @@
-// Jobs that Fluid was not asked for, so that each program of the corpus meets every mode and more sizes than
-// it has cases of.
+// Additional jobs, so that each program of the corpus is tested with every mode and with more sizes than its
+// cases have.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ struct OtherJob {
   plan::TranspileConfig config;
 };
 
-// For each size (more pservers than slices; one of everything; parameters that are not sliced) every mode
-// with pservers, with all settings that Fluid tells apart and some that it confuses; then the modes without
+// For each size (more pservers than slices; one pserver and one trainer; unsliced parameters) every mode with
+// pservers, with all settings that Fluid distinguishes and some that it confuses; then the modes without
 // pservers.
 std::vector<OtherJob> OtherJobs();
 
-// A few of them, chosen by a program's number, so that the programs share all between them: sync and geo of
-// each size, and two more.
+// A subset chosen by the index of a program, so that all programs together run all jobs: sync and geo of each
+// size, and two more.
 std::vector<OtherJob> OtherJobsOf(std::size_t program);
 
 }  // namespace penstock::test

@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-// What compat decides: two tables, if the dispatcher answers differently for a gradient.
+// Compat's placements: different ones for gradients and parameters if the dispatcher's answers differ.
 plan::PlacementPlan CompatPlan(const CaseFolder& folder) {
   plan::TranspileConfig config = folder.job.config;
   config.dialect = plan::Dialect::kFluid18;

@@ -1,5 +1,5 @@
-// The dispatcher of the corpus's hashfix cases: each variable goes where Python 3.7's hash of its name
-// points, with PYTHONHASHSEED=0.
+// The dispatcher of the corpus's hashfix cases: assigns each variable by Python 3.7's hash of its name, with
+// PYTHONHASHSEED=0.
 #pragma once
 
 #include "transpiler/plan/dispatcher.h"

@@ -37,7 +37,8 @@ int UpdateBlockOf(const Program& program, const std::string& table) {
   return -1;
 }
 
-// How a pserver declares what an update of a shard uses: cut by rows if it is shaped like the table.
+// The pserver's declaration of a variable in the update of a shard: sharded by rows if it has the table's
+// shape.
 Var Served(const CaseFolder& folder, const RoleSet& roles, const plan::TablePlacement& table,
            const plan::TrainedParam& trained, const std::string& name, bool startup) {
   const Var& users = *folder.main.main().FindVar(name);
@@ -48,7 +49,7 @@ Var Served(const CaseFolder& folder, const RoleSet& roles, const plan::TablePlac
     var.kind = VarKind::kSelectedRows;
     var.type->shape = table.ShardShape(static_cast<int>(roles.plan.pservers.size()));
   }
-  // Regularizers' temporaries outlive the step too.
+  // Temporaries of regularizers persist too.
   var.persistable = startup || state || name != trained.grad;
   return var;
 }
@@ -97,7 +98,7 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const plan::T
   }
 }
 
-// What a pserver calls a variable of the user's startup program.
+// The pserver's name of a variable of the user's startup program.
 std::string NameOn(const RoleSet& roles, int pserver, const std::string& name) {
   for (const plan::ParamPlacement& param : roles.plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
@@ -244,7 +245,7 @@ void LookUpHere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Progr
 
 namespace {
 
-// What a half-asynchronous barrier waits for although no op sets it.
+// The variable for which a half-asynchronous barrier waits although no op sets it.
 std::set<std::string> NeverSet(const Program& program) {
   std::set<std::string> awaited, set;
   for (const OpEntry& entry : program.main().ops()) {

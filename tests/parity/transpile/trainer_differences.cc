@@ -10,7 +10,7 @@
 namespace penstock::test {
 namespace {
 
-// Whose initial value Fluid does not fetch.
+// The tables whose initial values Fluid does not fetch.
 std::set<std::string> OwnTables(const CaseFolder& folder, const RoleSet& roles) {
   std::set<std::string> looked_up, tables;
   for (const OpEntry& entry : folder.main.main().ops()) {
@@ -42,7 +42,7 @@ bool StartsWithOwnTables(const CaseFolder& folder, const RoleSet& roles, const R
 void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
   Block& block = program.MutableBlock(0);
   const auto& params = roles.plan.params;
-  // One recv for each parameter, in their order, ends at the fetch_barrier.
+  // There is one recv per parameter, in order, before the fetch_barrier.
   const std::set<std::string> tables = OwnTables(folder, roles);
   const int first = PositionOf(program, "fetch_barrier") - static_cast<int>(params.size() - tables.size());
   int joined = 0;
@@ -64,7 +64,7 @@ void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFil
     if (!param.sliced()) continue;
     ++joined;
     if (!own) continue;
-    // Of the recv ops behind this one, those of tables are not there yet.
+    // The recv ops of tables after this one are not inserted yet.
     const int at = PositionOf(program, "fetch_barrier") + joined;
     block.Insert(at, passes::MakeJoinRows(recv.pieces, param.param, Role::kForward));
   }

@@ -1,5 +1,5 @@
-// Role programs against those that Fluid 1.8.5 made of the same programs: equal in compat, different only as
-// listed in the default dialect.
+// Role programs compared with those that Fluid 1.8.5 made from the same programs: equal in compat; in the
+// default dialect only the listed differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@
 namespace penstock::test {
 namespace {
 
-// Where an optimizer has no op yet, the default dialect refuses the program; compat needs no declaration.
+// The default dialect rejects an optimizer without an op; compat needs no declaration.
 constexpr char kUnknownOptimizer[] = "E-plan-optimizer";
 
-// What Fluid finds out only when it makes the pservers' programs: settings that contradict each other,
-// gradients of rows where it cannot correct them, and dense ones where rows are sharded by id.
+// Errors that Fluid detects only when it makes the pservers' programs: contradicting settings, gradients of
+// rows that it cannot correct, and dense gradients of tables sharded by id.
 constexpr std::string_view kStatedReasons[] = {"E-plan-sync-mode", "E-plan-dc-asgd", "E-plan-table-dense"};
 
 bool IsStatedReason(const Status& status) {
@@ -29,10 +29,10 @@ bool IsStatedReason(const Status& status) {
 }
 
 struct Tally {
-  int cases = 0;      // that exist
+  int cases = 0;      // existing cases
   int equal = 0;      // every file
-  int listed = 0;     // equal after the listed differences
-  int refused = 0;    // by both
+  int listed = 0;     // equal after applying the listed differences
+  int refused = 0;    // rejected by both
   int not_built = 0;  // default dialect: optimizer without an op
   int files = 0;
   int only_ours = 0;  // default dialect: Fluid fails
@@ -44,7 +44,7 @@ struct Tally {
   }
 };
 
-// What compat makes for a role of another main program or configuration.
+// Compat's role program for another main program or configuration.
 Program CompatProgram(const CaseFolder& folder, const Program& main, plan::TranspileConfig config,
                       const RoleFile& file) {
   config.dialect = plan::Dialect::kFluid18;
@@ -57,7 +57,8 @@ Program CompatProgram(const CaseFolder& folder, const Program& main, plan::Trans
   return Program();
 }
 
-// What the default dialect must make of Fluid's program; empty if a difference cannot be derived.
+// The expected program of the default dialect, derived from Fluid's; nullopt if a difference cannot be
+// derived.
 std::optional<Program> Expected(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file,
                                 std::set<std::string>& used) {
   std::vector<const Difference*> met;
@@ -163,7 +164,7 @@ Comparison CompareAll(plan::Dialect dialect) {
   return comparison;
 }
 
-// Fewer compared than there were when this was written: somebody lost cases.
+// Fewer comparisons than this mean that cases are missing.
 int CasesAtLeast() { return CorpusFolder().empty() ? 32 : 125; }
 
 int ComparedAtLeast() { return CorpusFolder().empty() ? 27 : 110; }
@@ -181,7 +182,7 @@ TEST(TranspileParity, DefaultDiffersOnlyAsListed) {
   EXPECT_GE(tally.cases, CasesAtLeast());
   EXPECT_EQ(tally.unexplained, 0);
   EXPECT_EQ(tally.equal + tally.listed + tally.refused + tally.not_built + tally.only_ours, tally.cases);
-  // A declaration that is lost must not look like an optimizer that is not built.
+  // A missing declaration must not look like an unsupported optimizer.
   EXPECT_GE(tally.equal + tally.listed, ComparedAtLeast());
   EXPECT_TRUE(comparison.used().contains("D-snapshot-type"));
   for (const std::string& id : comparison.used()) std::cout << "  met " << id << "\n";

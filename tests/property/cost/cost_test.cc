@@ -1,5 +1,5 @@
-// What must hold of the cost of every job: nothing is lost or counted twice, and the model agrees with a
-// count made in another way.
+// Properties of the cost of every job: nothing is lost or counted twice, and the model agrees with an
+// independent count.
 #include "transpiler/cost/cost.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ const std::vector<Costed>& AllCosted() {
   return costed;
 }
 
-// Each variable's size is a number, and their sum is not.
+// Each variable's size fits an integer, but their sum does not.
 TEST(JobSize, MoreThanCanBeCountedIsRefused) {
   Program trainer;
   Op sum("sum");
@@ -127,14 +127,14 @@ TEST(CostOfAnyJob, RowsOfATableAddUpHoweverItIsCut) {
   EXPECT_GE(tables, test::CorpusFolder().empty() ? 0 : 30);
 }
 
-// Counted from the ops of the programs: what trainer 0 names in its sends and recvs, and what the pserver's
-// listen_and_serv takes.
+// Counts from the ops of the programs: the variables of trainer 0's sends and recvs, and those that the
+// pserver's listen_and_serv receives.
 TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
   int compared = 0;
   for (const Costed& one : AllCosted()) {
     if (one.job.exchange != cost::Exchange::kSync || !one.cost.tables.empty() || one.source->pservers.empty())
       continue;
-    if (one.source->name.find("@sync_p1t1") != std::string::npos) continue;  // Fluid's own sides disagree
+    if (one.source->name.find("@sync_p1t1") != std::string::npos) continue;  // Fluid's sides do not match
     std::int64_t sent = 0, received = 0, up = 0, down = 0, taken = 0, barriers = 0;
     const Block& main = one.source->trainers[0].main();
     for (const OpEntry& entry : main.ops()) {
@@ -155,7 +155,7 @@ TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
       const auto& ops = pserver.main().ops();
       taken += static_cast<std::int64_t>(ops.back().op->Input("X").size());
     }
-    if (barriers == 0) continue;  // Fluid's own sides disagree on the mode
+    if (barriers == 0) continue;  // Fluid's trainers and pservers have different modes
     const cost::Traffic& total = one.cost.trainers[0].total;
     EXPECT_EQ(total.up, (cost::Volume{up + barriers, sent})) << one.source->name;
     EXPECT_EQ(total.down, (cost::Volume{down, received})) << one.source->name;
@@ -182,7 +182,7 @@ TEST(CostOfAnyJob, AgreesWithThePlanThatTheProgramsWereMadeBy) {
   }
 }
 
-// A job cut anew for the number of pservers it has is the same job.
+// Slicing a job again for its own number of pservers gives the same job.
 TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
   int compared = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
@@ -202,7 +202,7 @@ TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
   for (const Costed& one : AllCosted()) {
     if (one.source->plan || one.job.pservers.empty() || one.source->name.find("@sync_p") == std::string::npos)
       continue;
-    // Fluid cuts what only the whole may update, and drops adadelta.
+    // Fluid slices parameters that need a whole update, and drops adadelta.
     const auto params = cost::ParamsOf(one.job);
     const bool cut_alike = std::all_of(params.begin(), params.end(),
                                        [](const cost::JobParam& param) { return param.elementwise; });
@@ -238,7 +238,8 @@ TEST(CostOfAnyJob, AFasterNetworkIsNeverSlowerAndAStepNeverShorterThanAlone) {
   }
 }
 
-// The published measurements that expect.h names: no time is below the wire's, and none three times as long.
+// The published measurements that expect.h names: no expected time is below that of the wire, or three times
+// as long.
 TEST(CostModel, IsBelowWhatWasMeasuredAndNearIt) {
   constexpr std::int64_t kBytes = 400'000'000;
   const cost::Network network{.bits_per_second = 1e10, .step_ms = 1, .message_us = 0};
@@ -270,7 +271,7 @@ TEST(CostModel, IsBelowWhatWasMeasuredAndNearIt) {
   EXPECT_DOUBLE_EQ(cost::Expect(ring, cost, network)->exposed_ms, 560);
 }
 
-// One parameter in as many even slices as there are pservers, alone on the network.
+// One parameter in one even slice per pserver, alone on the network.
 cost::Job JobOfOne(std::int64_t bytes_a_slice, int trainers, int pservers, bool rings) {
   cost::Job job{.trainers = trainers, .present = {{.file = "trainer.pb", .messages = {}, .reductions = {}}}};
   for (int i = 0; i < pservers; ++i) job.pservers.push_back(StrCat("p", i, ":1"));

@@ -1,4 +1,5 @@
-// What `penstock plan` prints: every line of arithmetic can be worked out, and the picture is one.
+// Properties of the output of `penstock plan`: every line of arithmetic is correct, and the dot output is a
+// valid graph.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -105,8 +106,8 @@ TEST(PrintedArithmetic, CanBeWorkedOutLineByLine) {
   EXPECT_GE(lines, 200);
 }
 
-// The language of Graphviz, as far as it is used: digraph, subgraphs, attributes, nodes, edges, all names
-// plain or quoted.
+// Parses the used subset of Graphviz's language: digraph, subgraphs, attributes, nodes, edges, plain and
+// quoted names.
 class DotReader {
  public:
   explicit DotReader(std::string_view text) : rest_(text) {}

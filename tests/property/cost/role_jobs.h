@@ -1,4 +1,4 @@
-// Jobs to ask for their cost: the corpus's folders of role programs, and random ones transpiled.
+// Jobs for tests of the cost model: the corpus's folders of role programs, and random transpiled jobs.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace penstock::test {
 struct CostedJob {
   std::string name;
   std::vector<Program> trainers, startups, pservers;
-  std::optional<plan::PlacementPlan> plan;  // of one that we transpiled
+  std::optional<plan::PlacementPlan> plan;  // only of a job that we transpiled
 
   Result<cost::Job> Read() const {
     cost::JobPrograms programs;
@@ -31,21 +31,21 @@ struct CostedJob {
   }
 };
 
-// Whether all pservers that the case asks for are there. The selection in the tree has some cases in part.
+// Whether all pservers of the case exist. The selection in the tree contains some cases only in part.
 inline bool HasAllPservers(const std::filesystem::path& folder, const CostedJob& job) {
   if (!CorpusFolder().empty()) return true;
   const auto written = nlohmann::json::parse(BytesOf((folder / "case.json").string()));
   return written["config"].value("pservers", 0) == static_cast<int>(job.pservers.size());
 }
 
-// Every case that has a trainer, and a pserver or ranks.
+// Every case with a trainer, and with a pserver or ranks.
 inline std::vector<CostedJob> CorpusJobs() {
   namespace fs = std::filesystem;
   std::vector<CostedJob> jobs;
   for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
     const Result<check::RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
-    if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer of it
-    // What the selection has in part lacks startup programs, too.
+    if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer
+    // Partial cases of the selection have no startup programs either.
     if (!files.ok() && files.status().id() == "E-roles-startup" && CorpusFolder().empty()) continue;
     PENSTOCK_CHECK(files.ok(), files.status().ToString());
     CostedJob job{.name = entry.path().filename().string()};

@@ -1,4 +1,4 @@
-// Programs that were rewritten to need less memory verify and compute the same, byte for byte.
+// Programs rewritten to use less memory pass the verifier and compute the same, byte for byte.
 #include "transpiler/memory/memory.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ const Rewrite kRewrites[] = {
      [](const Program& p, const memory::NameSet& keep) { return memory::ReleaseBuffers(AllOps(), p, keep); }},
 };
 
-// The first violation, "" if there is none.
+// The first violation, or "".
 std::string Violation(const Program& program) {
   const Status sound = VerifyProgram(program, {.ops = &AllOps()});
   return sound.ok() ? "" : sound.ToString();
@@ -60,7 +60,7 @@ std::string BytesOf(const Tensor& tensor) {
 
 using Values = std::map<std::string, std::string>;  // bytes, by the variable's name
 
-// What is fetched in each step, and what is kept at the end.
+// The fetches of each step, and the kept variables at the end.
 Result<Values> Train(const Program& startup, const Program& main,
                      const std::vector<std::vector<exec::Feed>>& steps,
                      const std::vector<std::string>& fetches, const test::Arrays& init) {
@@ -118,7 +118,7 @@ TEST(LessMemory, RandomNetworksTrainToTheSameBytes) {
       released += less->saved == memory::MemorySize() ? static_cast<int>(less->lines.size()) : 0;
     }
   }
-  EXPECT_GT(saved, 10000);  // else nothing was rewritten
+  EXPECT_GT(saved, 10000);  // otherwise nothing was rewritten
   EXPECT_GT(released, 1000);
 }
 
@@ -167,7 +167,7 @@ TEST(LessMemory, EveryProgramOfTheCorpusStaysAsSoundAsItWas) {
   EXPECT_GT(rewritten, 10);
 }
 
-// What an op outside sees: its type, its arguments, its attributes.
+// The visible properties of an op: its type, arguments and attributes.
 std::string Communication(const Program& program) {
   std::string text;
   for (const OpEntry& entry : program.main().ops()) {

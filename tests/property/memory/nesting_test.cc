@@ -1,5 +1,5 @@
-// What is found of nested blocks without climbing is what climbing finds, and tens of thousands of them take
-// no longer for each than a few: a quadratic walk does not end within the test's time limit.
+// The lookup of nested blocks gives the result of walking up the parents, and takes the same time per block
+// for tens of thousands of blocks as for a few; a quadratic walk would exceed the test's time limit.
 #include "transpiler/memory/nesting.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-// Blocks of a random program, some of which are gradients of others, with names that several declare.
+// A random program with nested blocks, gradient blocks, and names that several blocks declare.
 Program RandomBlocks(std::uint32_t seed) {
   std::mt19937 random(seed);
   const auto below = [&](int end) { return static_cast<int>(random() % static_cast<unsigned>(end)); };
@@ -46,7 +46,7 @@ TEST(Nesting, StepsLeadInwards) {
     around.push_back(static_cast<int>(random() % static_cast<unsigned>(b + 1)) - 1);
   const memory::Nesting nesting(around);
   for (int inner = 0; inner < 200; ++inner) {
-    std::vector<int> out = {inner};  // the blocks around it, from the inside
+    std::vector<int> out = {inner};  // its enclosing blocks, innermost first
     while (around[static_cast<std::size_t>(out.back())] >= 0)
       out.push_back(around[static_cast<std::size_t>(out.back())]);
     for (int outer = 0; outer < 200; ++outer) {
@@ -59,7 +59,7 @@ TEST(Nesting, StepsLeadInwards) {
   }
 }
 
-// Each block reads what the outermost one made and what the one around it made.
+// Each block reads variables of the outermost block and of its enclosing block.
 Program Nested(int blocks) {
   Program program;
   const auto relu = [](Block& block, const std::string& from, const std::string& to) {

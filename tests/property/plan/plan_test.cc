@@ -1,4 +1,4 @@
-// What must hold of every plan, on random shapes, pservers and sizes.
+// Properties of every plan, on random shapes, pservers and sizes.
 #include "transpiler/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ struct Job {
   plan::TranspileConfig config;
 };
 
-// Standard distributions differ between libraries; the remainder does not.
+// Draws by remainder, because standard distributions differ between libraries.
 class Draw {
  public:
   explicit Draw(unsigned seed) : generator_(seed) {}
@@ -168,7 +168,7 @@ TEST(EveryPlan, DealsSlicesInTurnIfAsked) {
   }
 }
 
-// Compat forgets further slices of a parameter on one pserver, as Fluid does.
+// Compat ignores further slices of a parameter on one pserver, like Fluid.
 std::size_t UpdatedOn(const plan::PlacementPlan& plan, int pserver) {
   const std::vector<plan::SliceRef> slices = plan.SlicesOn(pserver);
   std::set<int> params;

@@ -1,4 +1,4 @@
-// parse(print(p)) == p, for programs of every shape; the same for the binary form and JSON.
+// parse(print(p)) == p for random programs of every kind, and the same for the binary form and JSON.
 #include <gtest/gtest.h>
 
 #include "framework.pb.h"
@@ -13,7 +13,7 @@ namespace penstock {
 namespace {
 
 constexpr std::uint64_t kSeeds = 3000;
-constexpr std::uint64_t kJsonSeeds = 500;  // slower by an order of magnitude
+constexpr std::uint64_t kJsonSeeds = 500;  // JSON is slower by an order of magnitude
 
 class AnyProgram : public testing::Test {
  protected:
@@ -55,8 +55,8 @@ TEST_F(AnyProgram, ReadsBackFromBinaryByteForByte) {
   });
 }
 
-// Ops and variables are written by hand and read by hand where they are in that form; an unknown field makes
-// protobuf read them.
+// Our own code serializes ops and variables, and parses them if they are in that form; with an unknown field,
+// protobuf parses them.
 TEST_F(AnyProgram, IsReadByHandAsByProtobuf) {
   const std::string unknown("\x98\x06\x07", 3);  // field 99, varint 7
   ForEachSeed([&](const Program& program) {

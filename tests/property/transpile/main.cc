@@ -1,10 +1,9 @@
 // property_transpile: proves random jobs.
 //
-//   property_transpile                            500 of them, as the quick tests do
-//   property_transpile --count 10000 --seed 501   those of the seeds from 501 on
-//   property_transpile --count 1 --seed 37        the one that a failure named
-//   property_transpile --digests                  prints "seed digest" lines alone, for another process to
-//                                                 compare
+//   property_transpile                            500 jobs, as in the quick tests
+//   property_transpile --count 10000 --seed 501   10,000 jobs, from seed 501 on
+//   property_transpile --count 1 --seed 37        the job that a failure named
+//   property_transpile --digests                  prints only "seed digest" lines, to compare processes
 #include <gflags/gflags.h>
 #include <gtest/gtest.h>
 

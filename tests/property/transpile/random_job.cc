@@ -39,7 +39,7 @@ Status PlanHolds(const RoleSet& roles, const Program& main) {
   return *read == roles.plan ? OkStatus() : Broken("the plan is another one when its text is read");
 }
 
-// Where the plan chose, each parameter has the faster way.
+// If the plan chooses the exchange, each parameter has the faster one.
 Status ChoicesHold(const plan::PlacementPlan& plan) {
   for (const plan::ExchangeChoice& choice : plan.exchanges) {
     using Reason = plan::ExchangeChoice::Reason;
@@ -52,12 +52,12 @@ Status ChoicesHold(const plan::PlacementPlan& plan) {
   return OkStatus();
 }
 
-// By themselves, and against the program that they were made of.
+// Checks the programs alone, and against their source.
 Status CheckHolds(const check::RoleFiles& files, const RandomJob& job) {
   const check::SourcePrograms source{job.network.main, job.network.startup};
   for (const check::SourcePrograms* given : {static_cast<const check::SourcePrograms*>(nullptr), &source}) {
     const check::CheckReport report = check::CheckRoles(files, AllOps(), {.source = given});
-    // Fluid's own sets have faults that check is there to find.
+    // Fluid's own sets have defects, which check reports.
     if (job.config.dialect == plan::Dialect::kFluid18 || report.errors() == 0) continue;
     return Broken("check refuses what was made", given == nullptr ? ":\n" : ", given the source:\n",
                   report.ToString());
@@ -70,7 +70,7 @@ int PserverCount(Draw& draw) {
   return draw.OneIn(4) ? draw.Between(5, 63) : draw.Between(1, 4);
 }
 
-// Ways to cut and to place that Fluid does not have.
+// Slicings and placements that Fluid does not have.
 void Spread(Draw& draw, plan::TranspileConfig& config) {
   static constexpr plan::Slicing kSlicings[] = {plan::Slicing::kFluid, plan::Slicing::kFluid,
                                                 plan::Slicing::kEven, plan::Slicing::kMxnet};
@@ -78,7 +78,7 @@ void Spread(Draw& draw, plan::TranspileConfig& config) {
                                                     plan::Placement::kRoundRobin, plan::Placement::kHashName,
                                                     plan::Placement::kSizeBalanced};
   if (config.slice_params) config.slicing = draw.Of(kSlicings);
-  if (config.slicing != plan::Slicing::kMxnet) config.placement = draw.Of(kPlacements);  // which has its own
+  if (config.slicing != plan::Slicing::kMxnet) config.placement = draw.Of(kPlacements);  // kMxnet has its own
   if (draw.OneIn(2)) config.big_array_bound = draw.Between(1, 100000);
 }
 
@@ -100,7 +100,7 @@ void MakeAsynchronous(Draw& draw, plan::TranspileConfig& config) {
   config.dc_asgd = flags.dc_asgd;
 }
 
-// Trainers alone.
+// Jobs without pservers.
 void MakeCollective(Draw& draw, plan::TranspileConfig& config) {
   static constexpr const char* kModes[] = {"grad_allreduce", "local_sgd", "single_process_multi_thread"};
   config.kind = draw.OneIn(4) ? plan::Kind::kNccl2 : plan::Kind::kCollective;
@@ -113,7 +113,7 @@ void MakeCollective(Draw& draw, plan::TranspileConfig& config) {
   if (steps) config.local_sgd_k_steps = draw.Between(1, 4);
 }
 
-// Trainers beside pservers, on a network that makes some parameters go either way.
+// Rings and pservers, on a network for which parameters differ in their faster exchange.
 void MakeBoth(Draw& draw, plan::TranspileConfig& config) {
   if (config.dialect == plan::Dialect::kFluid18) return;
   config.dense = plan::DenseExchange::kAuto;
@@ -140,7 +140,7 @@ void ChooseMode(Draw& draw, plan::TranspileConfig& config) {
   }
 }
 
-// What Fluid has not, where the mode takes it.
+// Settings that Fluid does not have, if the mode allows them.
 void AddPolicies(Draw& draw, plan::TranspileConfig& config) {
   using Kind = Compression::Kind;
   static constexpr Compression kCompressions[] = {{.kind = Kind::kFp16},
@@ -157,9 +157,9 @@ void AddPolicies(Draw& draw, plan::TranspileConfig& config) {
   if (draw.OneIn(2)) config.compression.min_size = draw.Between(1, 100000);
 }
 
-// Fluid knows some optimizers by name; of the others it distributes nothing, or raises. It has one
-// distributed table, and no requests for ids of some shapes. Nobody spreads the rows of a table that is not
-// trained or whose update needs them all, or compensates it for delay.
+// Fluid recognises some optimizers by name; for others it distributes nothing, or raises. It supports one
+// distributed table, and no lookups with ids of some shapes. Neither system shards a table that is not
+// trained or whose update needs all rows, or applies delay compensation to it.
 bool IsRefused(const RandomJob& job, const Status& status) {
   for (const char* id : {"E-plan-table-norm", "E-plan-table-frozen", "E-plan-clip-table", "E-plan-dc-asgd"}) {
     if (status.id() == id) return true;

@@ -1,4 +1,4 @@
-// A random program together with a random way to distribute it, and what must hold of every such job.
+// Makes a random program with a random configuration, and checks properties that every such job must have.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ struct RandomJob {
   plan::TranspileConfig config;
 };
 
-// The same seed gives the same job.
+// A seed always gives the same job.
 RandomJob MakeRandomJob(std::uint64_t seed);
 
 struct Proof {
-  // The first property that does not hold, with what it met: the plan is valid and reads back, check finds
-  // nothing wrong, a chosen exchange is the faster one, every role program reads back from its text and from
-  // its bytes.
+  // The first violated property, with details; "" if all hold: the plan is valid and parses back, check
+  // reports nothing, a chosen exchange is the faster one, and every role program parses back from its text
+  // and its bytes.
   Status holds;
   std::uint64_t digest = 0;  // of the plan and of all role programs' bytes
-  int slices = 0;            // of the parameter that was cut most
+  int slices = 0;            // the number of slices of the parameter with the most
 };
 Proof Prove(const RandomJob& job);
 

@@ -1,4 +1,4 @@
-// What must hold of every transpile: random programs, distributed in random ways.
+// Properties of every transpilation: random programs with random configurations.
 #include <gflags/gflags.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 class EveryJob : public testing::Test {
  protected:
-  // Made once for all tests; the proofs are what takes long.
+  // Made once for all tests, because the proofs are slow.
   static const std::map<std::uint64_t, Proof>& Proofs() {
     static const std::map<std::uint64_t, Proof> proofs = [] {
       std::map<std::uint64_t, Proof> made;
@@ -60,7 +60,7 @@ std::vector<plan::ExchangeChoice> ChoicesOf(const RandomJob& job) {
   return chosen.ok() ? chosen->exchanges : std::vector<plan::ExchangeChoice>();
 }
 
-// Else the properties above would hold of next to nothing.
+// Otherwise the properties above would be nearly empty.
 TEST(RandomJobs, AreOfEveryKind) {
   std::set<std::string> optimizers;
   std::set<std::size_t> pservers, trainers;
@@ -106,7 +106,7 @@ TEST(RandomJobs, AreOfEveryKind) {
        {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers, tables, stale, backed_up})
     EXPECT_GE(count, 10);
   EXPECT_EQ(compressions.size(), 5u);
-  EXPECT_EQ(exchanges.size(), 4u);  // sparse, of one trainer, and both ways by time
+  EXPECT_EQ(exchanges.size(), 4u);  // sparse, of a single trainer, and both exchanges by time
   for (const Dim extent : {1, 1021, 131071, 16777216}) EXPECT_TRUE(extents.contains(extent)) << extent;
 }
 

@@ -1,5 +1,5 @@
-// What asynchronous training means, in one thread: the updates of one chunk in the order in which they were
-// made, each by one gradient and by the rate that there was.
+// The reference for asynchronous training, on one thread: applies the updates of one chunk in their actual
+// order, each with one gradient and the learning rate of that moment.
 //
 //   const AsyncChunk reference(param, begin, end);
 //   const std::vector<std::vector<float>> versions = reference.Replay(updates);      // one more than updates
@@ -12,7 +12,7 @@
 namespace penstock::test {
 
 struct AsyncUpdate {
-  std::vector<std::int64_t> rows;  // of a table's gradient
+  std::vector<std::int64_t> rows;  // only for a gradient of a table
   std::vector<float> gradient;
   float rate = 0;
 };

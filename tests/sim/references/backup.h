@@ -1,5 +1,6 @@
-// What sync training with backup trainers makes of a server's parameters, by one thread: each version is the
-// one before and the mean of the gradients of some trainers, the same for all parameters.
+// The reference for sync training with backup trainers, on one thread: each version of a server's parameters
+// is the previous one updated with the mean of some trainers' gradients, the same trainers for all
+// parameters.
 #pragma once
 
 #include <utility>
@@ -9,10 +10,10 @@
 
 namespace penstock::test {
 
-// Trainers, ascending, each with its own step in which it computed the gradient.
+// The trainers, ascending, each with the step in which it computed the gradient.
 using BackupSet = std::vector<std::pair<int, std::uint64_t>>;
 
-// The server's parameters after an update for each set.
+// The server's parameters after one update per set.
 ToyValues BackupReference(const ToyJob& job, int server, const std::vector<BackupSet>& sets);
 
 }  // namespace penstock::test

@@ -1,5 +1,5 @@
-// What clipping by the norm over all gradients makes of all servers' parameters, by one thread: every
-// gradient is measured before any is applied.
+// The reference for clipping by the norm over all gradients of all servers, on one thread: computes the norm
+// of all gradients before it applies any.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace penstock::test {
 
-// Versions 0 to `steps` of every parameter, of a job whose parameters are dense. Of a trainer t that leaves
-// after `ends[t]` steps, later gradients are zeros.
+// Versions 0 to `steps` of every parameter of a job with dense parameters. Trainer t leaves after `ends[t]`
+// steps; its later gradients are zero.
 std::vector<ToyValues> ClipReference(const ToyJob& job, int steps, const std::vector<int>& ends);
 
 }  // namespace penstock::test

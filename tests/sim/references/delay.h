@@ -1,5 +1,5 @@
-// What delay compensation means, in one thread: each gradient is corrected by what has changed in the chunk
-// since its trainer read it, and then applied as any asynchronous one.
+// The reference for delay compensation, on one thread: corrects each gradient by the change of the chunk
+// since its trainer read it, and then applies it like an asynchronous gradient.
 //
 //   const std::vector<std::vector<float>> versions = ReplayDelayed(reference, 0.5f, updates);
 #pragma once
@@ -12,7 +12,7 @@ namespace penstock::test {
 
 struct DelayedUpdate {
   AsyncUpdate update;
-  std::vector<float> read;  // the chunk, as the trainer read it that sent the gradient
+  std::vector<float> read;  // the chunk as read by the trainer that sent the gradient
 };
 
 // The chunk before the first update and after each.

@@ -1,10 +1,10 @@
-// What geo-SGD means, in one thread: a server adds what comes, and a trainer moves by what others have sent.
-// Rows of one chunk, numbered from its first.
+// The reference for geo-SGD, on one thread: a server adds the deltas it receives, and a trainer moves by the
+// deltas of the others. Rows are those of one chunk, numbered from its first.
 //
 //   GeoTrainer trainer(start, width, trainers);
-//   trainer.now()[3] += 0.5f;                               // it optimizes by itself
-//   const GeoDelta delta = trainer.Send({0, 1});            // of rows 0 and 1
-//   trainer.Land({0, 1}, versions.back());                  // and gets them
+//   trainer.now()[3] += 0.5f;                               // a local update
+//   const GeoDelta delta = trainer.Send({0, 1});            // the delta of rows 0 and 1
+//   trainer.Land({0, 1}, versions.back());                  // receives them from the server
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ std::atomic<std::uint64_t> all_count{0}, all_bytes{0};
 thread_local bool counting = false;
 thread_local std::int64_t count = 0;
 
-// oneDNN makes a table of arguments for each primitive that it executes; that is not ours to change.
+// oneDNN allocates a table of arguments for each primitive that it executes, which we cannot change.
 bool IsInsideOnednn(const void* caller) {
   Dl_info info;
   return dladdr(caller, &info) != 0 && info.dli_fname != nullptr &&
@@ -22,7 +22,7 @@ bool IsInsideOnednn(const void* caller) {
 
 }  // namespace
 
-// The whole binary's: every allocation of C++ code passes here.
+// Replaces the operator new of the whole binary.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
   all_count.fetch_add(1, std::memory_order_relaxed);
   all_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -30,7 +30,7 @@ bool IsInsideOnednn(const void* caller) {
   if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
   throw std::bad_alloc();
 }
-// Else a sanitizer's, whose memory is not for the delete below.
+// Otherwise a sanitizer's operator new would be used, whose memory must not reach the delete below.
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return operator new(bytes);

@@ -1,4 +1,4 @@
-// Counts what C++ code allocates, in binaries that link penstock_allocations: it replaces operator new.
+// Counts allocations of C++ code. A binary that links penstock_allocations has its operator new replaced.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace penstock::test {
 struct Allocations {
   std::uint64_t count = 0, bytes = 0;
 };
-// Of all threads, since the process began.
+// The allocations of all threads since the process started.
 Allocations AllocationsSoFar();
 
-// From here on, the allocations of this thread are counted, but for those that oneDNN makes inside.
+// Starts counting the allocations of this thread, except those inside oneDNN.
 void BeginCounting();
-// How many they were.
+// Stops counting and returns the number of allocations.
 std::int64_t EndCounting();
 
 }  // namespace penstock::test

@@ -15,7 +15,7 @@ Program Parsed(const std::string& body) {
   return *std::move(program);
 }
 
-// The ops that append_backward added, a line each, without roles where they are plain @backward.
+// The ops that append_backward added, one per line; the role @backward is omitted.
 std::string Added(const Program& program, std::size_t from) {
   std::string text;
   const std::vector<OpEntry>& ops = program.main().ops();
@@ -191,7 +191,7 @@ b@GRAD = fill_zeros_like(X=b) @backward
 )");
 }
 
-// lstm's Cell is such an output: Fluid's gradient has no argument for it, and needs none where nobody reads
+// lstm's Cell is such an output: Fluid's gradient op has no argument for it, and needs none if no op reads
 // it.
 TEST(BackwardTest, AnOutputThatMayBeLeftOutNeedsNoZeros) {
   const char* const kForward = R"(
@@ -215,7 +215,7 @@ a@GRAD = fill_zeros_like(X=a) @backward
 )");
 }
 
-// Fluid adds up a part that no op writes.
+// Fluid sums an input that no op writes.
 TEST(BackwardTest, WhereNoGradientComesBackNoPartIsAddedUp) {
   const Made made = Differentiate(R"(
   param w : f32[4]

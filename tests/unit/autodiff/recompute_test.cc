@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Ops like f, but of kinds that do not give the same again; and one with the name that is let through.
+// Ops like f that are not reproducible, and one whose name is exempt.
 const OpRegistry& RecomputeOps() {
   static const OpRegistry* const made = [] {
     auto* ops = new OpRegistry;
@@ -148,7 +148,7 @@ TEST(RecomputeBetween, ACopyHasANameOfItsOwn) {
 TEST(RecomputeBetween, ACheckpointMustBeDeclared) {
   EXPECT_EQ(AfterRecompute(kChain, {"z"}, {"a"}),
             "backward: checkpoint z is no variable of block 0   [E-backward-checkpoint]");
-  // One that is fed ends no segment.
+  // A fed variable does not end a segment.
   EXPECT_EQ(AfterRecompute(kChain, {"x"}, {"a"}), "(X@GRAD=a@GRAD) = f_grad(X=a)\n");
 }
 

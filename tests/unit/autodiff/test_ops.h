@@ -1,5 +1,5 @@
-// A handful of ops, declared only as far as gradients and optimizers ask: these tests are about the
-// framework, not about what Penstock's ops say.
+// A few ops with minimal declarations for gradients and optimizers, so that tests of the framework do not
+// depend on Penstock's ops.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock::test {
 
-// Lines of expected text that would be too long go on after four spaces.
+// Joins lines of expected text that continue after four spaces.
 inline std::string Unfolded(std::string_view text) {
   constexpr std::string_view kFold = "\n    ";
   std::string out;
@@ -54,7 +54,7 @@ inline void AddForwardOps(OpRegistry& ops) {
         return c.ShareAll("X", "High");
       })
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  ops.Add("extra")  // two outputs; its gradient does without that of High, if that does not matter
+  ops.Add("extra")  // two outputs; its gradient op does not need the gradient of High
       .Input("X", "", Floats())
       .Output("Low", "", SameTypeAs("X"))
       .Output("High", "", SameTypeAs("X"), Optional())
@@ -63,12 +63,12 @@ inline void AddForwardOps(OpRegistry& ops) {
         return c.ShareAll("X", "High");
       })
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  ops.Add("round")  // a gradient stops here
+  ops.Add("round")  // no gradient flows back
       .Input("X", "", Floats())
       .Output("Out", "", SameTypeAs("X"))
       .InferShape(SameShape("X", "Out"))
       .NoGrad();
-  ops.Add("sort")  // nobody said what its gradient is
+  ops.Add("sort")  // does not declare whether it has a gradient
       .Input("X", "", Floats())
       .Output("Out", "", SameTypeAs("X"))
       .InferShape(SameShape("X", "Out"));
@@ -131,7 +131,7 @@ inline void AddOptimizers(OpRegistry& ops) {
       .Output("ParamOut", "", SameTypeAs("Param"))
       .InferShape(SameShape("Param", "ParamOut"))
       .Optimizes("Param", "Grad");
-  // State of both kinds: one shaped like the parameter, one number that the op only reads.
+  // State of both kinds: one of the parameter's shape, and one number that the op only reads.
   ops.Add("decaying")
       .Input("Param", "", Floats())
       .Input("Grad", "", Floats())

@@ -14,11 +14,11 @@
 
 namespace {
 
-std::vector<std::string> forced;  // the paths of what was forced to disk, in order
+std::vector<std::string> forced;  // the paths that were synced to disk, in order
 
 }  // namespace
 
-// Stands in for the C library's in this binary.
+// Replaces the C library's function in this binary.
 extern "C" int fsync(int fd) {
   forced.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string());
   return static_cast<int>(syscall(SYS_fsync, fd));
@@ -109,7 +109,7 @@ TEST(Files, ANewFileAndThenItsFolderAreForcedToDisk) {
   EXPECT_EQ(forced[1], dir.path().string());
 }
 
-// Somebody who may write to the folder guesses the names of temporary files.
+// An attacker with write access to the folder guesses the names of temporary files.
 TEST(Files, ATemporaryFileFollowsNoLinkAndReplacesNoFile) {
   const test::TempDir dir;
   ASSERT_TRUE(WriteFile(dir / "victim", "old").ok());
@@ -143,7 +143,7 @@ TEST(Files, AMissingFileIsNamedWithTheReason) {
 TEST(Files, AFailedWriteLeavesTheOldFileAndNoOther) {
   const test::TempDir dir;
   std::filesystem::create_directory(dir.path() / "taken");
-  EXPECT_FALSE(WriteFile(dir / "taken", "x").ok());  // a folder stands there
+  EXPECT_FALSE(WriteFile(dir / "taken", "x").ok());  // a folder has that name
   std::size_t entries = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(dir.path())) ++entries;
   EXPECT_EQ(entries, 1u);

@@ -18,7 +18,7 @@ TEST(PointerMapTest, TheFirstValueOfAnObjectStays) {
   EXPECT_EQ(*value, 1);
   *value = 3;
   EXPECT_EQ(*map.Find(&a), 3);
-  EXPECT_EQ(map.Find(&b), nullptr);  // another object, however alike
+  EXPECT_EQ(map.Find(&b), nullptr);  // another object, even if equal
   EXPECT_EQ(map.size(), 1u);
 }
 

@@ -46,7 +46,7 @@ TEST(WordTest, ARareWordEqualsOneThatIsKeptAndIsSharedByItsCopies) {
   EXPECT_EQ(copy, "mul");
 }
 
-// More than are kept, and from several threads at once: each still is its own text.
+// More words than are kept, from several threads at once: each still has its own text.
 TEST(WordTest, ThreadsMakeAnyNumberOfWords) {
   constexpr int kThreads = 4, kWords = 20000;
   std::vector<std::vector<Word>> made(kThreads);

@@ -1,4 +1,4 @@
-// What a link does that no simulated job shows.
+// Behaviour of a link that no simulated job shows.
 #include "executor/client/link.h"
 
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@ namespace {
 
 protocol::Event LastOf(const Sink& sink) { return protocol::DecodeEvent(sink.last).value().message; }
 
-// What was declared and asked for under a small contract goes out under the numbers of the grown one.
+// Pushes and pulls declared under a small contract are sent with the numbers of the extended one.
 TEST(Link, HandlesStayWhenTheContractGrows) {
   ToyJob small = SinkJob(1, 1), all = SinkJob(3, 1);
-  small.params[0] = all.params[1];  // it has another one before it later, and one after it
+  small.params[0] = all.params[1];  // later it has one before it, and one after it
   SinkTransport transport;
   client::Session session(transport, {.job = "job"});
   ASSERT_TRUE(session.Attach(small.Trainer(0)).ok());
@@ -70,7 +70,7 @@ TEST(Link, TheVersionAfterTheOpenStepIsAskedForBeforeThatEnds) {
   trainer.PullNext(0);
   const auto asked = std::get<protocol::Pull>(LastOf(*trainer.transport.sinks[0]));
   EXPECT_EQ(asked.version, 1u);
-  trainer.AnswerPull(0, 0);  // of another question
+  trainer.AnswerPull(0, 0);  // of another request
   EXPECT_FALSE(trainer.session.PullsDone());
   trainer.EndStep();
   trainer.AnswerPull(1, 0);
@@ -78,7 +78,7 @@ TEST(Link, TheVersionAfterTheOpenStepIsAskedForBeforeThatEnds) {
   EXPECT_EQ(trainer.pulled[0].Span<float>()[0], 7.0f);
 }
 
-// A transport receives a part straight into the tensor that is pulled: then nobody else writes there.
+// A transport receives a part directly into the pulled tensor; nothing else may write there.
 TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
   SinkTrainer trainer(2);
   Sink& sink = *trainer.transport.sinks[0];
@@ -88,7 +88,7 @@ TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
   };
   std::fill_n(trainer.pulled[0].Span<float>().begin(), 4, 3.0f);
   const Message answer = trainer.Pulled(0, 0);
-  EXPECT_EQ(room_for(answer).data, nullptr);  // nobody has asked
+  EXPECT_EQ(room_for(answer).data, nullptr);  // not requested yet
   trainer.Pull(0);
   EXPECT_EQ(room_for(trainer.Pulled(0, 1)).data, nullptr);
   EXPECT_EQ(room_for(trainer.Pulled(1, 0)).data, nullptr);
@@ -98,7 +98,7 @@ TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
   const Room room = room_for(answer);
   ASSERT_EQ(room.data, trainer.pulled[0].raw());
   EXPECT_EQ(room_for(answer).data, nullptr);
-  trainer.transport.Deliver(0, answer);  // a repeat, which came elsewhere
+  trainer.transport.Deliver(0, answer);  // a repeat, which arrived over another connection
   EXPECT_FALSE(trainer.session.PullsDone());
   EXPECT_EQ(trainer.pulled[0].Span<float>()[0], 3.0f);
 
@@ -109,7 +109,7 @@ TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
   EXPECT_EQ(room_for(answer).data, nullptr);  // the trainer has the tensor again
 }
 
-// Both answers of a question that was asked twice come in pieces, by turns: the one of more updates is taken.
+// The two answers of a repeated request arrive in interleaved pieces: the one with more updates wins.
 TEST(Link, RowsOfTwoAnswersAreNotMixed) {
   ToyJob job = SinkJob(1, 1);
   job.params[0].table = true;

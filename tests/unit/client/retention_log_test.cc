@@ -45,11 +45,11 @@ TEST(RetentionLog, SendsAgainWhatIsDueInTheOrderInWhichItWasSent) {
   EXPECT_EQ(contracts, (std::vector<std::uint64_t>{1, 2}));
   log.SendAgain(seconds(5), seconds(7), send);
   EXPECT_EQ(contracts, (std::vector<std::uint64_t>{1, 2, 3}));
-  log.SendAgain(seconds(9), seconds(9), send);  // each once, whatever the patience
+  log.SendAgain(seconds(9), seconds(9), send);  // each once, whatever the timeout
   EXPECT_EQ(contracts.size(), 6u);
 }
 
-// Keys differ as those of a job do: by variable, by chunk, by part, by step.
+// Keys differ like those of a job: by variable, chunk, part and step.
 TEST(RetentionLog, FindsAnyOfManyAtOnce) {
   constexpr std::uint32_t kMany = 10000;
   for (int field = 0; field < 4; ++field) {

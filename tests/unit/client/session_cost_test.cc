@@ -1,5 +1,5 @@
-// What a message costs a trainer, counted in allocations and in entries of queues looked at: the same whether
-// it has a hundred variables or ten thousand, one server or 32.
+// The cost of a message for a trainer, counted in allocations and visited queue entries: the same with a
+// hundred or ten thousand variables, and with 1 or 32 servers.
 #include <gtest/gtest.h>
 
 #include "tests/support/allocations/allocations.h"
@@ -14,7 +14,7 @@ struct Cost {
   std::uint64_t allocations = 0, visits = 0;
 };
 
-// What kMeasured messages cost.
+// The cost of kMeasured messages.
 template <typename Work>
 Cost CostOf(SinkTrainer& trainer, const Work& work) {
   const std::uint64_t before = AllocationsSoFar().count, visits = trainer.session.entries_visited();
@@ -60,7 +60,7 @@ TEST(SessionCost, MoreServersCostNoMessageMore) {
   ExpectTheSame(OfAcknowledgements(100), OfAcknowledgements(10000, 32));
 }
 
-// Of each of the messages of a step that is like the one before it.
+// The cost per message in a step like the previous one.
 struct StepCost {
   Cost push, pushed, pull, pulled;
 };
@@ -89,7 +89,7 @@ StepCost OfASecondStep(int variables, int servers) {
   return cost;
 }
 
-// A message is a head and, if it has a body, a list of its pieces; of a push the log keeps another list.
+// A message is a head and, if it has a body, a list of pieces; for a push, the log keeps another list.
 TEST(SessionCost, AStepLikeTheOneBeforeAllocatesItsMessagesAlone) {
   for (const auto& [variables, servers] : {std::pair(100, 1), std::pair(10000, 1), std::pair(10000, 32)}) {
     SCOPED_TRACE(StrCat(variables, " variables on ", servers, " servers"));
@@ -103,7 +103,7 @@ TEST(SessionCost, AStepLikeTheOneBeforeAllocatesItsMessagesAlone) {
   }
 }
 
-// Those that lack credit are looked at when their own variable gets some.
+// Messages that lack credit are visited only when their own variable gets some.
 TEST(SessionCost, PushesWithoutCreditAreLeftAloneByAcknowledgementsOfOthers) {
   SinkTrainer trainer(1000);
   for (int step = 0; step < 3; ++step) {

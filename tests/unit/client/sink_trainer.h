@@ -1,7 +1,6 @@
-// A session whose servers are this test: what it sends is counted, and what servers would say is delivered by
-// hand.
+// A session without servers: counts the messages that it sends; the test delivers the servers' messages.
 //
-//   SinkTrainer trainer(100, 2);                   // parameters, servers; welcomed
+//   SinkTrainer trainer(100, 2);                   // 100 parameters, 2 servers; already welcomed
 //   trainer.PushAll();  trainer.EndStep();
 //   trainer.Acknowledge(0, 7, 2);                  // step, gradient, credit
 #pragma once
@@ -19,7 +18,7 @@
 
 namespace penstock::test {
 
-// Takes what is sent and keeps nothing but the last.
+// Accepts messages and keeps only the last one.
 class Sink : public Connection {
  public:
   explicit Sink(ConnectionHandler& handler) : handler(handler) {}
@@ -44,7 +43,7 @@ class SinkTransport : public Transport {
     sinks.push_back(std::make_shared<Sink>(handler));
     return sinks.back();
   }
-  // From the server of that number, in the order of their connections.
+  // Delivers a message from a server, numbered in the order of connections.
   void Deliver(std::size_t server, Message message) {
     sinks[server]->handler.OnMessage(sinks[server], std::move(message));
   }
@@ -60,7 +59,7 @@ inline ToyJob SinkJob(int variables, int servers) {
   return job;
 }
 
-// Variable i is the one of position i / servers among those of server i % servers.
+// Variable i is on server i % servers, at position i / servers.
 class SinkTrainer {
  public:
   explicit SinkTrainer(int variables, int servers = 1, client::SessionOptions options = {})
@@ -104,7 +103,7 @@ class SinkTrainer {
   void AnswerPull(std::uint64_t version, std::size_t i) {
     transport.Deliver(i % servers_, Pulled(version, i));
   }
-  // As the server of variable i would write them.
+  // The messages that the server of variable i would send.
   Message Pushed(std::uint64_t step, std::size_t i, std::uint64_t credit) const {
     const std::size_t params = contracts_[i % servers_].params.size();
     return Written(i % servers_,

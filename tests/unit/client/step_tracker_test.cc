@@ -22,7 +22,7 @@ TEST(StepTracker, PushesOfTheOpenStepAreNotEarlier) {
   steps.BeginPush(0);
   EXPECT_TRUE(steps.EarlierPushesDone(0));
   EXPECT_FALSE(steps.EarlierPushesDone(1));
-  EXPECT_FALSE(steps.EndPush(0));  // nobody waits for a step that is still open
+  EXPECT_FALSE(steps.EndPush(0));  // nothing waits for a step that is still open
   EXPECT_TRUE(steps.EarlierPushesDone(1));
   steps.BeginPush(0);
   steps.EndStep();

@@ -1,4 +1,4 @@
-// The client that waits, with a thread for each of its servers.
+// The blocking client, with one thread for each of its servers.
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-// A server that acknowledges whatever it gets, and sends each version v of a parameter as values v.
+// A server that acknowledges everything, and sends version v of a parameter as values v.
 std::optional<protocol::Reply> AnswerTo(const protocol::Event& event) {
   if (std::holds_alternative<protocol::Hello>(event)) {
     return protocol::Welcome{

@@ -1,4 +1,4 @@
-// What a trainer says and records of its waits.
+// The messages and records of a trainer about its waits.
 #include <gtest/gtest.h>
 
 #include "executor/observe/observer.h"

@@ -57,7 +57,7 @@ Sum Combine(Reduction reduction, Sum a, Sum b) {
   return a;
 }
 
-// Integers are computed with as unsigned ones of 64 bits, except for their order.
+// Integers are computed as unsigned 64-bit ones, except for comparisons.
 template <typename Stored, typename Sum, typename Load, typename Store>
 std::string ReduceValues(const std::vector<std::string>& values, Reduction reduction, const Load& load,
                          const Store& store) {
@@ -86,11 +86,11 @@ std::string ReducePlain(const std::vector<std::string>& values, Reduction reduct
   return ReduceValues<T, T>(values, reduction, as_is, as_is);
 }
 
-// One operation on the values of a seed: what it shall leave, and how it is started.
+// One operation on the values of a seed: the expected result, and a function that starts it.
 struct Trial {
   std::string what, in, out, expected;
   Completion completion;
-  std::optional<ElementType> near = {};  // the expected sums, but for the order of additions
+  std::optional<ElementType> near = {};  // compare sums within the tolerance of the order of addition
 };
 
 double NumberAt(const std::string& bytes, std::int64_t index, ElementType type) {
@@ -106,7 +106,7 @@ double NumberAt(const std::string& bytes, std::int64_t index, ElementType type) 
   }
 }
 
-// Of sums of numbers below 256 of at most 8 ranks, added in any order.
+// The tolerance of sums of numbers below 256 over at most 8 ranks, in any order.
 bool AreNear(const std::string& a, const std::string& b, ElementType type) {
   const double step = type == ElementType::kBf16   ? 0x1p-8
                       : type == ElementType::kFp16 ? 0x1p-11
@@ -190,7 +190,7 @@ class Trials {
   }
   void Barrier() { Add("barrier", ElementType::kUInt8, 0, "").completion = group_.Barrier(); }
 
-  // Waits for all; the first that was not right.
+  // Waits for all; returns the first wrong one.
   std::string Finish() {
     while (!trials_.empty()) CheckFirst();
     return found_;
@@ -234,7 +234,7 @@ class Trials {
 }  // namespace
 
 std::string ValuesOf(ElementType type, std::int64_t count, int rank, std::uint64_t seed) {
-  // Of sizes so different that the order of addition shows.
+  // Sizes so different that the order of addition matters.
   constexpr double kScales[] = {0x1p-10, 0x1p-9, 0x1p-8, 0x1p-7, 0x1p-6, 0x1p-5, 0x1p-4, 0x1p-3};
   std::uint64_t state = seed * 1000 + static_cast<std::uint64_t>(rank);
   std::string bytes(static_cast<std::size_t>(count) * SizeOf(type), '\0');
@@ -282,7 +282,7 @@ std::string ReducedInOrder(ElementType type, Reduction reduction, std::int64_t c
 std::string FirstDifference(CollectiveGroup& group, std::uint64_t seed) {
   Trials trials(group, 4);
   for (const ElementType type : kTypes) {
-    // Bytes: within a cache line, one path's limit, within a block, over several blocks.
+    // Bytes: within a cache line, the limit of one path, within a block, over several blocks.
     const auto width = static_cast<std::int64_t>(SizeOf(type));
     for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{13}, 16384 / width,
                                      16384 / width + 1, std::int64_t{3 * 65536} / width + 77}) {

@@ -1,6 +1,6 @@
-// Every operation of a group against a reference in rank order: what each rank of any backend can check by
-// itself, because the values of all ranks are a function of a seed. Sums of a group that adds in another
-// order are compared to within what the order can change.
+// Compares every operation of a group with a reference in rank order. Each rank of any backend can check its
+// own results, because a seed determines the values of all ranks. If a group adds in another order, sums are
+// compared within the tolerance of that order.
 //
 //   EXPECT_EQ(FirstDifference(*group, 7), "");      // on every rank, at the same time
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace penstock::collective {
 
-// All operations, types and reductions, with sizes 0, 1, odd, and larger than a block. Empty: all bytes are
-// right.
+// Runs all operations, types and reductions with sizes 0, 1, odd, and larger than a block. Returns "" if all
+// bytes are correct.
 std::string FirstDifference(CollectiveGroup& group, std::uint64_t seed);
-// Some hundred operations of random kinds and sizes, up to eight at a time; with or without messages.
+// Runs `operations` operations of random kinds and sizes, up to eight at a time, with or without messages.
 std::string FirstDifferenceOfRandom(CollectiveGroup& group, std::uint64_t seed, int operations,
                                     bool messages = true);
 
-// A little of everything, byte by byte, as `count` elements of `type` of rank `rank`.
+// The bytes of rank `rank`: `count` varied elements of `type`.
 std::string ValuesOf(ElementType type, std::int64_t count, int rank, std::uint64_t seed);
-// Their reduction over ranks 0 to ranks-1, added in this order by one thread.
+// The reduction of these values over ranks 0 to ranks-1, in this order, on one thread.
 std::string ReducedInOrder(ElementType type, Reduction reduction, std::int64_t count, int ranks,
                            std::uint64_t seed);
 

@@ -58,7 +58,7 @@ TEST(Blocks, RefuseWhatIsCutOffOrTooLong) {
     EXPECT_FALSE(Blocks(2, 64).AddFrom(whole.first(bytes), 1)) << bytes;
   EXPECT_TRUE(Blocks(2, 64).AddFrom(whole, 1));
   EXPECT_FALSE(Blocks(2, 64).AddFrom(whole, 2));
-  EXPECT_FALSE(Blocks(2, 8).AddFrom(whole, 1));  // a rank whose limit is lower
+  EXPECT_FALSE(Blocks(2, 8).AddFrom(whole, 1));  // a rank with a lower limit
   Blocks full(1, 64);
   full.Add(Numbered(0), {});
   EXPECT_FALSE(full.AddFrom(whole, 1));

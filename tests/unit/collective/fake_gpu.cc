@@ -71,7 +71,7 @@ void FakeGpus::Hang() {
   hangs_ = true;
 }
 
-// What the call returns; the caller holds the lock.
+// The result of the call. The caller holds the lock.
 int FakeGpus::Note(int rank, const std::string& name, const std::string& arguments) {
   Rank& self = *ranks_[static_cast<std::size_t>(rank)];
   self.calls.push_back(StrCat(name, "(", arguments, ")"));
@@ -103,7 +103,7 @@ int FakeGpus::Enqueue(int rank, const std::string& name, Call call) {
   return kNcclInProgress;
 }
 
-// Runs what is first in each stream until nothing can.
+// Runs the first items of all streams until none can run.
 void FakeGpus::Advance() {
   for (bool went_on = true; went_on;) {
     went_on = false;
@@ -132,7 +132,7 @@ bool FakeGpus::RunCalls(int rank, Item& item) {
   return ran;
 }
 
-// A call of all ranks: the at-th of the group that is first in each stream.
+// Runs a call of all ranks: the at-th of the group that is first in each stream.
 bool FakeGpus::RunAll(int rank, std::size_t at) {
   std::vector<Call*> all;
   for (const auto& each : ranks_) {
@@ -180,7 +180,7 @@ bool FakeGpus::RunMessage(int rank, Call& call) {
   return false;
 }
 
-// A call without effect but on what is held.
+// A call that only changes the number of held objects.
 auto FakeGpus::Noted(int rank, const char* name, int holds) {
   return [this, rank, name, holds](auto...) {
     const std::lock_guard lock(mutex_);

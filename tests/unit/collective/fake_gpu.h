@@ -1,6 +1,6 @@
-// NCCL and CUDA's runtime as one process without a GPU can have them: the memory of GPUs is the host's, each
-// rank has a thread, and an operation happens once all ranks have called it. All calls are recorded, and any
-// can fail.
+// A fake of NCCL and the CUDA runtime in one process without a GPU: GPU memory is host memory, each rank has
+// a thread, and an operation runs once all ranks have called it. Records all calls; any call can be made to
+// fail.
 //
 //   FakeGpus gpus(2);
 //   auto group = MakeNcclGroup(gpus.ApiOf(1), {...});
@@ -25,16 +25,16 @@ class FakeGpus {
   FakeGpus(const FakeGpus&) = delete;
 
   const GpuApi& ApiOf(int rank) const { return ranks_[static_cast<std::size_t>(rank)]->api; }
-  // Since the last time that they were asked for. Those that only look are left out.
+  // The calls since the last call of Calls, without those that only query.
   std::vector<std::string> Calls(int rank);
 
   // The next call of this name returns `error`.
   void Fail(int rank, const std::string& name, int error);
-  // NCCL's asynchronous error of that rank, from now on.
+  // From now on, the rank has this asynchronous NCCL error.
   void FailLater(int rank, int error);
-  // Operations of NCCL's do not end any more.
+  // From now on, NCCL operations do not end.
   void Hang();
-  // What GPUs and NCCL still hold: allocations, streams, events, communicators.
+  // The number of live allocations, streams, events and communicators.
   int Held() const { return held_; }
 
  private:
@@ -43,10 +43,10 @@ class FakeGpus {
     const void* in = nullptr;
     void* out = nullptr;
     std::size_t count = 0;
-    int type = 0, op = 0, peer = 0;  // peer: a root, or the other end
+    int type = 0, op = 0, peer = 0;  // peer: the root, or the other rank
     bool done = false;
   };
-  struct Item {  // of a stream
+  struct Item {  // an item of a stream
     std::vector<Call> calls;
     void* to = nullptr;
     const void* from = nullptr;

@@ -1,4 +1,4 @@
-// Groups over TCP of processes of this host: real ones, forked.
+// Groups over TCP, with forked processes of this host.
 #include "executor/collective/gloo.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string NewName() {
   return StrCat("gloo-test-", getpid(), "-", ++number);
 }
 
-// Keys and values of processes: files of a folder.
+// A key-value store shared by processes: one file per key in a folder.
 KeyValues StoreIn(const std::filesystem::path& folder, Nanoseconds limit = kLimit) {
   std::filesystem::create_directories(folder);
   const auto set = [folder](const std::string& key, const std::string& value) {
@@ -53,7 +53,7 @@ KeyValues StoreIn(const std::filesystem::path& folder, Nanoseconds limit = kLimi
   return {.set = set, .get = get};
 }
 
-// A process for each rank. Each prints what went wrong and ends with 0 if nothing did.
+// One process per rank. Each prints its errors, and exits with 0 if there are none.
 using Main = std::function<std::string(const GlooRendezvous&)>;
 std::vector<int> RunRanks(int size, const Main& main) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / NewName();
@@ -76,7 +76,7 @@ std::vector<int> RunRanks(int size, const Main& main) {
   return ends;
 }
 
-// What a rank does with its group once it has one.
+// The work of a rank with its group.
 Main WithGroup(std::function<std::string(CollectiveGroup&)> call) {
   return [call = std::move(call)](const GlooRendezvous& rendezvous) -> std::string {
     const Result<std::unique_ptr<CollectiveGroup>> group = MakeGlooGroup(rendezvous);
@@ -130,7 +130,7 @@ TEST_F(GlooGroups, PassSmallerPiecesWhereNotAllHaveOneAddress) {
             std::vector<int>(3, 0));
 }
 
-// Reduces until that fails, at the latest after some thousand times.
+// Reduces until an error, at most some thousand times.
 Status ReduceUntilItFails(CollectiveGroup& group) {
   std::vector<float> values(std::size_t{1} << 18, 1);
   const Elements data{reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()),
@@ -201,7 +201,7 @@ TEST_F(GlooGroups, EndTheWaitOfWhoAbortsAndTellTheOthers) {
                         "rank 1 has left the group: its data is at an end");
         }
         std::string data(8, 'x');
-        const Completion waits = group.Recv(ElementsOf(data, ElementType::kUInt8), 0);  // nobody sends it
+        const Completion waits = group.Recv(ElementsOf(data, ElementType::kUInt8), 0);  // no rank sends it
         group.Abort(DataLoss("E-test", "its data is at an end"));
         return Expect(waits.Wait(), "E-test", "its data");
       }));
@@ -245,7 +245,7 @@ TEST_F(GlooGroups, AreTheOuterOnesOfAHierarchy) {
     if (!wrong.empty()) return wrong;
     if (rendezvous.rank == 3) raise(SIGKILL);
     const Status status = ReduceUntilItFails(**group);
-    // In the group of host 1 a rank is lost; what the leader told the other host is that it has left.
+    // Host 1 loses a rank; its leader has told the other host that it left.
     return Expect(status, host == 1 ? "E-collective-peer-lost" : "E-collective-peer-left",
                   "among ranks 2, 3 of a host: rank 1 is gone: its process ended before");
   });

@@ -1,4 +1,4 @@
-// Hierarchies of groups of threads: an inner group for each host, an outer one of their leaders.
+// Hierarchies of groups of threads: an inner group for each host, and an outer group of their leaders.
 #include "executor/collective/hierarchy.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ void OnEachRank(Groups& groups, const std::function<void(CollectiveGroup&)>& cal
   for (std::thread& thread : threads) thread.join();
 }
 
-// Without messages, which not all of these ranks have.
+// Without messages, which not all of these ranks support.
 std::string FirstDifferenceOfCollectives(CollectiveGroup& group, std::uint64_t seed) {
   return FirstDifferenceOfRandom(group, seed, 60, false);
 }
@@ -117,7 +117,7 @@ TEST(HierarchicalGroups, PassMessagesWithinAHostAndBetweenLeaders) {
     if (rank == 1) {
       EXPECT_EQ(group.Send(ElementsOf(data, ElementType::kUInt8), 3).Wait().id(), "E-collective-route");
     }
-    EXPECT_TRUE(group.Barrier().Wait().ok());  // a refusal ends nothing
+    EXPECT_TRUE(group.Barrier().Wait().ok());  // a rejected call does not end the group
   });
 }
 

@@ -1,4 +1,4 @@
-// Groups over NCCL whose API is a recording fake; ranks are threads of this process. No GPU runs this.
+// Groups over NCCL with a recording fake of its API; ranks are threads of this process. Needs no GPU.
 #include "executor/collective/nccl.h"
 
 #include <gtest/gtest.h>
@@ -25,14 +25,14 @@ using Calls = std::vector<std::string>;
 
 class NcclGroups : public testing::Test {
  protected:
-  // Makes the fake and what stands beside each group.
+  // Makes the fake, and the groups `agree` and `watch` of each rank.
   void Begin(int ranks) {
     gpus_ = std::make_unique<FakeGpus>(ranks);
     agree_ = MakeThreadGroups(ranks).value();
     watch_ = MakeThreadGroups(ranks, Nanoseconds(0)).value();
   }
   using OnGroup = std::function<void(CollectiveGroup& group)>;
-  // Runs `use` with the group of each rank, and `refused` where there is none.
+  // Runs `use` with the group of each rank, or `refused` if the group could not be made.
   void OnEachRank(const OnGroup& use, const std::function<void(int rank, const Status&)>& refused = {}) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < static_cast<int>(agree_.size()); ++rank) {
@@ -93,7 +93,7 @@ TEST_F(NcclGroups, ConnectWithoutBlockingByTheIdOfRankZero) {
                                     "cudaEventDestroy()", "cudaStreamDestroy()"}));
 }
 
-// What rank 1 of 2 calls for one operation, but for the device and the event.
+// The calls of rank 1 of 2 for one operation, without those for the device and the event.
 class CallsOfOperation : public NcclGroups {
  protected:
   Calls Of(const std::function<Completion(CollectiveGroup&)>& start) {
@@ -242,7 +242,7 @@ TEST_F(NcclGroups, ARankThatLeavesInOrderDoesNotEndTheOthers) {
   OnEachRank([&](CollectiveGroup& group) {
     EXPECT_TRUE(group.Barrier().Wait().ok());
     if (group.rank() == 2) return;
-    poll(nullptr, 0, 50);  // rank 2 is on its way
+    poll(nullptr, 0, 50);  // rank 2 is starting
     std::string data = Bytes(4);
     const Elements elements = ElementsOf(data, ElementType::kFp32);
     EXPECT_TRUE((group.rank() == 0 ? group.Send(elements, 1) : group.Recv(elements, 0)).Wait().ok());
@@ -259,7 +259,7 @@ TEST_F(NcclGroups, CallsThatFailAreNamedOnAllRanks) {
     OnEachRank([&](CollectiveGroup& group) {
       std::string data = Bytes(4);
       Status status = group.AllReduce(ElementsOf(data, ElementType::kFp32), Reduction::kSum).Wait();
-      if (status.ok()) status = group.Barrier().Wait();  // rank 0 failed when NCCL had done its part
+      if (status.ok()) status = group.Barrier().Wait();  // rank 0 failed after NCCL had finished
       ExpectEnd(status, group.rank() == 0 ? id : "E-collective-peer-left",
                 StrCat("all_reduce 1 (sum of 1 f32, 4 bytes) of rank 0: ", name, " failed"));
     });

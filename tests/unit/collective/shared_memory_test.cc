@@ -1,4 +1,4 @@
-// Groups of processes of this host: real ones, forked.
+// Groups over shared memory, with forked processes of this host.
 #include "executor/collective/shared_memory.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ std::string NewMeetingPoint() {
   return StrCat("test-", getpid(), "-", ++number);
 }
 
-// A process for each rank. Each prints what went wrong and ends with 0 if nothing did.
+// One process per rank. Each prints its errors, and exits with 0 if there are none.
 class Processes {
  public:
   using Main = std::function<std::string(const SharedMemoryRendezvous&)>;
@@ -43,7 +43,7 @@ class Processes {
       Start({.rank = rank, .size = size, .meeting_point = meeting_point, .time_limit = kLimit}, main);
     }
   }
-  // The wait status of each, in the order of their starts.
+  // The wait status of each process, in order of their starts.
   std::vector<int> Wait() {
     std::vector<int> ends;
     for (const pid_t process : processes_) {
@@ -59,7 +59,7 @@ class Processes {
   std::vector<pid_t> processes_;
 };
 
-// What a rank does with its group once it has one.
+// The work of a rank with its group.
 Processes::Main WithGroup(std::function<std::string(CollectiveGroup&)> call) {
   return [call = std::move(call)](const SharedMemoryRendezvous& rendezvous) -> std::string {
     const Result<std::unique_ptr<CollectiveGroup>> group = MakeSharedMemoryGroup(rendezvous);
@@ -83,7 +83,7 @@ TEST(SharedMemoryGroups, GiveTheBytesOfOneProcessThatAddsInRankOrder) {
   }
 }
 
-// Reduces until that fails, at the latest after some thousand times.
+// Reduces until an error, at most some thousand times.
 Status ReduceUntilItFails(CollectiveGroup& group, const CollectiveOptions& options) {
   std::vector<float> values(std::size_t{1} << 20, 1);
   const Elements data{reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()),
@@ -94,7 +94,7 @@ Status ReduceUntilItFails(CollectiveGroup& group, const CollectiveOptions& optio
   return status;
 }
 
-// Ends while its group's thread reduces. A child of its lives on for a while, with all that it has open.
+// Ends while its group's thread reduces. A child process survives for a while, with all open descriptors.
 void DieInTheMiddle(CollectiveGroup& group) {
   std::vector<float> values(std::size_t{1} << 20, 1);
   const Elements data{reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()),
@@ -139,7 +139,7 @@ TEST(SharedMemoryGroups, EndWithAMessageOfARankThatWasKilled) {
                          static_cast<void>(group.Send(elements, 1).Wait());
                          raise(SIGKILL);
                        }
-                       const Status first = group.Recv(elements, 0).Wait();  // what it did before counts
+                       const Status first = group.Recv(elements, 0).Wait();  // its earlier operations count
                        if (!first.ok()) return first.ToString();
                        return Expect(group.Recv(elements, 0).Wait(), "E-collective-peer-lost",
                                      "message from rank 0 to rank 1 (1000 u8, 1000 bytes)");

@@ -1,4 +1,4 @@
-// Groups of threads: values, order, and what each rank is told when something goes wrong.
+// Groups of threads: values, order, and the errors that each rank gets after a failure.
 #include "executor/collective/threads.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Groups MakeGroups(int ranks) {
   return std::move(groups).value();
 }
 
-// Each rank on a thread of its own.
+// Runs each rank on its own thread.
 void OnEachRank(Groups& groups, const std::function<void(CollectiveGroup&)>& call) {
   std::vector<std::thread> threads;
   for (const auto& group : groups) threads.emplace_back([&call, &group] { call(*group); });
@@ -52,7 +52,7 @@ TEST(ThreadGroups, RunBesideEachOther) {
   other.join();
 }
 
-// Waits until `group` runs an operation in which a caller waits, or none does.
+// Waits until `group` runs an operation in which a caller waits, or no longer runs one.
 CollectiveGroup::Running RunningOf(const CollectiveGroup& group, bool blocks_caller) {
   std::optional<CollectiveGroup::Running> now;
   while (!now || now->blocks_caller != blocks_caller) {

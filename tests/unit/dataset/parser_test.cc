@@ -1,4 +1,4 @@
-// Lines of MultiSlot text: what they give, and what is said of those that are wrong.
+// Lines of MultiSlot text: the parsed values, and the errors for invalid lines.
 #include "executor/dataset/parser.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ Format Example() {
                     {.name = "weights", .is_float = true}}};
 }
 
-// A batch of lines that are right.
+// A batch of valid lines.
 Batch BatchOf(const Format& format, const std::vector<std::string>& lines) {
   const Parser parser(format);
   Records records;

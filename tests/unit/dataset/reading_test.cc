@@ -1,4 +1,4 @@
-// Threads that read files through pipe commands: what they give, how they fail, and that they always end.
+// Threads that read files through pipe commands: their results, their failures, and that they always end.
 #include "executor/dataset/reading.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ class ReadingTest : public ::testing::Test {
 
 using Lists = std::vector<std::vector<std::int64_t>>;
 
-// The batches of a queue up to its end, or to the error.
+// The batches of a queue up to its end or an error.
 Lists Drain(BatchQueue& queue, Status* error = nullptr) {
   Lists lists;
   while (true) {

@@ -1,4 +1,4 @@
-// Instances in memory: order, exchange, and bytes of peers that are none.
+// Instances in memory: order, exchange, and invalid bytes from peers.
 #include "executor/dataset/records.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// When a trainer's step asks for what it trains: as soon as it may, and never before.
+// A trainer's step requests its parameters as early as it may, and never earlier.
 #include "executor/graph/receive_order.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ constexpr char kRecvW[] = "  w = recv() {epmap=[\"a:1\"]} @rpc(w, gw)\n";
 constexpr char kRecvV[] = "  v = recv() {epmap=[\"a:1\"]} @rpc(v, gv)\n";
 constexpr char kFetchBarrier[] = "  [v, w] = fetch_barrier() {endpoints=[\"a:1\"]} @rpc\n";
 
-// "make_w send send_barrier recv*": the types of the ops in the order in which they run, one that runs ahead
-// with a star.
+// "make_w send send_barrier recv*": the types of the ops in execution order; a star marks an op that runs
+// ahead.
 std::string OrderOf(const std::string& ops) {
   const Result<Program> program =
       ParseText(StrCat(kVars, ops, ops.find("block 1") < ops.size() ? "" : "}\n"), "in");

@@ -1,4 +1,4 @@
-// Which temporaries of a block are views, from its ops' declarations alone: no kernel runs here.
+// Which temporaries of a block are views, as derived from the declarations of its ops; runs no kernel.
 #include "executor/graph/row_views.h"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ Op Unary(const char* type, const std::string& x, const std::string& out) {
   return Op(type).AddInput("X", {x}).AddOutput("Out", {out});
 }
 
-// Block 1 reads x and starts block 2, which writes y; block 3 is the gradient of block 1.
+// Block 1 reads x and runs block 2, which writes y; block 3 is the gradient of block 1.
 Program Nested() {
   Program program;
   for (const char* name : {"x", "y"}) program.MutableBlock(0).SetVar(TensorVar(name, DType::kFp32, {1}));

@@ -59,13 +59,13 @@ TEST(NameIndexTest, NamesLookedUpTogetherAreFoundAsEachAlone) {
   const std::vector<std::string_view> asked(names.begin(), names.end());
   std::vector<std::int64_t> found(asked.size(), 7);
   index.FindAll(asked, vars, found);
-  EXPECT_EQ(found, std::vector<std::int64_t>(asked.size(), FlatIndex::kAbsent));  // nothing is there
+  EXPECT_EQ(found, std::vector<std::int64_t>(asked.size(), FlatIndex::kAbsent));  // the index is empty
   index.Assign(vars);
   index.FindAll(asked, vars, found);
   for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(found[i], index.Find(asked[i], vars)) << asked[i];
 }
 
-// Blocks around, a block whose gradient one is, and names that are nowhere or in several.
+// Enclosing blocks, a gradient block, and names that no block or several blocks declare.
 TEST(ProgramNamesTest, VariablesLookedUpTogetherAreFoundAsEachAlone) {
   Program program;
   for (const int parent : {0, 1, 0, 3}) program.AddBlock(parent);

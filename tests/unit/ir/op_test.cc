@@ -16,7 +16,7 @@ TEST(Op, ItsRoleIsThatOfItsAttribute) {
   op.RemoveAttr(kRoleAttr);
   EXPECT_EQ(op.role(), Role::kForward);
   EXPECT_EQ(copy.role(), Role::kOptimize);
-  op.SetRole(Role::kRpc).Set(kRoleAttr, "no number");  // what a file may say
+  op.SetRole(Role::kRpc).Set(kRoleAttr, "no number");  // possible in a file
   EXPECT_EQ(op.role(), Role::kForward);
 }
 

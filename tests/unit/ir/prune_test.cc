@@ -83,7 +83,7 @@ TEST(PruneTest, AFedVariableNeedsNobodyToWriteIt) {
   EXPECT_EQ(TypesLeft(*pruned), (std::vector<std::string>{"relu"}));
 }
 
-// Block 1 is idle; block 2 is run by an op that the targets need, and starts block 3.
+// Block 1 is unused; an op that the targets need runs block 2, which runs block 3.
 Program WithBlocks() {
   Program program = Training();
   program.AddBlock(0).SetVar(TensorVar("idle", DType::kFp32, {2}));

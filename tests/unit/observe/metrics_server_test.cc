@@ -1,4 +1,4 @@
-// The server of /metrics, and what a stranger may send it.
+// The server of /metrics, and invalid requests to it.
 #include "executor/observe/metrics_server.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Whatever comes until the server closes.
+  // All bytes until the server closes.
   std::string Ask(const std::string& request) const {
     EXPECT_TRUE(connected_);
     send(descriptor_, request.data(), request.size(), MSG_NOSIGNAL);

@@ -87,7 +87,7 @@ class FlightMemoryTest : public ::testing::Test {
   void Give(const std::string& inode) {
     setenv("PENSTOCK_FLIGHT_FD", StrCat(descriptor_, ":", inode).c_str(), 1);
   }
-  std::uint64_t Written() const {  // how many events
+  std::uint64_t Written() const {  // number of events
     void* mapped = mmap(nullptr, sizeof(FlightBlock), PROT_READ, MAP_SHARED, descriptor_, 0);
     const auto* block = static_cast<const FlightBlock*>(mapped);
     const std::uint64_t events = block->magic == FlightBlock::kMagic ? block->next.load() : 0;
@@ -105,7 +105,7 @@ TEST_F(FlightMemoryTest, IsSharedWithWhoeverGaveIt) {
   Recorder recorder(FlightMemory::FromEnvironment());
   recorder.Record(EventKind::kStepEnded, 3);
   EXPECT_EQ(Written(), 1u);
-  Recorder second(FlightMemory::FromEnvironment());  // of another process: it has memory of its own
+  Recorder second(FlightMemory::FromEnvironment());  // of another process: it has its own memory
   second.Record(EventKind::kStepEnded, 4);
   EXPECT_EQ(Written(), 1u);
   EXPECT_EQ(second.Events().size(), 1u);

@@ -1,5 +1,4 @@
-// A batch without rows is fed at the end of some data sets: no kernel may trip over it, and what it teaches
-// is nothing.
+// Some data sets end with a batch without rows: every kernel must accept it, and its gradients must be zero.
 #include <gtest/gtest.h>
 
 #include "operators/all_ops.h"

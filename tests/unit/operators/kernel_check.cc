@@ -45,7 +45,7 @@ Tensors Converted(const Tensors& tensors, DType type) {
 
 Status FloatAgreesWithDouble(const OpRegistry& ops, const Op& op, const Tensors& inputs_f64,
                              const GradientCheck& check) {
-  // Both start from values that f32 can hold.
+  // Both start from values that f32 represents exactly.
   const Tensors inputs_f32 = Converted(inputs_f64, DType::kFp32);
   PENSTOCK_ASSIGN_OR_RETURN(const Tensors expected,
                             RunBoth(ops, op, Converted(inputs_f32, DType::kFp64), check, 1));

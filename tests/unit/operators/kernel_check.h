@@ -1,5 +1,5 @@
-// Two checks that every differentiable op passes: its f64 gradient against central differences, and its f32
-// kernels (which are oneDNN's) against its f64 ones (which are not).
+// Two checks for every differentiable op: its f64 gradient against central differences, and its f32 kernels,
+// which use oneDNN, against its f64 kernels, which do not.
 #pragma once
 
 #include <set>
@@ -10,19 +10,19 @@
 
 namespace penstock::test {
 
-// The same values in another float type; other element types stay.
+// The same values in another float type. Tensors of other element types are not changed.
 Tensor Converted(const Tensor& tensor, DType type);
 Tensors Converted(const Tensors& tensors, DType type);
 
-// Outputs named in `of`, and the gradients of `wanted`, agree between f32 and f64, for teams of 1 and 2
+// Checks that the outputs in `of` and the gradients of `wanted` agree between f32 and f64, with 1 and 2
 // threads.
 Status FloatAgreesWithDouble(const OpRegistry& ops, const Op& op, const Tensors& inputs_f64,
                              const GradientCheck& check);
-// CheckGradient and FloatAgreesWithDouble.
+// Runs CheckGradient and FloatAgreesWithDouble.
 Status CheckKernels(const OpRegistry& ops, const Op& op, const Tensors& inputs_f64,
                     const GradientCheck& check);
 
-// batch_norm with each argument under its slot's name in lower case.
+// A batch_norm op whose arguments have the lower-case names of their slots.
 Op BatchNormOp();
 
 }  // namespace penstock::test

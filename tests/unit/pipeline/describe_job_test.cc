@@ -88,7 +88,7 @@ std::string Told(const std::string& here, const std::string& there) {
 
 TEST(DescribeJob, SaysWhatTheProcessesOfAJobMustHaveInCommon) {
   std::string text = FactsOf(Source());
-  // Digests are compared below; here it is the words.
+  // Only compares words; digests are compared below.
   for (std::size_t at = 0; (at = text.find("digest ", at)) != std::string::npos; at += 8)
     text.replace(at + 7, 16, "#");
   EXPECT_EQ(text, R"(works in mode sync
@@ -186,12 +186,12 @@ TEST(DescribeJob, TellsAnotherModelAndAnotherPlan) {
   EXPECT_EQ(Told(facts, FactsOf(Source(), config)), "works in mode sync | works in mode async");
 }
 
-// It travels in every hello.
+// Every hello contains it.
 TEST(DescribeJob, IsShortHoweverManyParametersThereAre) {
   const test::TrainingProgram many = test::MakeTrainingProgram(std::vector<Shape>(3000, Shape{2, 2}));
   const std::string alike = FactsOf(many);
   EXPECT_LT(alike.size(), 2000u);
-  test::TrainingProgram changed = many;  // one that is not named
+  test::TrainingProgram changed = many;  // a parameter that is not named
   Block& startup = changed.startup.MutableBlock(0);
   const OpEntry last = startup.ops().back();
   startup.Replace(last.id, Op(*last.op).Set("value", 7.0f));

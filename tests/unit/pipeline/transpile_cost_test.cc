@@ -1,5 +1,5 @@
-// What transpiling costs, counted in allocations and their bytes instead of seconds: in proportion to what
-// the programs hold.
+// The cost of transpiling, counted in allocations and their bytes instead of seconds, is proportional to the
+// size of the programs.
 #include <gtest/gtest.h>
 
 #include "operators/all_ops.h"
@@ -30,14 +30,15 @@ Cost CostOf(int params, int pservers) {
 }
 
 TEST(TranspileCost, FourTimesTheParametersCostFourTimesAsMuch) {
-  CostOf(8, 2);  // what is made once in a process
+  CostOf(8, 2);  // warm-up of objects that a process makes once
   const Cost small = CostOf(250, 4);
   const Cost large = CostOf(1000, 4);
   EXPECT_LT(large.allocations, 4.4 * small.allocations);
   EXPECT_LT(large.bytes, 4.8 * small.bytes);  // arrays grow by doubling
 }
 
-// Each pserver's programs cost what it holds; that there are more of them costs what one holds beside that.
+// The cost of a pserver's programs is proportional to its contents; a further pserver only adds its fixed
+// cost.
 TEST(TranspileCost, TheSameParametersOnMorePserversCostLittleMore) {
   CostOf(8, 2);
   const double few = CostOf(1000, 4).allocations;

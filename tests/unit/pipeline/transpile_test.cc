@@ -72,7 +72,7 @@ TEST(Transpile, AStartUpOpThatAlsoMakesWhatNoPserverHasStartsTheRest) {
   EXPECT_EQ(op.OutputName("Also"), "");
 }
 
-// An optimizer of the test's own: what follows from its declaration is all that the transpiler knows.
+// A test optimizer: the transpiler knows only its declaration.
 void RegisterNudge(OpRegistry& ops, bool elementwise) {
   OpDef& nudge = ops.Add("nudge");
   nudge.Doc("A nudge.", "ParamOut is Param, nudged.")
@@ -149,7 +149,7 @@ TEST(Transpile, AnOptimizerThatNeedsTheWholeParameterGetsIt) {
   EXPECT_FALSE(roles->plan.params[0].sliced());
 }
 
-// Everything on the last pserver; says how it was called.
+// Puts everything on the last pserver, and records its calls.
 class Last : public plan::Dispatcher {
  public:
   Last(std::string last, std::string& calls) : last_(std::move(last)), calls_(calls) {}
@@ -168,7 +168,7 @@ class Last : public plan::Dispatcher {
   std::string& calls_;
 };
 
-// What a dispatcher is called with; and it has put everything on the last pserver.
+// The arguments of a dispatcher, which puts everything on the last pserver.
 std::string CallsOfADispatcher(plan::TranspileConfig config) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
   std::string calls;
@@ -198,7 +198,7 @@ TEST(Transpile, AnAsynchronousJobsDispatcherIsGivenTheNamesThatAreSent) {
             "w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
 }
 
-// A table of five rows whose lookups ask pservers.
+// A table of five rows with lookups on pservers.
 constexpr char kTableMain[] = R"(program
 block 0 {
   data ids : i64[?, 1]
@@ -275,7 +275,7 @@ TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
 
 TEST(Transpile, AFailureLeavesAReproducer) {
   test::TrainingProgram program = test::MakeTrainingProgram({{7}});
-  // The gradient is declared and nothing makes it.
+  // The gradient is declared, but no op makes it.
   Block& main = program.main.MutableBlock(0);
   main.Remove(main.ops()[1].id);
   std::string text;
@@ -299,7 +299,7 @@ TEST(Transpile, AThousandParametersAreEachCutOverAllPservers) {
 }
 
 TEST(Transpile, TimesEachPassOfEachRoleOnTheClockItIsGiven) {
-  class Ticking final : public Clock {  // a second passes with every look at it
+  class Ticking final : public Clock {  // advances by a second at each reading
    public:
     Nanoseconds Now() const override { return now_ += std::chrono::seconds(1); }
 

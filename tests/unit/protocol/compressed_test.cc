@@ -1,4 +1,4 @@
-// Compressed gradients: against the definition of each kind, their bytes, and bytes that nobody makes.
+// Compressed gradients: compared with the definition of each format, their bytes, and invalid bytes.
 #include "executor/protocol/compressed.h"
 
 #include <gtest/gtest.h>

@@ -14,8 +14,7 @@ using test::BytesOf;
 
 std::string Folder() { return test::CorpusOrSelection() + "/wire/"; }
 
-// The names of the messages that the corpus has (of the selection: of which it has some), without those
-// replies that have no message or no field.
+// The names of the corpus's (or the selection's) messages, without replies that have no message or no field.
 std::vector<std::string> Names() {
   std::vector<std::string> names;
   for (const std::string& name : test::FilesEndingIn(Folder(), ".bin")) {
@@ -135,7 +134,7 @@ TEST(FluidMessageTest, ValuesAreSharedAndNotCopied) {
   EXPECT_EQ(read->tensor->values.pieces()[0].data, gradient.raw());
 }
 
-// Every cut and every flipped bit is an error or another message, and never a crash (the sanitizers look on).
+// Every truncation and flipped bit gives an error or another message, never a crash (the sanitizers watch).
 TEST(FluidMessageTest, DamagedMessagesAreAnErrorOrAnotherMessage) {
   int refused = 0, read = 0;
   const auto meet = [&](const std::string& bytes) {
@@ -200,15 +199,15 @@ TEST(FluidMessageTest, WhatFluidAbortsOnIsRefused) {
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwo, kValues, kValues})), "E-wire-order");
   EXPECT_EQ(IdOf(Join({kName, kFloats, "\x22\x01\x03", kValues})), "E-wire-size");
   EXPECT_EQ(IdOf(Join({kName, kFloats, "\x22\x01\x01", kValues})), "E-wire-size");
-  EXPECT_EQ(IdOf(Join({kName, "\x18\x07", kTwo, kValues})), "E-wire-field");  // an element type of none
+  EXPECT_EQ(IdOf(Join({kName, "\x18\x07", kTwo, kValues})), "E-wire-field");  // an unknown element type
   EXPECT_EQ(IdOf(Join({kName, "\x10\x02", kFloats, kTwo, kValues})), "E-wire-field");
   EXPECT_EQ(IdOf(Join({kName, "\x10\x01", kFloats, kTwo, kValues})), "E-wire-size");  // rows without numbers
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwo, "\x28\x01", kValues})),
-            "E-wire-size");  // a level that is not there
+            "E-wire-size");  // a missing level
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwo})), "E-wire-message");
   EXPECT_EQ(IdOf(Join({kName, kFloats, kTwo, Raw("\x42\xff\xff\xff\x7f\0\0", 7)})), "E-wire-message");
   EXPECT_EQ(IdOf(Raw("\x0a\xff\xff\xff\x0fw", 6)), "E-wire-message");
-  // 2^63 elements: their number of bytes is no number of bytes.
+  // 2^63 elements: their size in bytes overflows.
   EXPECT_EQ(IdOf(Join({kName, kFloats, "\x22\x09\x80\x80\x80\x80\x80\x80\x80\x80\x40", kValues})),
             "E-wire-size");
   EXPECT_EQ(IdOf(std::string("\x0a\x90\x4e", 3) + std::string(10000, 'n')), "");
@@ -218,7 +217,7 @@ TEST(FluidMessageTest, WhatFluidAbortsOnIsRefused) {
 TEST(FluidMessageTest, WhatIsTooLargeForTheWireIsNotWritten) {
   VariableMessage message{.varname = "w"};
   message.tensor = FluidTensor{.shape = Shape{Dim{1} << 29}};
-  message.tensor->values.Append({nullptr, nullptr, std::size_t{1} << 31});  // nobody reads them
+  message.tensor->values.Append({nullptr, nullptr, std::size_t{1} << 31});  // they are never read
   const Result<Payload> written = WriteVariableMessage(message);
   ASSERT_FALSE(written.ok());
   EXPECT_EQ(written.status().id(), "E-wire-large");

@@ -99,11 +99,11 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
   hello = HelloOf(admission, 1);
   hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
   expect(error(mismatch, hello), "first difference, line 1:  param b : f32[3]   |   param b : f32[4]");
-  hello.contract = "param b : f32[3]\n";  // a startup program's: compared with that part of ours
+  hello.contract = "param b : f32[3]\n";  // of a startup program: compared with that part of ours
   expect(error(mismatch, hello), "first difference, line 2:  param frozen : f32[5]   |   (nothing)");
 }
 
-// A hello is at most 64 KB, so that strangers cannot send more.
+// A hello has at most 64 KB, so that unauthenticated peers cannot send more.
 TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
   roles::ServerRole facts = Facts();
   for (int i = 0; i < 5000; ++i) {
@@ -166,7 +166,7 @@ TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
   EXPECT_TRUE(admission.Awaited().empty());
 }
 
-// emb is updated by rows: a trainer may look rows up, or pull the whole.
+// emb is updated by rows: a trainer may look up rows, or pull the whole table.
 TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
   roles::ServerRole facts;
   facts.address = "a:1";

@@ -44,7 +44,7 @@ TEST(CheckpointFolder, WhatNoServerWroteStays) {
   EXPECT_EQ(files.Claim("t_0").status().id(), "E-server-save-exists");
   const std::string path = files.Claim("t_1").value();
   ASSERT_TRUE(WriteFile(path, "a table").ok());
-  EXPECT_TRUE(files.Claim("t_1").ok());  // a repeat, before anybody knows that it is written
+  EXPECT_TRUE(files.Claim("t_1").ok());  // a repeated request, before the write is confirmed
   EXPECT_EQ(pserver::CheckpointFolder(folder / "").Claim("t_1").status().id(), "E-server-save-exists");
   ASSERT_TRUE(files.Wrote(path).ok());
   EXPECT_TRUE(pserver::CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job

@@ -14,7 +14,7 @@ namespace {
 
 using Size = ChunkQueues::Size;
 
-// Work that the test runs itself, in the order in which it was posted.
+// An executor whose work the test runs itself, in the order of posting.
 class ByHand {
  public:
   std::function<void(ChunkQueues::Job)> post() {
@@ -102,7 +102,7 @@ TEST(ChunkQueues, AQueueGoesOnAfterAJobThatThrew) {
   EXPECT_EQ(log.text, "next next ");
 }
 
-// Threads that run what is posted, as a server's do.
+// A thread pool, as in a server.
 class Pool {
  public:
   explicit Pool(int threads) {
@@ -143,8 +143,8 @@ class Pool {
   std::vector<std::thread> threads_;
 };
 
-// What a queue's jobs touch has no lock of its own: that nothing is lost, and that the order is that of the
-// pushes, says that the queue is one; ThreadSanitizer says it again.
+// Jobs of a queue share data without a lock: that nothing is lost and the order is that of the pushes proves
+// that the queue serialises them; ThreadSanitizer checks it too.
 TEST(ChunkQueues, JobsOfAQueueRunOneAtATimeInOrderOnAnyThreads) {
   constexpr std::size_t kQueues = 5;
   constexpr int kJobs = 400, kPushers = 3;
@@ -154,7 +154,7 @@ TEST(ChunkQueues, JobsOfAQueueRunOneAtATimeInOrderOnAnyThreads) {
     Pool pool(4);
     queues =
         std::make_unique<ChunkQueues>(kQueues, [&](ChunkQueues::Job work) { pool.Post(std::move(work)); });
-    std::array<std::mutex, kQueues> order;  // a push and its number together
+    std::array<std::mutex, kQueues> order;  // makes a push and its number atomic
     std::array<int, kQueues> next{};
     std::vector<std::thread> pushers;
     for (int p = 0; p < kPushers; ++p) {
@@ -171,7 +171,7 @@ TEST(ChunkQueues, JobsOfAQueueRunOneAtATimeInOrderOnAnyThreads) {
       });
     }
     for (std::thread& pusher : pushers) pusher.join();
-  }  // the pool runs what is left
+  }  // the pool runs the remaining work
   std::size_t all = 0;
   for (const std::vector<int>& numbers : seen) {
     all += numbers.size();

@@ -58,7 +58,7 @@ TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
   }
 }
 
-// What a trainer sends of rows: ids, then values.
+// A trainer's gradient of rows: ids, then values.
 std::vector<Payload> Parts(const std::vector<std::int64_t>& ids, const std::vector<float>& values,
                            std::size_t part_bytes) {
   std::string bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::int64_t));
@@ -189,7 +189,7 @@ TEST(ChunkStore, PublishesAVersionOnceForAllAndLetsGoOfItWhenAllHaveIt) {
   EXPECT_EQ(dense.store->Publish(0, 0, 1, 1, true), nullptr) << "overwritten";
 }
 
-// A sum, a copy that trainers are still sent, and one for the next version: not a gradient for each trainer.
+// One sum, one copy that is still being sent, and one for the next version; not one gradient per trainer.
 TEST(ChunkStore, TakesTheMemoryOfWhatIsAlive) {
   DenseStore dense(4);
   for (std::uint64_t version = 1; version < 5; ++version) {

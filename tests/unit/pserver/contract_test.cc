@@ -24,7 +24,7 @@ ToyJob Job() {
   return job;
 }
 
-// The op that `change` makes of each op of block 0, or of block 1.
+// Replaces each op of block 0 or block 1 by the result of `change`.
 Program Changed(const Program& program, int block, const std::function<void(Op&)>& change) {
   ProgramEdit edit(program);
   for (const OpEntry& entry : program.block(block).ops()) {
@@ -120,7 +120,7 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
 }
 
-// A gradient comes in, and something is made of it that no update reads.
+// A gradient is received, but no update reads the results computed from it.
 TEST(Contract, MeasuringAGradientThatUpdatesNothingIsRefused) {
   Program program = Job().Pserver(0);
   const OpId update = program.block(1).ops().back().id;
@@ -237,7 +237,7 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
             "E-op-unknown");
 }
 
-// Only what is dense and f32 is compressed, and alike by all trainers; both sides read the same.
+// Only dense f32 gradients are compressed, in the same way by all trainers; both sides derive the same.
 TEST(Contract, CompressionIsOfGradients) {
   ToyJob job = Job();
   const ToyParam& dense = job.params[0];

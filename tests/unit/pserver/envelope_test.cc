@@ -44,7 +44,7 @@ TEST(Envelope, IsTheSameWhetherTheBodyWasSummedBeforeOrNot) {
     Payload summed = Payload::Of(text);
     summed.set_crc32c(Crc32c(0, text.data(), text.size()));
     EXPECT_EQ(protocol::Seal(Full(), summed).head, protocol::Seal(Full(), Payload::Of(text)).head);
-    // Whoever reads believes the bytes.
+    // A reader trusts the bytes.
     Message wrong = protocol::Seal(Full(), summed);
     wrong.body = Payload::Of(text + "!");
     wrong.body.set_crc32c(*summed.crc32c());
@@ -137,7 +137,7 @@ std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
   return bytes;
 }
 
-// What comes from a network may be anything; nothing may crash, hang or take much memory.
+// Any bytes from the network: no crash, no hang, no large memory.
 TEST(Fuzz, AnyBytesAreReadOrRefused) {
   std::mt19937_64 random(1);
   const std::vector<std::string> good = {
@@ -172,7 +172,7 @@ TEST(Bodies, ComeBackAsTheyWere) {
   EXPECT_EQ(status.ToString(), Unavailable("E-peer-lost", "gone").With("written at train.py:7").ToString());
   EXPECT_EQ(protocol::ReadHello(protocol::WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
   EXPECT_EQ(protocol::ReadVariables("\xff\xff\xff\xff").status().id(),
-            "E-rpc-body");  // four thousand million numbers
+            "E-rpc-body");  // four billion numbers
 }
 
 }  // namespace

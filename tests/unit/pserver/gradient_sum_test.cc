@@ -1,4 +1,4 @@
-// That the server's own addition gives the bytes of the operators.
+// The server's own addition gives the same bytes as the operators.
 #include "executor/pserver/gradient_sum.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace penstock::pserver {
 namespace {
 
-// Numbers of all sizes, with what arithmetic treats in its own way strewn in.
+// Numbers of all sizes, mixed with special values.
 template <typename T>
 Tensor Gradient(Dim count, std::mt19937_64& random) {
   Tensor tensor(DTypeOfT<T>::kValue, {count});
@@ -118,7 +118,7 @@ void ExpectTheBytesOfTheOps(std::mt19937_64& random) {
     for (Dim i = 0; i < count; ++i) {
       const T a = sum.Span<T>()[static_cast<std::size_t>(i)],
               b = expected.Span<T>()[static_cast<std::size_t>(i)];
-      if (a != a && b != b) continue;  // which NaN it is says nothing
+      if (a != a && b != b) continue;  // any NaN is correct
       ASSERT_EQ(std::memcmp(&a, &b, sizeof(T)), 0) << a << " " << b << " of " << trainers << " trainers";
     }
   }

@@ -1,4 +1,5 @@
-// Sizes beyond 32 bits, without the memory: the state machine counts bytes, and all parts are the same ones.
+// Sizes beyond 32 bits without that much memory: the state machine only counts bytes, and all parts share one
+// buffer.
 #include <gtest/gtest.h>
 
 #include "executor/pserver/policies/sync_policy.h"

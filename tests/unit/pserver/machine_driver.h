@@ -1,4 +1,4 @@
-// A StateMachine in tests: one call an event, the actions as text.
+// Drives a StateMachine in tests: each call is one event and returns the actions as text.
 //
 //   Driver d(Config(2));
 //   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");

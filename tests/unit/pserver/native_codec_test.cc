@@ -9,7 +9,7 @@ namespace {
 
 constexpr Sender kSender{.job = 11, .contract = 12, .incarnation = 13, .trainer = 14, .durable_version = 15};
 
-// As the wire has had it since it was first used: which field of the envelope each meaning travels in.
+// The fixed assignment of meanings to fields of the envelope, as in the first version of the wire.
 Message Wire(Envelope envelope, const std::string& body = "") {
   envelope.job = 11;
   envelope.contract = 12;
@@ -21,7 +21,7 @@ Message Wire(Envelope envelope, const std::string& body = "") {
 
 std::string BytesOf(const Message& message) { return message.head + message.body.ToText(); }
 
-// The bytes are those of the wire, and what is read from them is what was written.
+// The bytes are those of the wire, and parse back to the same message.
 void Expect(const Event& event, const Message& wire) {
   EXPECT_EQ(BytesOf(Encode(kSender, event)), BytesOf(wire));
   const Result<Decoded<Event>> read = DecodeEvent(wire);

@@ -1,4 +1,4 @@
-// How pieces are cut is decided once, by the plan: a pserver that reads its program finds the same chunks.
+// Only the plan decides how pieces are cut: a pserver that reads its program finds the same chunks.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-// Rows of a chunk by piece, as the plan says and as the servers do. Compares them.
+// Compares the rows per chunk of each piece in the plan and on the servers.
 std::map<std::string, Dim> ChunksOf(const TrainingProgram& source, int pservers,
                                     plan::Dialect dialect = plan::Dialect::kDefault) {
   plan::TranspileConfig config;
@@ -46,7 +46,7 @@ TEST(PlanChunks, APserverCutsItsPiecesAsThePlanSays) {
   EXPECT_EQ(chunks.at("w0001"), 10);
 }
 
-// A regularizer that reads the parameter's norm needs the whole of it, whatever the optimizer.
+// A regularizer that reads the parameter's norm needs the whole parameter, whatever the optimizer is.
 TEST(PlanChunks, APieceOfWhichAnUpdateNeedsTheWholeIsOneChunkInBothDialects) {
   const auto program = [](std::string_view text) { return ParseText(text, "test").value(); };
   const TrainingProgram source = {program(R"(program

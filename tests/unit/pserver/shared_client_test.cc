@@ -13,7 +13,7 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
-// Writes down what ends a job, and the values to begin from.
+// Records the end of a job, and the initial values.
 class Recorder : public RpcClient {
  public:
   explicit Recorder(Calls& calls) : calls_(calls) {}

@@ -26,7 +26,7 @@ TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFi
   EXPECT_EQ(d.PushInitial(1), "pushed t1; initial t1 c0 s0");
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a repeat
   EXPECT_EQ(d.PushInitial(0), "pushed t0");  // one at a time
-  EXPECT_EQ(d.Pull(0, 0), "");               // nobody gets what is being written
+  EXPECT_EQ(d.Pull(0, 0), "");               // a parameter that is being written is not sent
   EXPECT_EQ(d.Merged(), "pulled t0 v0; initial t0 c0 s0");
   EXPECT_EQ(d.Push(0, 0), "pushed t0");
   EXPECT_EQ(d.Merged(), "merge t0 c0 s0");
@@ -51,7 +51,7 @@ TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
 TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   Driver d(Config(3));
   for (int t = 0; t < 3; ++t) d.EndStep(t, 0, {0});
-  EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all do
+  EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all complete
   EXPECT_EQ(d.Push(0, 1), "left t1 s1; pushed t0");
   EXPECT_EQ(d.Push(2, 1), "pushed t2");
 }
@@ -137,7 +137,7 @@ TEST(StateMachine, APullWaitsForItsVersion) {
   EXPECT_EQ(d.Pull(0, 1), "");
   d.Push(0, 0);
   d.Merged();
-  EXPECT_EQ(d.Ran(), "pulled t0 v1");  // once, however often it was asked for
+  EXPECT_EQ(d.Ran(), "pulled t0 v1");  // once, even if requested several times
   EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");
 }
 
@@ -145,7 +145,7 @@ TEST(StateMachine, WhileABlockRunsOnlyACopyIsSent) {
   Driver d(Config(1));
   d.Push(0, 0);
   d.Merged();
-  EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");  // nobody had asked before, so there is no copy
+  EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");  // not requested before, so there is no copy
   d.Ran();
   EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1");
   d.Push(0, 1);
@@ -187,7 +187,7 @@ TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
   EXPECT_EQ(d.Merged(0), "merge t1 c0 s0");
   EXPECT_EQ(d.Merged(0), "run c0 s0");
   EXPECT_EQ(d.Complete(1), "completed t1");  // not yet: the block runs
-  EXPECT_EQ(d.Merged(1), "");                // nobody took this step for chunk 1
+  EXPECT_EQ(d.Merged(1), "");                // no trainer pushed this step for chunk 1
   EXPECT_EQ(d.Ran(0), "end ok");
 }
 

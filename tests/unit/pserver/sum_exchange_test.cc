@@ -55,7 +55,7 @@ TEST(SumExchange, IsSettledWhenOthersHaveWhatTheyNeed) {
   exchange.Begin();
   exchange.End();
   EXPECT_TRUE(exchange.settled());
-  exchange.Taken(1, 99);  // of what it was not told
+  exchange.Taken(1, 99);  // of an unknown sum
   exchange.Measured();
   EXPECT_FALSE(exchange.settled());
   exchange.Complete(1);

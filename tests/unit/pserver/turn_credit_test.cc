@@ -7,7 +7,7 @@
 namespace penstock::test {
 namespace {
 
-// Chunks of 8 and 4 bytes, of which 8 bytes may lie here early.
+// Chunks of 8 and 4 bytes; at most 8 bytes may be held early.
 pserver::MachineConfig ByTurn(int trainers) {
   pserver::MachineConfig config = Config(trainers);
   config.early_bytes = 8;

@@ -1,5 +1,5 @@
-// What a mode may decide beyond what synchronous training does: each policy here is the smallest that asks
-// the machine for it.
+// Decisions that an update policy may make beyond those of sync training: each policy here is the smallest
+// that uses one of them.
 #include "executor/pserver/update_policy.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using pserver::ChunkLedger;
 using pserver::PullAnswer;
 using pserver::Turn;
 
-// Every gradient is an update of its own; a pull gets what there is, as soon as that can be sent.
+// Every gradient is a separate update; a pull gets the current version as soon as it can be sent.
 class Eager : public pserver::UpdatePolicy {
  public:
   Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
@@ -66,7 +66,7 @@ TEST(UpdatePolicy, TheRateMayBeComputedOnce) {
   EXPECT_EQ(d.Merged(), "run c0 s1");
 }
 
-// A version is whole with one gradient fewer than there are trainers; the last one is thrown away.
+// A version is complete with one gradient fewer than trainers; the last gradient is dropped.
 class OneBackup : public pserver::SyncPolicy {
  public:
   Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
@@ -92,7 +92,7 @@ TEST(UpdatePolicy, AVersionMayGoOnWithoutTheSlowestGradient) {
   EXPECT_EQ(d.machine.version(0, 0), 1u);
 }
 
-// A pull of step k waits until no trainer is more than one step behind it, and then gets what there is.
+// A pull of step k waits until no trainer is more than one step behind, and then gets the current version.
 class OneStale : public Eager {
  public:
   PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version,

@@ -1,4 +1,4 @@
-// Which interface and which devices the environment chooses.
+// The interface and the devices that the environment selects.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// What ranks are told when their programs do not fit together.
+// The errors that ranks get if their programs do not fit together.
 #include "executor/collective/rendezvous/contract.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace penstock::rendezvous {
 namespace {
 
-// A program in which the ops of `exchange` stand.
+// A program that contains the ops of `exchange`.
 Program ProgramOf(const std::string& exchange, const std::string& rate = "0.1") {
   const std::string text = StrCat(
       "program\n"
@@ -33,7 +33,7 @@ CollectiveContract Contract(const std::string& exchange, const std::string& rate
   return ContractOf(ProgramOf(exchange, rate), 2);
 }
 
-// What differs between rank 0 and rank 1, each as the other reads it.
+// The differences between rank 0 and rank 1, each as the other reports it.
 std::string Difference(const CollectiveContract& rank0, const CollectiveContract& rank1) {
   const Result<CollectiveContract> read = ReadContract(WriteContract(rank1));
   if (!read.ok()) return read.status().ToString();
@@ -54,7 +54,7 @@ TEST(Contract, OfTheSameProgramIsTheSameWhereverItWasWritten) {
   EXPECT_EQ(Difference(Contract(kSumW), ContractOf(moved, 2)), "none");
 }
 
-// What trainers that have pservers too send is called after the trainer.
+// In jobs that also have pservers, the names of sent variables contain the trainer.
 Program SendingProgram(int trainer, std::string_view gradient) {
   const std::string sent = StrCat("t@GRAD.trainer_", trainer);
   const std::string text =
@@ -127,7 +127,7 @@ TEST(Contract, AnotherWorldAnotherJobAndAnotherOpAreTold) {
             "rank 1's program updates w with sgd, rank 0's updates w with adam");
 }
 
-// Every rank may draw initial values and masks of its own: rank 0's parameters are broadcast.
+// Ranks may draw different initial values and masks, because rank 0's parameters are broadcast.
 TEST(Contract, SeedsAndInitialValuesMayDiffer) {
   Program one = ProgramOf(kSumW), two = ProgramOf(kSumW);
   one.mutable_meta().job_facts =

@@ -1,4 +1,4 @@
-// Who the ranks of a job are, from environments as maps.
+// The ranks of a job, as derived from environment variables, given as maps.
 #include "executor/collective/rendezvous/join_facts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Ranks as processes of their own. This process starts no thread: they are forked from it.
+// Ranks as forked processes. This process must not start threads, because it forks them.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 namespace penstock::rendezvous {
 namespace {
 
-// A forked process that runs `part` and tells how it ended. Killed with the object.
+// A forked process that runs `part` and reports how it ended. The destructor kills it.
 class Forked {
  public:
   template <typename Part>
@@ -41,7 +41,7 @@ class Forked {
     waitpid(process_, nullptr, 0);
     process_ = -1;
   }
-  // The next line that it says, or what it said of it in 30 s.
+  // The next line that it prints, or the part of it after 30 s.
   std::string Line() const {
     std::string line;
     pollfd polled{said_, POLLIN, 0};

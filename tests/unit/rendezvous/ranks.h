@@ -1,4 +1,4 @@
-// Ranks of a job as threads of this process, over real sockets, each with a transport of its own.
+// Runs the ranks of a job as threads of this process over real sockets, each with its own transport.
 //
 //   Job job(3);
 //   std::future<Status> late = job.Start(2, [](Store& store) { return store.Barrier("b"); });
@@ -23,7 +23,7 @@
 
 namespace penstock::rendezvous {
 
-// Moved by the test while ranks read it.
+// A clock that the test advances while ranks read it.
 class ManualClock : public Clock {
  public:
   Nanoseconds Now() const override { return Nanoseconds(now_.load()); }
@@ -33,7 +33,7 @@ class ManualClock : public Clock {
   std::atomic<std::int64_t> now_ = 0;
 };
 
-// What ranks report, in no order.
+// The lines that ranks report, in any order.
 class ReportedLines {
  public:
   std::function<void(const std::string&)> sink() {
@@ -43,7 +43,7 @@ class ReportedLines {
       changed_.notify_all();
     };
   }
-  // Once there are so many; sorted. What is there after 30 s otherwise.
+  // Waits for `count` lines, at most 30 s; returns the lines, sorted.
   std::vector<std::string> Take(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(30), [&] { return lines_.size() >= count; });
@@ -58,7 +58,7 @@ class ReportedLines {
   std::vector<std::string> lines_;
 };
 
-// How the tests of this run are carried: PENSTOCK_TRANSPORT.
+// The transport of this test run, from PENSTOCK_TRANSPORT.
 inline transport::Carrier CarrierUnderTest() {
   const char* carrier = std::getenv("PENSTOCK_TRANSPORT");
   return transport::CarrierOf(carrier == nullptr ? "" : carrier).value();
@@ -116,7 +116,7 @@ class Job {
             .report = lines.sink(),
             .clock = clock};
   }
-  // A process of its own, as far as the others can tell.
+  // Starts a rank, which the others cannot distinguish from a process.
   std::future<Status> Start(StoreOptions options, Part part, const std::string& token = "secret") {
     auto transport = std::make_shared<CountingTransport>(token);
     if (options.rank == 0 && !keeper) keeper = transport;

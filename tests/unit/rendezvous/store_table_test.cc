@@ -198,7 +198,7 @@ TEST(StoreMessage, AnErrorOfAPeerWithAnUnknownCodeIsUnavailable) {
   EXPECT_TRUE(ReadFailed({.verb = StoreVerb::kLeave}).ok());
 }
 
-// A rank may say anything: a number that is no code in a wider type either.
+// A rank may send anything, including a number that is not a code in a wider type either.
 TEST(StoreMessage, ACodeThatIsNoneIsUnavailable) {
   const StoreMessage bad = WriteFailed(StoreVerb::kFailed, 1, InvalidArgument("E-test", "x"));
   for (const std::int64_t number :

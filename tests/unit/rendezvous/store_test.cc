@@ -1,4 +1,4 @@
-// The store over real sockets, each rank with a transport of its own.
+// The store over real sockets, each rank with its own transport.
 #include "executor/collective/rendezvous/store.h"
 
 #include <gtest/gtest.h>
@@ -65,7 +65,7 @@ TEST(Store, WhoIsMissingIsReportedAfter10And20And40SecondsAndInTheEnd) {
   clock.Advance(seconds(20));
   const std::string missing =
       StrCat("waited 60 s for all 3 ranks to come: rank 2 (", job.addresses[2], ") has not come");
-  // Either may be the first to give up, and tells the other.
+  // Either rank may give up first, and tells the other.
   for (std::future<Status>* rank : {&rank0, &rank1}) {
     const Status end = rank->get();
     EXPECT_TRUE(end.id() == "E-rendezvous-timeout" || end.id() == "E-rendezvous-gone") << end.ToString();

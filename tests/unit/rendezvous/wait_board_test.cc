@@ -1,5 +1,4 @@
-// Ranks that wait for each other in vain are found, and no others: boards over one map, on a clock that
-// stands.
+// Deadlocked ranks are detected, and only those: boards over one map, with a stopped clock.
 #include "executor/collective/rendezvous/wait_board.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ const WaitedOperation kSecond = {.ring = 0, .number = 2, .text = "all_reduce 2 (
 
 class Boards : public testing::Test {
  protected:
-  // One Look of each rank, a second after the last.
+  // Calls Look on each rank, a second after the last call.
   std::vector<std::optional<Status>> Look(const std::vector<Waits>& waits) {
     while (boards_.size() < waits.size()) {
       boards_.emplace_back(WaitBoardOptions{
@@ -41,7 +40,7 @@ class Boards : public testing::Test {
     return found;
   }
 
-  // What rank 0 is told within so many seconds; empty if nothing.
+  // The error that rank 0 gets within so many seconds, or empty.
   std::string Told(const std::vector<Waits>& waits, int within) {
     for (int i = 0; i < within; ++i) {
       for (const std::optional<Status>& found : Look(waits)) {

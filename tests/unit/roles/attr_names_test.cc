@@ -1,5 +1,5 @@
-// The attributes of communication ops are spelled where the framework reads them, where passes write them,
-// and in the ops' own declarations; nowhere else.
+// The attribute names of communication ops occur only where the framework reads them, where passes write
+// them, and in the ops' own declarations.
 #include "framework/roles/attr_names.h"
 
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// All but words that mean something else too: `endpoint` and `trainer_id` of ops between ranks, `sections` of
-// split, `half_async` and `dc_asgd` as names of modes.
+// All attribute names except words with other meanings: `endpoint` and `trainer_id` of collective ops,
+// `sections` of split, `half_async` and `dc_asgd` as names of modes.
 constexpr std::string_view kOurs[] = {attr::kEpmap,
                                       attr::kEndpoints,
                                       attr::kHeightSections,
@@ -46,7 +46,7 @@ constexpr std::string_view kOurs[] = {attr::kEpmap,
                                       attr::kThreads[1],
                                       attr::kThreads[2]};
 
-// In an op's own file: its declaration, or what its shape inference reads.
+// In an op's own file: its declaration, or its shape inference.
 bool IsSchema(const fs::path& file, const std::string& line, std::string_view name) {
   if (file.string().find("operators/") == std::string::npos) return false;
   const std::regex schema(StrCat("(\\.(Required|Implicit)?Attr\\(|^ +|\\bc\\.Attr<[^(]*>\\()\"", name, "\""));

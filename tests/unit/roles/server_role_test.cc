@@ -61,7 +61,7 @@ TEST(ServerRole, APieceKnowsItsParameterItsRowsAndItsPlan) {
   for (const plan::ParamPlacement& param : set.plan.params) EXPECT_EQ(rows[param.param], param.shape[0]);
 }
 
-// At hello job facts are compared, so the plan is.
+// The handshake compares job facts, which contain the plan.
 TEST(ServerRole, JobFactsNameThePlansFingerprint) {
   const RoleSet set = Transpiled();
   const Result<roles::ServerRole> role = RoleOf(set.pservers.front().main);
@@ -143,7 +143,7 @@ TEST(ServerRole, WhatIsMeasuredBeforeUpdatesIsRead) {
   config.pservers = {"a:1"};
   const Result<RoleSet> set = Transpile(AllOps(), source.main, source.startup, config);
   ASSERT_TRUE(set.ok()) << set.status().ToString();
-  // The merge moves to a block of its own, which squares what it has merged.
+  // The merge moves to a separate block, which squares the merged gradient.
   Program program = set->pservers.front().main;
   const int update =
       roles::FindServe(program.main())->Get<std::vector<BlockRef>>("optimize_blocks")->front().index;
@@ -171,7 +171,7 @@ TEST(ServerRole, WhatIsMeasuredBeforeUpdatesIsRead) {
             1);
 }
 
-// Fluid's own programs, of all modes, but for those that cannot work: sync mode without a merge (quirk Q-01).
+// Fluid's own programs of all modes, except those that cannot work: sync mode without a merge (quirk Q-01).
 TEST(ServerRole, ProgramsOfEveryModeAreRead) {
   std::map<roles::ServeMode, int> read;
   for (const auto& entry : std::filesystem::directory_iterator(CorpusOrSelection() + "/open/cases")) {

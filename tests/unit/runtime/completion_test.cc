@@ -32,7 +32,7 @@ TEST(Completion, GivesItsResultToAllWaitsAndCallbacksOnce) {
   EXPECT_EQ(calls, "aE-testbE-testc");
 }
 
-// Whoever waits may own the promise, and end it as soon as it is finished.
+// The waiting thread may own the promise, and destroy it as soon as it is finished.
 TEST(Completion, OutlivesAPromiseThatEndsWithTheWait) {
   for (int i = 0; i < 200; ++i) {
     auto promise = std::make_unique<const Promise>();

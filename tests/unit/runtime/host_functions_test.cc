@@ -20,7 +20,7 @@ TEST(HostFunctions, AreFoundByTheNumberThatAddGave) {
   const auto made = function->call({Tensor(DType::kFp32, {1})});
   ASSERT_TRUE(made.ok());
   EXPECT_EQ(made->size(), 2u);
-  // Others that come later do not move it.
+  // Later additions do not move it.
   for (int i = 0; i < 100; ++i) HostFunctions::Add({"other", twice});
   EXPECT_EQ(HostFunctions::Find(number), function);
 }

@@ -1,4 +1,5 @@
-// Running in two steps: what was compiled is found again, says whether it may wait, and asks its caller.
+// Running in two phases: a compiled program is found again, reports whether it may wait, and asks its caller
+// before each op.
 #include <gtest/gtest.h>
 
 #include "executor/schedule/executor.h"

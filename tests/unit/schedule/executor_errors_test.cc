@@ -68,7 +68,7 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
             "  note: variables with a similar name: out");
 }
 
-// As in Fluid, the feed decides what a variable is that does not ask for the check.
+// As in Fluid, the feed determines the type of a variable without need_check_feed.
 TEST(ExecutorErrors, OfAFeedWithAnotherElementTypeNameItAndTheOpThatRefuses) {
   const ToyProgram p = TwoAdds();
   const std::vector<exec::Feed> feeds = {{"x", Tensor(DType::kFp64, {1, 2})}, {"y", Values({1, 2}, {1, 2})}};

@@ -133,7 +133,7 @@ TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   p.Temporary("late", {-1, 2});
   p.Temporary("later", {-1, 2});
   p.Add("toy_send", {{"X", "h"}}, {});
-  // Temporaries that could have taken h's place.
+  // Temporaries that could have reused h's memory.
   p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "late"}});
   p.Add("toy_add", {{"X", "late"}, {"Y", "x"}}, {{"Out", "later"}});
   for (int i = 0; i < 3; ++i) {

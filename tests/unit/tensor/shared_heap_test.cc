@@ -51,7 +51,7 @@ TEST(SharedHeap, ALargeFreeStretchGoesBackToTheSystem) {
   std::memset(first->data(), 1, 40 * kMiB);
   std::memset(second->data(), 2, 40 * kMiB);
   first.reset();
-  EXPECT_GE(PagesOf(*heap), 80 * kMiB);  // it may be wanted again soon
+  EXPECT_GE(PagesOf(*heap), 80 * kMiB);  // it may be needed again soon
   second.reset();
   EXPECT_LE(PagesOf(*heap), kMiB);
 }
@@ -63,7 +63,7 @@ TEST(SharedHeap, LargeBuffersOfThisProcessLieInItsHeap) {
   EXPECT_FALSE(heap->OffsetOf(AllocateToShow(100)->data(), 100).has_value());
 }
 
-// What a child writes or frees must not reach its parent, whose peers read that memory.
+// A child's writes and frees must not affect its parent, whose peers read that memory.
 TEST(SharedHeap, AForkedChildHasACopyOfItsOwn) {
   SharedHeap* const heap = SharedHeap::OfThisProcess();
   if (heap == nullptr) GTEST_SKIP() << "no shared memory here (ulimit -v)";

@@ -31,7 +31,7 @@ TEST(JobFacts, LinesAreComparedWithinTheirPart) {
   EXPECT_EQ(Told("has seed 1\n", "has seed 1\nschedules it\n"), "schedules nothing | schedules it");
 }
 
-// A peer's text is told in one line of bounded length.
+// A peer's text is reported in one line of bounded length.
 TEST(JobFacts, WhatAPeerSentIsToldInOneShortLine) {
   const std::string told = Told("has seed 1\n", "has \x1b[2J" + std::string(100000, 'x') + "\n");
   EXPECT_LT(told.size(), 500u);

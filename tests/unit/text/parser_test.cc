@@ -166,7 +166,7 @@ TEST(Parser, AnErrorHasThePlaceTheLineAndAMark) {
             "                   ^");
 }
 
-// What comes first in the text is said first, whether it is a token or not.
+// The error is the first one in the text, lexical or syntactic.
 TEST(Parser, AnErrorBeforeWhatIsNoTokenComesFirst) {
   EXPECT_EQ(ParseText("program\nblock 0 {\n  a(\n$\n", "t").status().message(),
             "t:4:1: character \"$\" has no meaning here");

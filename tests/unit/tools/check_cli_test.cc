@@ -1,4 +1,4 @@
-// `penstock check` as a user meets it, and what `penstock transpile` does with what it finds.
+// `penstock check` from a user's view, and how `penstock transpile` uses its findings.
 #include <filesystem>
 
 #include "framework/ir/edit.h"
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class CheckCommand : public test::CommandLine {
  protected:
-  // The roles of a case, made into a folder of its own.
+  // Makes the roles of a case in a separate folder.
   std::string Make(const std::string& program, const std::string& config) {
     const std::string roles = dir_ / "roles";
     EXPECT_EQ(Run(StrCat("transpile", CaseOf(program, config), " --out ", roles)), 0) << err_;
@@ -66,7 +66,7 @@ TEST_F(CheckCommand, BadInputIsOneLineAndExitCode2) {
   }
 }
 
-// With one trainer, Fluid's trainers and pservers do not meet.
+// With one trainer, the names of Fluid's trainer and pserver do not match.
 TEST_F(CheckCommand, CompatSetsAreWrittenWithTheirFindingsAsWarnings) {
   const std::string roles = dir_ / "roles";
   EXPECT_EQ(

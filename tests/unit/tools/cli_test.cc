@@ -1,4 +1,4 @@
-// The `penstock` binary as a user meets it: what it writes, its exit codes, one line for bad input.
+// The `penstock` binary from a user's view: its output, its exit codes, one line for bad input.
 #include "framework/wire/wire.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program_files.h"
@@ -12,7 +12,7 @@ class Cli : public test::CommandLine {
   void Write(const std::string& name, std::string_view bytes) {
     ASSERT_TRUE(WriteFile(dir_ / name, bytes).ok());
   }
-  // What a command that must succeed prints.
+  // The output of a command that must succeed.
   std::string OutputOf(const std::string& arguments) {
     EXPECT_EQ(Run(arguments), 0) << arguments << ": " << err_;
     return out_;

@@ -10,7 +10,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// By the definition: a table of all pairs of positions.
+// The length by definition, with a table of all pairs of positions.
 std::size_t LongestByTable(const Lines& a, const Lines& b) {
   std::vector<std::vector<std::size_t>> longest(a.size() + 1, std::vector<std::size_t>(b.size() + 1, 0));
   for (std::size_t i = a.size(); i-- > 0;) {
@@ -42,7 +42,7 @@ TEST(CommonSubsequenceTest, IsOneAndALongestOne) {
   }
 }
 
-// All pairs of equal lines would be 10^10.
+// There are 10^10 pairs of equal lines.
 TEST(CommonSubsequenceTest, NeedsNoMemoryForEveryPairOfEqualLines) {
   Lines a(100'000, "same"), b(100'001, "same");
   a.front() = "first";

@@ -1,4 +1,4 @@
-// `penstock diff` as a user meets it: of two programs, and of two folders of role programs.
+// `penstock diff` from a user's view: two programs, and two folders of role programs.
 #include <filesystem>
 
 #include "tests/support/command_line.h"
@@ -15,7 +15,7 @@ class DiffCommand : public test::CommandLine {
                                               "  y : f32[?, 8] = scale(X=x) {scale=", scale, "}\n}\n"))
                     .ok());
   }
-  // The roles of fit_a_line in a folder of this name.
+  // Makes the roles of fit_a_line in a folder of this name.
   std::string Roles(const std::string& name, const std::string& more) {
     EXPECT_EQ(Run(StrCat("transpile", CaseOf("fit_a_line.sgd", "sync_p2t2"), more, " --out ", dir_ / name)),
               0)

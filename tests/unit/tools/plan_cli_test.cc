@@ -1,4 +1,4 @@
-// `penstock plan` as a user meets it: where it reads from, its three forms, and what it says of bad input.
+// `penstock plan` from a user's view: its inputs, its three formats, and its errors for bad input.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>

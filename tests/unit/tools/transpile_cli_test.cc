@@ -1,4 +1,4 @@
-// `penstock transpile` as a user meets it: which files it writes, and what it says of bad input.
+// `penstock transpile` from a user's view: the files that it writes, and its errors for bad input.
 #include <filesystem>
 #include <set>
 
@@ -37,7 +37,7 @@ TEST_F(TranspileCommand, WithoutPserversThereAreFilesOfTrainersOnly) {
   for (const auto& entry : fs::directory_iterator(dir_ / "roles")) files.insert(entry.path().filename());
   EXPECT_EQ(files, (std::set<std::string>{"plan.txt", "trainer.pb", "trainer_startup.pb",
                                           "trainer_startup_t1.pb", "trainer_t1.pb"}));
-  // Parameters are broadcast in the order in which they were made, which the facts know.
+  // Parameters are broadcast in order of creation, which the facts contain.
   EXPECT_EQ(*ReadFile(dir_ / "roles" + "/plan.txt"),
             "plan {mode=\"grad_allreduce\", trainers=2, ranks=[\"127.0.0.1:6174\", \"127.0.0.1:6175\"], "
             "rings=1}\n"

@@ -1,5 +1,5 @@
-// Jobs on Fluid's wire: our servers and trainers as threads of this process, and calls as Fluid's trainers
-// make them.
+// Jobs on Fluid's wire: our servers and trainers as threads of this process, and calls like those of Fluid's
+// trainers.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -62,7 +62,7 @@ TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
   EXPECT_EQ(client->Attach(by_communicator).id(), "E-contract-mode");
 }
 
-// A program whose facts were taken away tells of no compression when it is attached, but its `send` has a
+// A program without its facts does not declare compression when it is attached, but its `send` has a
 // residual.
 TEST(FluidWire, ATrainerSaysThatItDoesNotCompressOnceItIsToldTo) {
   const auto client = Client(FluidTrainer(1));
@@ -118,7 +118,7 @@ TEST(FluidWire, ATrainerThatCompletesEarlierCountsAsZeros) {
 
 // --- Calls as our trainers make them.
 
-// Answers as a server that nobody else trains on, and keeps what it was asked.
+// A server with a single trainer that records its calls.
 class Recorder : public transport::UnaryHandler {
  public:
   void OnCall(const std::string& /*caller*/, const std::string& method, Payload request,
@@ -151,7 +151,7 @@ ToyJob OneParam() {
   return job;
 }
 
-// Its connection to every server breaks so many times.
+// A server to which the connection breaks a given number of times.
 class Flaky : public Recorder {
  public:
   explicit Flaky(int breaks) : breaks_(breaks) {}
@@ -185,7 +185,7 @@ TEST(FluidWire, ACallIsSentAgainThreeTimesWhenItsConnectionBreaks) {
 
 std::string GradOf(int trainer) { return OneParam().GradName(OneParam().params[0], trainer); }
 
-// wire.md, section 5.1. Barriers do not say whose they are.
+// wire.md, section 5.1. Barriers do not contain the trainer.
 TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
   const ToyJob job = OneParam();
   Recorder recorder;
@@ -224,7 +224,7 @@ TEST(FluidWire, AnAsynchronousTrainerCallsInTheOrderOfFluids) {
   ASSERT_TRUE(status.ok()) << status.ToString();
   std::vector<std::string> calls = recorder.calls();
   ASSERT_EQ(calls.size(), 6u);
-  std::sort(calls.begin() + 2, calls.begin() + 4);  // they are under way together
+  std::sort(calls.begin() + 2, calls.begin() + 4);  // they are concurrent
   const std::vector<std::string> want = {"GetVariable w of 1",
                                          "GetVariable FETCH_BARRIER@RECV of 0",
                                          StrCat("DistributeNotify ", ToyCounter(1), " of 1"),
@@ -234,7 +234,7 @@ TEST(FluidWire, AnAsynchronousTrainerCallsInTheOrderOfFluids) {
   EXPECT_EQ(calls, want);
 }
 
-// What is asked for between two steps, to be saved, has no phase (section 5.6).
+// A request between two steps, for saving, has no phase (section 5.6).
 TEST(FluidWire, APullOutsideOfAStepNeedsNoPhase) {
   const ToyJob job = OneParam();
   Recorder recorder;
@@ -331,7 +331,7 @@ TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
 
   EXPECT_TRUE(t0.FetchBarrier().get().ok());
   EXPECT_TRUE(t1.FetchBarrier().get().ok());
-  // What is saved is asked for in phase SEND.
+  // Requests for saving come in phase SEND.
   const VariableMessage saved = MessageOf(t0.Call(
       "GetVariableNoBarrier", {.varname = StrCat("w", protocol::kWithoutBarrier), .out_varname = "saved"}));
   EXPECT_EQ(saved.varname, "saved");
@@ -341,7 +341,7 @@ TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
   EXPECT_TRUE(server.Join().ok());
 }
 
-// What Fluid's server dies of is an answer here, and the job goes on.
+// Requests that crash Fluid's server get an error here, and the job continues.
 TEST(FluidWire, ABadCallIsRefusedAndDisturbsNobody) {
   const ToyJob job = OneParam();
   ServerThread server(job, 0, FluidServer());
@@ -435,8 +435,8 @@ TEST(FluidWire, AnAsynchronousStepIsAGradientANotificationAndAGet) {
   EXPECT_TRUE(server.Join().ok());
 }
 
-// A trainer's communicator sends rounds and asks for parameters now and then: its calls wait until they are
-// welcome.
+// A trainer's communicator sends rounds and requests parameters from time to time: its calls wait for their
+// phase.
 TEST(FluidWire, GradientsOfAnAsynchronousTrainerThatAsksForNothingAreAllApplied) {
   ToyJob job = OneParam();
   job.async = true;
@@ -470,7 +470,7 @@ TEST(FluidWire, AMissingGradientIsAnErrorThatNamesIt) {
   const Result<transport::UnaryReply> after = t0.Get("w").get();
   ASSERT_FALSE(after.ok());
   EXPECT_NE(after.status().message().find("trainer 1"), std::string::npos) << after.status().ToString();
-  EXPECT_FALSE(t1.Get("w").get().ok());  // it is told too
+  EXPECT_FALSE(t1.Get("w").get().ok());  // it gets the error too
   EXPECT_FALSE(server.Join().ok());
 }
 

@@ -1,4 +1,4 @@
-// What a server does with connections that have not proved the job's token, and may be anybody's.
+// How a server treats connections that have not proved the job's token and may come from anyone.
 #include "executor/transport/gate.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Takes whatever enters.
+// Accepts all messages.
 class Door {
  public:
   explicit Door(transport::GateOptions options, Nanoseconds patience = seconds(20)) {
@@ -46,7 +46,7 @@ class Door {
   std::unique_ptr<transport::Gate> gate_;
 };
 
-// The client's half of the proof, as somebody with this token says it.
+// The client's half of the proof, made with this token.
 struct Answer {
   transport::Nonces nonces;
   std::string bytes;
@@ -113,7 +113,7 @@ TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
   replay.Send(answer.bytes);
   EXPECT_EQ(VerdictOf(replay), transport::Verdict::kWrongToken);
   EXPECT_TRUE(replay.IsClosed());
-  // Nor is the pass: it is not what the proof was, and is taken once.
+  // Nor can the pass be replayed: it differs from the proof, and is accepted once.
   const transport::ProofBytes wrong =
       transport::ProofOf(transport::Prover::kClient, "secret", answer.nonces).value();
   EXPECT_FALSE(door.gate().Claim(transport::WritePass(answer.nonces.server, wrong)).has_value());
@@ -128,7 +128,7 @@ TEST(Gate, TheServerProvesTheTokenToo) {
   const Result<transport::Dialed> dialed = transport::Dial(door.address(), {.token = "guess"}, -1);
   EXPECT_EQ(dialed.status().id(), "E-rpc-token");
   EXPECT_TRUE(transport::Dial(door.address(), {.token = "secret"}, -1).ok());
-  // A liar who welcomes everybody.
+  // A malicious server that accepts every client.
   transport::Nonces nonces;
   EXPECT_EQ(transport::WriteVerdict(transport::Verdict::kWelcome, {}).size(), transport::kVerdictBytes);
   EXPECT_FALSE(transport::SameProof(
@@ -155,7 +155,7 @@ TEST(Gate, MoreThanFewConnectionsPushTheEldestOut) {
   EXPECT_LE(door.lines().count(), 11u) << door.lines().text();
 }
 
-// Descriptors of this process, all but a few that are there, while it lives.
+// Occupies all but a few free descriptors of this process during its lifetime.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -240,7 +240,7 @@ TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
   EXPECT_EQ(server.messages(), 0);
 }
 
-// 8 bytes in a frame, and a refusal each.
+// Frames of 8 bytes, each of which is rejected.
 TEST(Attacks, ManyEmptyMessagesAreOneLine) {
   const ToyJob job = Job();
   ServerThread server(job, 0);
@@ -261,7 +261,7 @@ TEST(Attacks, WithoutATokenAHelloThatDoesNotFitEndsNoJob) {
   wide.trainers = 8;
   ToyJob other = job;
   other.params[0].shape = {299, 1000};
-  other.params[2].shape = {2};  // it fits neither server: one that it fitted might take it for trainer 0
+  other.params[2].shape = {2};  // it matches neither server: a matching server might accept it as trainer 0
   ToyValues none, last0, last1;
   const TrainerOptions open = {.token = ""};
   const auto stray = Client(open), second = Client(open);

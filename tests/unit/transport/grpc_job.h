@@ -1,5 +1,5 @@
-// A job over real gRPC connections: servers and trainers as threads of this process, with a small block
-// runner.
+// Runs a job over real gRPC connections: servers and trainers are threads of this process, with a simple
+// block runner.
 //
 //   Server server0(job, 0), server1(job, 1);
 //   const auto client = Client();
@@ -35,13 +35,13 @@ inline ToyJob Job() {
   return job;
 }
 
-// How the tests of this run are carried: PENSTOCK_TRANSPORT.
+// The transport of this test run, from PENSTOCK_TRANSPORT.
 inline std::string CarrierUnderTest() {
   const char* carrier = std::getenv("PENSTOCK_TRANSPORT");
   return carrier == nullptr ? "" : carrier;
 }
 
-// What was reported, from any thread.
+// Reported lines. Thread-safe.
 class Lines {
  public:
   std::function<void(const std::string&)> sink() {
@@ -59,7 +59,7 @@ class Lines {
     const std::string now = text();
     return static_cast<std::size_t>(std::count(now.begin(), now.end(), '\n'));
   }
-  // Waits for a line with that text; false if none comes within 30 s.
+  // Waits for a line that contains `part`; false if none comes within 30 s.
   bool Has(const std::string& part) const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(30),
@@ -72,7 +72,7 @@ class Lines {
   std::string text_;
 };
 
-// A server in a thread.
+// A server on a thread.
 class ServerThread {
  public:
   ServerThread(const ToyJob& job, int index, process::GrpcServerOptions options = {.token = "secret"},
@@ -95,7 +95,7 @@ class ServerThread {
   }
   Status Join() { return result_.get(); }
   void Cancel() { loop_->Cancel(); }
-  // Everything that it has told its user.
+  // The lines that it has reported.
   const Lines& lines() const { return lines_; }
 
  private:
@@ -174,7 +174,7 @@ inline Status RunSteps(const ToyJob& job, int id, RpcClient& client, const Train
   return options.complete ? client.Complete() : OkStatus();
 }
 
-// A trainer in a thread.
+// Starts a trainer on a thread.
 inline std::future<Status> Start(const ToyJob& job, int id, RpcClient& client, TrainerOptions options,
                                  ToyValues& last) {
   return std::async(std::launch::async, [&job, id, &client, options = std::move(options), &last] {

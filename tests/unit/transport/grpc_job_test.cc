@@ -1,4 +1,4 @@
-// Jobs over real gRPC connections: servers and trainers as threads of this process, with a small block
+// Jobs over real gRPC connections: servers and trainers as threads of this process, with a simple block
 // runner.
 #include "tests/unit/transport/grpc_job.h"
 
@@ -133,7 +133,7 @@ TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
   std::promise<std::string> said;
   const auto report = [&](const std::string& line) {
     said.set_value(line);
-  };  // once: it throws the second time
+  };  // only once: a second call throws
   const auto client = process::MakeGrpcClient({.job = "job", .token = "secret", .report = report}).value();
   ToyValues none;
   std::future<Status> trainer = Start(job, 0, *client, {}, none);
@@ -183,7 +183,7 @@ TEST(GrpcJob, AServerThatIsInterruptedIsAPeersErrorToTheOthers) {
 
 TEST(GrpcJob, WaitingCallsReturnWhenCancelled) {
   const ToyJob job = Job();
-  const auto client = Client();  // no server will ever come
+  const auto client = Client();  // no server is ever started
   ToyValues none;
   std::future<Status> trainer = Start(job, 0, *client, {}, none);
   EXPECT_EQ(trainer.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);

@@ -1,4 +1,4 @@
-// What both ends of a connection are tested with: a handler that keeps what comes, and bodies to send.
+// Shared by tests of connections: a handler that stores incoming messages, and bodies to send.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace penstock::test {
 
-// Keeps what comes until it is taken.
+// Stores incoming messages until they are taken.
 class Inbox : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message message) override {

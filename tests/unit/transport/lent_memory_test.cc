@@ -23,7 +23,7 @@ constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
 constexpr std::size_t kKept = 64 * kMebibyte;
 
-// A heap and the other side's view of it.
+// A heap and the peer's view of it.
 struct Shown {
   std::unique_ptr<SharedHeap> heap;
   std::optional<Loans> loans = Loans::Make().value();
@@ -74,7 +74,7 @@ TEST(LentMemory, MemoryThatCouldShrinkOrIsNoMemoryIsRefused) {
             "E-rpc-frame");
   ASSERT_EQ(fcntl(open.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   EXPECT_TRUE(BorrowedMemory::Map(open, Descriptor(), 0).ok());
-  // And ours cannot be cut off.
+  // And ours cannot be truncated.
   EXPECT_NE(ftruncate(SharedHeap::Make(kMebibyte).value()->fd(), 0), 0);
 }
 
@@ -92,7 +92,7 @@ TEST(LentMemory, ALoanIsReturnedOnce) {
   EXPECT_EQ(owner.use_count(), 2);  // here and in `returned`
 }
 
-// A connection may end while the process at its other end lives on and has not used yet what came over it.
+// A connection may end while the peer process lives and has not yet used the received memory.
 TEST(LentMemory, WhatWasLentStaysUntilItsLastReaderIsGoneThoughTheConnectionEnds) {
   Shown shown;
   std::shared_ptr<Buffer> buffer = shown.heap->Allocate(kMebibyte);
@@ -106,7 +106,7 @@ TEST(LentMemory, WhatWasLentStaysUntilItsLastReaderIsGoneThoughTheConnectionEnds
   ASSERT_FALSE(watched.expired());
   EXPECT_EQ(body->ToText(), std::string(kMebibyte, 7));
   body.reset();
-  Loans::Make().value();  // whoever lends next looks
+  Loans::Make().value();  // the next lender checks
   EXPECT_TRUE(watched.expired());
 }
 

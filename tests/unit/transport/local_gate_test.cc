@@ -1,4 +1,4 @@
-// The gate's second door, for processes of this host.
+// The gate's second entrance, for processes of this host.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Counts who comes by which door.
+// Counts the connections through each entrance.
 struct Doors {
   explicit Doors(transport::GateOptions options) {
     options.token = "secret";
@@ -34,7 +34,7 @@ struct Doors {
   Result<transport::Dialed> Dial(bool local, const std::string& token = "secret") const {
     return transport::Dial(address, {.token = token, .local = local}, -1);
   }
-  // What the unix socket's name is made of, as a client hears it.
+  // The parts of the Unix socket's name, as a client receives them.
   std::string Id() const {
     transport::Nonces nonces;
     const RawSocket socket(address);

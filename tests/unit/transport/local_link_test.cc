@@ -1,4 +1,4 @@
-// Two processes of one host, as two ends in this process; and an end that lies.
+// A connection between two processes of one host, as two ends in this process; and a malicious end.
 #include "executor/transport/local_link.h"
 
 #include <dirent.h>
@@ -84,7 +84,7 @@ TEST(LocalLink, WithoutSharedMemoryBodiesComeThroughTheSocket) {
   EXPECT_TRUE(pair.client->inbox.Take().body.ToText() == body.ToText());
 }
 
-// A handler that keeps all that it gets, as one that waits for a slower trainer does.
+// A handler that keeps all messages, like a server that waits for a slower trainer.
 TEST(LocalLink, AReaderThatKeepsAllThatWasCopiedStopsNobody) {
   Pair pair;
   const Payload body = Pattern(kMaxBodyBytes, 2);
@@ -114,8 +114,8 @@ TEST(LocalLink, WhatLiesInTheSharedHeapIsReadWhereItIsAndStaysUntilItIsReturned)
   std::promise<void> gone;
   std::future<void> end = gone.get_future();
   Pair pair;
-  // The server's memory comes before its first message, the client's before the answer to that, and that the
-  // server has mapped it before the next.
+  // The server's memory is passed before its first message, the client's before the answer, and the
+  // confirmation that the server has mapped it before the next message.
   pair.server->link->Send({"first", {}});
   pair.client->inbox.Take();
   pair.client->link->Send({"answer", {}});
@@ -159,7 +159,7 @@ TEST(LocalLink, AnAbortIsABrokenConnectionToTheOther) {
   EXPECT_EQ(kept.body.ToText(), Pattern(kMiB, 1).ToText());
 }
 
-// As where memory runs out while a message is taken.
+// As if memory ran out while a message is received.
 class NoRoom : public Inbox {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message) override { throw std::bad_alloc(); }
@@ -181,7 +181,7 @@ enum : std::uint32_t { kMessages = 1, kCopied, kBegin, kPart, kMemory, kNotes, k
 using U32 = std::uint32_t;
 using U64 = std::uint64_t;
 
-// What a process that has passed the gate may send all the same; the server's end tells why it closes.
+// Invalid messages of a process that has passed the gate; the server's end reports why it closes.
 class Liar {
  public:
   explicit Liar(bool admit = true) {

@@ -1,5 +1,5 @@
-// Two network namespaces are two hosts to the transport, on one machine too: TCP, though the user is the
-// same.
+// The transport treats two network namespaces of one machine as two hosts: it uses TCP, although the user is
+// the same.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>

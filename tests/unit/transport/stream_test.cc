@@ -1,4 +1,4 @@
-// What a handler may count on while the next frame is read before it is done with the last.
+// The guarantees for a handler while the next frame is read before it has finished the last one.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ class LastHeard : public ConnectionHandler {
   bool closed_ = false;
 };
 
-// Reads every byte, so that the next frame is there before it is done.
+// Reads every byte, so that the next frame arrives before it has finished.
 class InOrder : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {

@@ -1,4 +1,4 @@
-// A connection over TCP of two streams: one of gRPC, and one for large bodies.
+// A TCP connection of two streams: one for gRPC, and one for large bodies.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Counts what comes, and whether calls overlap; `reply` is called for each message.
+// Counts messages, and checks whether calls overlap; calls `reply` for each message.
 class Counter : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {
@@ -96,7 +96,7 @@ struct Talk {
     EXPECT_TRUE(client.Has(1));
   }
   ~Talk() { connection->Abort(); }
-  // Echoes large bodies until so many streams are there.
+  // Echoes large bodies until `count` streams exist.
   bool Opens(std::size_t count) {
     for (int echoes = 1; SocketsTo(port).size() < count; ++echoes) {
       connection->Send({"echo", body});
@@ -143,7 +143,7 @@ TEST(Streams, OneCarriesAllWhereThereMayBeNoMore) {
   EXPECT_EQ(SocketsTo(talk.port).size(), 1u);
 }
 
-// Whoever knows the token and not the pass of a connection's first stream gets nowhere with a stream of
+// A process that knows the token but not the pass of a connection's first stream cannot open a stream of
 // bodies.
 TEST(Streams, OneOfNoConnectionIsClosed) {
   Talk talk;
@@ -161,7 +161,7 @@ TEST(Streams, OneOfNoConnectionIsClosed) {
 TEST(Streams, WhenOneBreaksTheConnectionEndsOnce) {
   Talk talk;
   ASSERT_TRUE(talk.Opens(2));
-  // A socket is there before its stream; one that breaks before is made again, and nothing ends.
+  // A socket exists before its stream; one that breaks before is replaced, and the connection survives.
   const int before = talk.client.messages();
   for (int i = 0; i < 4; ++i) talk.connection->Send({"echo", talk.body});
   ASSERT_TRUE(talk.client.Has(before + 4));

@@ -1,4 +1,4 @@
-// A stream of large bodies, as two ends in this process; and an end that lies.
+// A stream of large bodies, as two ends in this process; and a malicious end.
 #include "executor/transport/tcp_stream.h"
 
 #include <arpa/inet.h>
@@ -57,7 +57,7 @@ struct TcpPair {
   std::optional<TcpEnd> near, far;
 };
 
-// Has room for one body: the first that comes with the head "here".
+// Provides memory for one body: the first one with the head "here".
 class RoomForOne : public Inbox {
  public:
   explicit RoomForOne(std::size_t size) : size_(size), room_(Buffer::Allocate(size)) {}

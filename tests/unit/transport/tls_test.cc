@@ -1,4 +1,4 @@
-// Jobs over TLS, with certificates made here.
+// Jobs over TLS, with certificates that the test generates.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -10,14 +10,14 @@
 namespace penstock::test {
 namespace {
 
-// An authority, and what it has signed.
+// A certificate authority and the certificates that it has signed.
 class Authority {
  public:
   Authority() {
     Run("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority "
         "-keyout ca.key -out ca.pem");
   }
-  // `name`.pem and `name`.key for "IP:127.0.0.1" or the like, valid from now for `days` (below 0: over).
+  // `name`.pem and `name`.key for "IP:127.0.0.1" or the like, valid from now for `days` (below 0: expired).
   void Sign(const std::string& name, const std::string& subject, int days = 2) {
     EXPECT_TRUE(WriteFile(folder_ / (name + ".ext"), "subjectAltName=" + subject + "\n").ok());
     Run(StrCat("req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=", name, " -keyout ",
@@ -97,9 +97,9 @@ TEST(Tls, WhoIsNotWhoHeShouldBeIsRefusedAtOnce) {
   const std::vector<std::pair<transport::TlsFiles, transport::TlsFiles>> pairs = {
       {authority.Server("server"), other.Trainer()},            // the server's authority is not ours
       {authority.Server("elsewhere"), authority.Trainer()},     // it is another host's certificate
-      {authority.Server("old"), authority.Trainer()},           // it is over
-      {authority.Server("server", true), authority.Trainer()},  // the trainer shows none
-      {authority.Server("server", true), stranger},             // or another authority's
+      {authority.Server("old"), authority.Trainer()},           // it has expired
+      {authority.Server("server", true), authority.Trainer()},  // the trainer has no certificate
+      {authority.Server("server", true), stranger},             // or one of another authority
   };
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const Status status = RunJob(OneServerJob(), pairs[i].first, pairs[i].second).trainer;

@@ -184,7 +184,7 @@ TEST(Unary, AStoppedServerAnswersWhatWaitsAndACancelledClientEndsItsCalls) {
   there_again.get_future().wait();
   server.reset();
   EXPECT_EQ(stopped.get().status().id(), "E-rpc-unavailable");
-  for (UnaryDone& done : waiting) done(UnaryReply());  // nobody waits any more
+  for (UnaryDone& done : waiting) done(UnaryReply());  // no caller waits any more
 }
 
 TEST(Unary, TwoServersOnOneAddressAreAnError) {
@@ -197,7 +197,7 @@ TEST(Unary, TwoServersOnOneAddressAreAnError) {
   EXPECT_EQ(second.status().id(), "E-rpc-bind");
 }
 
-// As Fluid's trainers do to find out whether a server is there.
+// Like Fluid's trainers when they check whether a server runs.
 TEST(Unary, AConnectionThatOpensAndClosesIsNoError) {
   Handler handler = Echo();
   const std::string address = Address();

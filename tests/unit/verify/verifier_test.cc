@@ -14,7 +14,7 @@ Program Parse(std::string_view text) {
   return program.ok() ? *std::move(program) : Program();
 }
 
-// With `to` in the place of the only `from`.
+// `text` with its only `from` replaced by `to`.
 std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
   const std::size_t at = text.find(from);
   return StrCat(text.substr(0, at), to, text.substr(at + from.size()));
@@ -91,7 +91,7 @@ block 2 in 0 forward 1 {
   EXPECT_EQ(VerifyProgram(Parse(kText)).id(), "E-verify-undeclared");
 }
 
-// As Fluid's recomputation declares what it infers no element type of.
+// Fluid's recomputation declares a temporary as bool if it cannot infer its element type.
 TEST(Verifier, ATemporaryThatIsDeclaredBoolHoldsWhatTheOpMakes) {
   constexpr char kText[] = R"(program
 block 0 {
@@ -104,7 +104,7 @@ block 0 {
       << VerifyProgram(Parse(kText), {.ops = &Squares()}).ToString();
   const Program before = Parse(kText);
   Program after = before;
-  after.MutableBlock(0).RenameVar("z", "renamed");  // the op that makes y is not looked at
+  after.MutableBlock(0).RenameVar("z", "renamed");  // the op that makes y is not checked
   EXPECT_TRUE(VerifyProgram(after, {.ops = &Squares(), .before = &before}).ok());
   const Program kept = Parse(Replaced(kText, "  y : bool[3] =", "  persist y : bool[3]\n  y ="));
   EXPECT_EQ(VerifyProgram(kept, {.ops = &Squares()}).id(), "E-shape-square");

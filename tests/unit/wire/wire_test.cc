@@ -75,7 +75,7 @@ std::string ProgramOf(int number, const std::string& item) {
                std::string("\x08\x00\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13) + Field(number, item));
 }
 
-// What is as it would be written anyway need not be kept; what is not comes back as it was.
+// Fields in canonical form need not be kept; others are written back unchanged.
 TEST(WireTest, BytesThatWouldBeWrittenOtherwiseAreKept) {
   constexpr int kVars = 3, kOps = 4;
   const std::string x = Field(1, "X"), a = Field(2, "a"), type = Field(3, "mul");
@@ -199,7 +199,7 @@ TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
   EXPECT_EQ(again, bytes);
 }
 
-// Fluid keeps the field that it does not know as it was.
+// Fluid keeps unknown fields unchanged.
 TEST(WireTest, FactsOfWhatAnotherToolHasRemovedAreLeftOut) {
   Program program;
   Var kept = TensorVar("kept", DType::kFp32, {1}), gone = TensorVar("gone", DType::kFp32, {1});
@@ -235,7 +235,7 @@ TEST(WireTest, EveryTruncationIsAnErrorOrAnotherProgramNeverACrash) {
   }
 }
 
-// Does the last piece first, as threads may.
+// Processes the last piece first, as threads may.
 class Backwards : public ThreadPool {
  public:
   int threads() const override { return 2; }
@@ -249,7 +249,7 @@ class Backwards : public ThreadPool {
   std::size_t most_ = 0;
 };
 
-// Several stretches of the bytes.
+// Several ranges of the bytes.
 Program Long() {
   Program program;
   Block& block = program.MutableBlock(0);

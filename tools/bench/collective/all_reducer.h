@@ -1,4 +1,4 @@
-// What the bench asks of a library of collectives: the sum of floats over all ranks, in place.
+// The interface to a collective library under measurement: an in-place sum of floats over all ranks.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@ namespace penstock::bench {
 
 struct BenchRank {
   int rank = 0, ranks = 1;
-  std::string job;  // a name of this run alone
+  std::string job;  // unique to this run
 };
 
 class AllReducer {
  public:
   virtual ~AllReducer() = default;
-  // Returns when this rank has the sum. Ends the process if that fails.
+  // Replaces `values` by their sum over all ranks. Ends the process on an error.
   virtual void Sum(float* values, std::size_t count) = 0;
 };
 
-// Blocks until all ranks are there; ends the process if they do not come.
+// Blocks until all ranks have joined; ends the process if that fails.
 std::unique_ptr<AllReducer> MakeSharedMemoryReducer(const BenchRank& rank);
-// Our ring over Gloo's connections on loopback; without Gloo: null.
+// Our ring over Gloo's connections on loopback. Null if built without Gloo.
 std::unique_ptr<AllReducer> MakeTcpReducer(const BenchRank& rank);
-// Gloo's ring over TCP on loopback. Where Gloo was not found when the bench was built: null.
+// Gloo's own ring over TCP on loopback. Null if built without Gloo.
 std::unique_ptr<AllReducer> MakeGlooReducer(const BenchRank& rank);
 
 }  // namespace penstock::bench

@@ -2,11 +2,11 @@
 //
 //   bench_collective shared_memory|tcp|gloo ranks bytes...     "bench_collective tcp 4 1024 400000000"
 //
-// shared_memory and tcp are ours, gloo is Gloo's own algorithm. Ranks of shared_memory are bound to a core
-// each where there are enough, as mpirun binds those of MPI.
+// shared_memory and tcp are ours, gloo is Gloo's own algorithm. Ranks of shared_memory are each bound to a
+// core if there are enough cores, as mpirun does.
 //
-// Prints for each size the median time, bytes of one rank by that time, and the processor time of all ranks
-// for a GB of all ranks' data.
+// Prints for each size the median time, one rank's bytes divided by that time, and the CPU time per GB over
+// the data of all ranks.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@
 namespace penstock::bench {
 namespace {
 
-// What each rank has used for each size; shared by all processes.
+// An array in memory that all processes share.
 double* SharedNumbers(std::size_t count) {
   void* const memory =
       mmap(nullptr, count * sizeof(double), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -35,13 +35,13 @@ double* SharedNumbers(std::size_t count) {
   return static_cast<double*>(memory);
 }
 
-// A rank a core, where there are as many: mpirun does that too.
+// Binds each rank to a core if there are enough cores, as mpirun does.
 void Bind(int rank, int ranks) {
   if (ranks > static_cast<int>(std::thread::hardware_concurrency())) return;
   cpu_set_t core;
   CPU_ZERO(&core);
   CPU_SET(rank, &core);
-  sched_setaffinity(0, sizeof(core), &core);  // a refusal is a slower figure
+  sched_setaffinity(0, sizeof(core), &core);  // if it fails, the figure is only slower
 }
 
 int Run(std::string_view backend, int ranks, const std::vector<std::size_t>& sizes) {

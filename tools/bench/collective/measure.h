@@ -1,4 +1,4 @@
-// How an all-reduce is timed and told, in all programs of this bench.
+// Measures an all-reduce and prints the figures, for all programs of this benchmark.
 #pragma once
 
 #include <sys/resource.h>
@@ -27,8 +27,8 @@ inline double CpuSecondsOfThisProcess() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Reduces until that has lasted for a while on every rank: by then the system has given each a core where it
-// can, and memory is mapped. All ranks agree when it is enough, by the sum itself.
+// Repeats the all-reduce for 0.1 s on every rank, so that the system has scheduled each rank on a core and
+// mapped its memory. The sum itself tells all ranks when to stop.
 inline void WarmUp(AllReducer& group, std::vector<float>& values) {
   constexpr double kSeconds = 0.1;
   const double begin = Seconds();
@@ -38,7 +38,8 @@ inline void WarmUp(AllReducer& group, std::vector<float>& values) {
   } while (values[0] > 0);
 }
 
-// Median seconds of one operation. All ranks take the same number of samples.
+// Returns the median seconds of one operation; all ranks take the same number of samples. cpu_of_one: this
+// rank's CPU seconds per operation.
 inline double Measure(AllReducer& group, std::size_t bytes, double& cpu_of_one) {
   const std::size_t count = std::max<std::size_t>(1, bytes / sizeof(float));
   const std::size_t samples = std::clamp<std::size_t>((std::size_t{1} << 30) / bytes, 7, 300);
@@ -56,7 +57,7 @@ inline double Measure(AllReducer& group, std::size_t bytes, double& cpu_of_one) 
   return times[samples / 2];
 }
 
-// Bytes of one rank by that time; cpu: seconds of a rank.
+// Prints one line. `bytes`: of one rank; `seconds`: per operation; `cpu`: mean CPU seconds of a rank.
 inline void PrintFigure(std::string_view backend, int ranks, std::size_t bytes, double seconds, double cpu) {
   const double gigabytes = static_cast<double>(bytes) * 1e-9;
   std::printf("%s, %d ranks, %zu bytes: %.9f s, %.2f GB/s, %.3f CPU-s/GB\n", std::string(backend).c_str(),

@@ -1,4 +1,4 @@
-// MPI's own all-reduce of floats, measured as bench_collective measures ours.
+// Measures MPI's all-reduce of floats in the same way as bench_collective measures ours.
 //
 //   mpirun -n 2 bench_collective_mpi bytes...
 #include <mpi.h>

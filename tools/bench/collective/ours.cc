@@ -35,7 +35,7 @@ class GroupReducer : public AllReducer {
   std::unique_ptr<CollectiveGroup> group_;
 };
 
-// Keys and values of processes: files of a folder.
+// A key-value store shared by processes: one file per key in a folder.
 collective::KeyValues FilesOf(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const auto set = [folder](const std::string& key, const std::string& value) {
@@ -68,7 +68,7 @@ std::unique_ptr<AllReducer> MakeTcpReducer(const BenchRank& rank) {
   Result<std::unique_ptr<CollectiveGroup>> group = collective::MakeGlooGroup(
       {.rank = rank.rank, .size = rank.ranks, .address = "127.0.0.1", .store = FilesOf(folder)});
   EndIfWrong(group.status());
-  EndIfWrong((*group)->Barrier().Wait());  // all have read what they need
+  EndIfWrong((*group)->Barrier().Wait());  // all ranks have read their values
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
   return std::make_unique<GroupReducer>(std::move(group).value());

@@ -1,12 +1,12 @@
-// What a parameter server's memory costs in a step, without a network: gradients of N trainers are merged,
-// sgd runs, and every trainer gets the new version.
+// Measures the memory operations of a pserver's step without a network: merges the gradients of N trainers,
+// runs sgd, and publishes the new version to every trainer.
 //
 //   bench_chunk_store --mb 300 --trainers 4 --steps 3           one line of figures
-//   bench_chunk_store --kept ...                                the same with a block that merges by itself
+//   bench_chunk_store --kept ...                                with a block that sums in its own order
 //
-// CPU seconds are per step and by phase; the memory is the peak, in multiples of the parameter, of what was
-// taken after the parameter was there, and the parameter. Trainers push and pull one after the other, which
-// takes most: all chunks have a sum, then all have a copy.
+// Prints CPU seconds per step and phase, and the peak memory of the parameter plus all memory allocated after
+// it, as a multiple of the parameter. Trainers push and pull one after the other, which is the worst case:
+// first all chunks have a sum, then all have a copy.
 #include <gflags/gflags.h>
 #include <sys/resource.h>
 
@@ -23,7 +23,7 @@
 DEFINE_int32(mb, 300, "of the parameter");
 DEFINE_int32(trainers, 4, "that push and pull");
 DEFINE_int32(steps, 3, "after a first one that is not counted");
-DEFINE_bool(kept, false, "the block adds the gradients in an order that the store does not");
+DEFINE_bool(kept, false, "the block sums the gradients in an order that the store does not support");
 
 namespace penstock {
 namespace {
@@ -96,7 +96,7 @@ void Make(Job& job) {
   }
 }
 
-// As a reply carries it: `kept` sums it for each trainer.
+// Seals the parts as a reply would. With --kept, the checksum is computed for each trainer.
 void Send(const pserver::Published& published) {
   for (std::size_t part = 0; part < published.part_count(); ++part) {
     Payload body = published.part(part);

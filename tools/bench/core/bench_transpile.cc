@@ -1,8 +1,8 @@
-// bench_transpile --params 1000 --pservers 4: one line of JSON. Times are seconds of one piece of work, each
-// the best of --repeats samples: "x_s" as a user waits, who has the machine's cores; "x_cpu_s" of all threads
-// together, which other processes lengthen less. A sample is --batch pieces of work, one after the other: to
-// compare sizes, give the smaller a batch that takes as long, because where a machine's speed changes within
-// a second, the best of short samples is luckier than that of long ones.
+// bench_transpile --params 1000 --pservers 4: prints one line of JSON. Times are seconds per job, each the
+// best of --repeats samples: "x_s" is wall-clock time on all cores; "x_cpu_s" is the CPU time of all threads,
+// which other processes disturb less. A sample is --batch jobs in sequence. To compare sizes, choose batches
+// so that samples take about the same time: on a machine whose speed varies within a second, the best of
+// short samples is better than the best of long ones.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ RoleSet MakeRoles(const Network& network) {
   return Must(Transpile(AllOps(), network.main, network.startup, config, {.threads = &threads}));
 }
 
-// Side by side, as the command does.
+// In parallel, as `penstock transpile` does.
 std::size_t Serialize(const RoleSet& roles) {
   std::vector<const Program*> programs;
   for (const TrainerRole& role : roles.trainers) programs.push_back(&role.main);
@@ -101,7 +101,7 @@ int Main() {
   });
   std::string bytes;
   const Time save = Best([&] { bytes = SerializeProgram(network.main); });
-  std::vector<Program> loaded;  // kept, so that taking them down is not counted
+  std::vector<Program> loaded;  // kept alive, so that destruction is not measured
   loaded.reserve(static_cast<std::size_t>(FLAGS_repeats) * static_cast<std::size_t>(FLAGS_batch));
   CoreThreads threads;
   const Time load = Best([&] { loaded.push_back(Must(ParseProgram(bytes, &threads))); });

@@ -1,8 +1,8 @@
-"""front_end.py PARAMS PSERVERS REPEATS: seconds for all role programs through the Fluid API, as a line of JSON.
+"""front_end.py PARAMS PSERVERS REPEATS: prints the seconds to make all role programs through the Fluid API, as JSON.
 
-FLUID_MODULE names the library (penstock.fluid, paddle.fluid). From a program after minimize to the serialized
-programs of the trainer and of every pserver, with startup programs; Penstock's are checked too. `op_us` is what
-building costs for each op of the program, minimize included, in CPU time.
+FLUID_MODULE names the library (penstock.fluid, paddle.fluid). The time starts with a program after minimize and ends
+with the serialized programs of the trainer and of every pserver and their startup programs; for Penstock it includes
+the check of the set. `op_us` is the CPU time of building the program, including minimize, per op.
 """
 
 import importlib
@@ -36,7 +36,7 @@ def transpiler(main, startup, addresses):
 def all_roles(main, startup, addresses):
     t = transpiler(main, startup, addresses)
     pservers = []
-    for address in addresses:  # first: in Fluid, the trainer's program takes away what these are made from
+    for address in addresses:  # first, because Fluid's trainer program deletes the ops from which these are made
         program = t.get_pserver_program(address)
         pservers += [program, t.get_startup_program(address, program)]
     programs = [t.get_trainer_program(wait_port=False), startup] + pservers

@@ -1,5 +1,5 @@
-// The network that transpile speed is measured on: layers of 8 units with a weight and a bias each, the same
-// that ../shared/peers/transpile_bench.py builds in Python.
+// The network on which transpile speed is measured: layers of 8 units, each with a weight and a bias; the
+// same network as in front_end.py.
 #pragma once
 
 #include "framework/ir/program.h"
@@ -11,7 +11,7 @@ struct Network {
   Program main, startup;
 };
 
-// `params` is even and at least 2. With sgd's updates.
+// Returns the programs after minimize with sgd. `params` is even and at least 2.
 Network MakeNetwork(const OpRegistry& ops, int params);
 
 }  // namespace penstock::bench

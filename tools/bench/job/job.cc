@@ -26,7 +26,7 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape, float value
   std::fill(tensor.Span<float>().begin(), tensor.Span<float>().end(), value);
 }
 
-// The block that updates one variable; its number.
+// Adds the block that updates one variable; returns its index.
 BlockRef AddUpdate(const Job& job, int variable, Program& program) {
   const std::string param = job.Param(variable), grad = param + "@GRAD";
   std::vector<std::string> grads;

@@ -1,5 +1,5 @@
-// The programs of a job whose variables are alike, as the transpiler spells them: what benches of a client, a
-// server and its memory run.
+// Makes the role programs of a job whose variables all have the same shape, as the transpiler would. Used by
+// the benchmarks of the client, the server and its memory.
 //
 //   const Job job{.variables = 200, .shape = {16, 16}, .trainers = 2, .servers = {"127.0.0.1:6174"}};
 //   session.Attach(TrainerProgram(job, 0));
@@ -29,7 +29,7 @@ struct Job {
   Shape shape = {1};
   int trainers = 1;
   std::vector<std::string> servers = {"server:1"};  // addresses
-  bool rows = false;                                // gradients are rows of their variable
+  bool rows = false;                                // gradients are selected rows
 
   const std::string& ServerOf(int variable) const;
   std::string Param(int variable) const;
@@ -37,9 +37,9 @@ struct Job {
 };
 
 Program TrainerProgram(const Job& job, int trainer);
-// Merges the gradients of all trainers, and updates by sgd.
+// Merges the gradients of all trainers and updates with sgd.
 Program ServerProgram(const Job& job, int server);
-// What its startup program would have made.
+// Sets the variables of server `server` to initial values, in place of a startup program.
 void FillServer(const Job& job, int server, Scope& scope);
 
 }  // namespace penstock::bench

@@ -1,7 +1,7 @@
-// Processes of a bench on this host.
+// Starts and measures the processes of a benchmark on this host.
 //
 //   const std::string address = StrCat("127.0.0.1:", FreePort());
-//   const pid_t server = Fork([&] { Serve(address); });      // it ends with this process at the latest
+//   const pid_t server = Fork([&] { Serve(address); });      // ends with this process at the latest
 //   const double before = CpuSeconds(server);
 #pragma once
 
@@ -11,11 +11,12 @@
 
 namespace penstock::bench {
 
-// Nobody listens on it now.
+// A TCP port on which no process listens at the moment.
 int FreePort();
-// Before this process has threads. The child ends with status 0 when `work` returns.
+// Forks a child that runs `work` and exits with status 0 when it returns. Call it before this process starts
+// threads.
 pid_t Fork(const std::function<void()>& work);
-// Of all its threads, user and system; 0 of one that is gone.
+// User and system CPU seconds of all threads of `process`; 0 if it has ended.
 double CpuSeconds(pid_t process);
 
 }  // namespace penstock::bench

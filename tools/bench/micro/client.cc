@@ -1,6 +1,6 @@
-// What a message costs a trainer's client, in steps (push all, end the step, pull all) of variables of one
-// float, against servers that acknowledge at once: no network, and no data to speak of. A message is one that
-// is sent or received; what the servers do is not counted.
+// Measures the cost of a message in a trainer's client: steps (push all, end the step, pull all) with
+// variables of one float, against servers that acknowledge at once, without a network. Sent and received
+// messages count; the servers' work does not.
 #include <benchmark/benchmark.h>
 
 #include <optional>
@@ -12,7 +12,7 @@
 namespace penstock::bench {
 namespace {
 
-// What a server answers, if anything.
+// The server's answer to a message, if any.
 class Answers {
  public:
   explicit Answers(std::size_t variables) : variables_(variables) {}
@@ -75,9 +75,9 @@ void ClientMessages(benchmark::State& state) {
     for (Delivery& delivery : AnswersTo(trainer, answers))
       trainer.Deliver(delivery.server, std::move(delivery.message));
   };
-  answer();  // of hellos
+  answer();  // to the hellos
   trainer.Step();
-  answer();  // from here on memory is there
+  answer();  // all memory is allocated now
   std::size_t messages = 0;
   for ([[maybe_unused]] const auto step : state) {
     trainer.Step();

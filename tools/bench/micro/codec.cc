@@ -1,5 +1,5 @@
-// What a message costs to write and to read on the native wire, and its checksum. Bytes are those of the
-// body; writing one whose sum is known, as a published parameter has it, reads none of them.
+// Measures encoding and decoding of messages of the native wire, and their checksums. Bytes are those of the
+// body; encoding a body whose checksum is known, such as a published parameter, does not read it.
 #include <benchmark/benchmark.h>
 
 #include <string>

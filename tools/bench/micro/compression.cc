@@ -1,5 +1,5 @@
-// What compressing a gradient costs a trainer, and expanding it a server, in bytes of float32 a second.
-// `ratio` is how many of them one sent byte stands for. The gradient is that of a chunk: 1 MB, or less.
+// Measures compression of a gradient on a trainer and expansion on a server, in bytes of float32 per second.
+// `ratio` is the number of float32 bytes per sent byte. The gradient is that of a chunk: 1 MB or less.
 #include <benchmark/benchmark.h>
 
 #include <random>

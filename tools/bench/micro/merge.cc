@@ -1,6 +1,6 @@
-// What merging costs: the gradients of two trainers, from the network's memory into one sum, which the last
-// one makes the mean. Bytes are those of both gradients. A copy of as many is beside it, the least that
-// taking them in can cost.
+// Measures merging: sums the gradients of two trainers from received messages and, with the last one, divides
+// the sum to the mean. Bytes are those of both gradients. A copy of the same bytes is measured too, as the
+// lower bound.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

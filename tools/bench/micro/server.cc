@@ -1,6 +1,6 @@
-// What a server itself spends on small variables: each is pushed by two trainers, merged, updated, and pulled
-// by both. Counted is the processor's time from a message's arrival to the answers, decoding, checksums and
-// encoding included; the transport is not (tools/bench/transport has it).
+// Measures a server's own work on small variables: two trainers push each variable, the server merges and
+// updates it, and both trainers pull it. The CPU time runs from the arrival of a message to its answers and
+// includes decoding, checksums and encoding, but not the transport (see tools/bench/transport).
 #include <benchmark/benchmark.h>
 
 #include <deque>
@@ -39,7 +39,7 @@ class OneServer {
   void Step() {
     for (const auto& trainer : trainers_) trainer->Step();
   }
-  // The server's part: all that the trainers have sent, trainer by trainer.
+  // The measured part: the server handles all messages of the trainers, trainer by trainer.
   void Serve() {
     for (std::size_t t = 0; t < trainers_.size(); ++t) {
       for (Message& message : trainers_[t]->ToServer(0)) {

@@ -1,5 +1,5 @@
-// What a server's decisions cost: events of a state machine (ledger and policy) a second. What it decides is
-// taken as done at once, so nothing else is counted.
+// Measures a server's state machine (ledger and policy) in events per second. Its actions count as done at
+// once, so no other work is measured.
 #include "executor/pserver/state_machine.h"
 
 #include <benchmark/benchmark.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 1024;
 
-// Steps of all trainers: push every chunk, end the step, pull every chunk.
+// Runs steps of all trainers: push every chunk, end the step, pull every chunk.
 class Steps {
  public:
   Steps(int params, int chunks, int trainers, std::unique_ptr<const pserver::UpdatePolicy> policy)
@@ -27,7 +27,7 @@ class Steps {
     for (int p = 0; p < params; ++p) params_.insert(p);
   }
 
-  // How many events it was.
+  // Runs one step of all trainers; returns the number of events.
   std::int64_t Step() {
     events_ = 0;
     for (int t = 0; t < trainers_; ++t) {
@@ -64,7 +64,7 @@ class Steps {
       for (int chunk = 0; chunk < chunks_; ++chunk) work(param, chunk);
     }
   }
-  // Actions come to an end: what is done brings others.
+  // Reports all actions as done; a completed action may add further ones.
   void CarryOut() {
     ++events_;
     for (std::size_t i = 0; i < actions_.size(); ++i) {

@@ -1,6 +1,6 @@
-// What rows of a table cost its server: to gather those that a batch of 512 examples with 26 words each looks
-// up, and to merge and apply two trainers' gradients of as many by sgd. Rows have 16 floats, ids are
-// uniform. A table lies whole on its server (by_range), or is sharded by id (by_id).
+// Measures row operations of a sparse table: gathers the rows that a batch of 512 examples with 26 words each
+// looks up, and merges and applies two trainers' gradients of as many rows with sgd. Rows have 16 floats; ids
+// are uniformly distributed. The server holds the whole table (by_range) or a shard by id (by_id).
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

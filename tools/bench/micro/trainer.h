@@ -1,9 +1,10 @@
-// A trainer without a network: its session, whose connections keep what is sent until the bench delivers it.
+// A trainer without a network: a session whose connections keep sent messages until the benchmark delivers
+// them.
 //
-//   Trainer trainer(job, 0);                        // its hellos lie in lines()[s].sent
-//   ... deliver them, and the answers: trainer.Deliver(s, answer)
+//   Trainer trainer(job, 0);                        // its hello for server s is in ToServer(s)
+//   ... process the hellos; pass the answers to trainer.Deliver(s, answer)
 //   trainer.Step();                                 // pushes all, ends the step, pulls all
-//   ... the same ...
+//   ... likewise ...
 //   trainer.CheckDone();
 #pragma once
 
@@ -26,15 +27,15 @@ class KeptMessages : public Connection {
 
 class Trainer {
  public:
-  // Counts and records as a process does.
+  // Records metrics as a real process does.
   Trainer(const Job& job, int id);
 
   std::size_t servers() const { return wires_.lines.size(); }
-  // What waits for server `s`; the caller empties it.
+  // The messages sent to server `s`; the caller removes them.
   std::vector<Message>& ToServer(std::size_t s) { return wires_.lines[s].connection->sent; }
   void Deliver(std::size_t s, Message message);
   void Step();
-  void CheckDone() const;  // dies if something of the step is under way still
+  void CheckDone() const;  // fails if a push or pull of the step is still pending
 
  private:
   struct Wires : Transport {
@@ -45,7 +46,7 @@ class Trainer {
     Result<std::unique_ptr<Listener>> Listen(const std::string&, ConnectionHandler&) override;
     std::shared_ptr<Connection> Connect(const std::string&, ConnectionHandler& handler) override;
 
-    std::vector<Line> lines;  // by server, as they are attached
+    std::vector<Line> lines;  // by server, in order of attachment
   };
 
   Wires wires_;

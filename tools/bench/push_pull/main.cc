@@ -1,9 +1,9 @@
-// bench_push_pull --mb 400 --keys 100 --servers 2 --trainers 2: one line of JSON. In each round every trainer
-// pushes a gradient of every key and pulls every key, as ps-lite's own benchmark does; servers merge the
-// gradients and update by sgd. Nothing is computed beside that: gradients lie ready, and stay as they are.
+// bench_push_pull --mb 400 --keys 100 --servers 2 --trainers 2: prints one line of JSON. In each round every
+// trainer pushes a gradient for every key and pulls every key, as ps-lite's own benchmark does; servers merge
+// the gradients and update with sgd. Trainers compute nothing: they push the same gradients in every round.
 //
-// Times are of trainer 0, from its first push to its last pull; CPU seconds are of all processes, and a GB is
-// what trainers have pushed and pulled.
+// Times are those of trainer 0, from its first push to its last pull. CPU seconds are those of all processes,
+// per GB that trainers push and pull.
 #include <gflags/gflags.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,12 +22,12 @@
 #include "tools/bench/job/job.h"
 #include "tools/bench/job/processes.h"
 
-DEFINE_double(mb, 400, "MiB that each trainer pushes, and pulls, in a round");
-DEFINE_int32(keys, 100, "variables of the same size");
+DEFINE_double(mb, 400, "MiB that each trainer pushes and pulls per round");
+DEFINE_int32(keys, 100, "number of variables, all of the same size");
 DEFINE_int32(servers, 2, "");
 DEFINE_int32(trainers, 2, "");
-DEFINE_int32(rounds, 15, "that are measured");
-DEFINE_int32(warm, 3, "rounds before them");
+DEFINE_int32(rounds, 15, "measured rounds");
+DEFINE_int32(warm, 3, "warm-up rounds");
 DEFINE_string(transport, "auto", "auto or tcp");
 
 namespace penstock::bench {
@@ -98,7 +98,7 @@ class PushPullTrainer {
   PeersHandle peers_;
 };
 
-// Milliseconds of each round, ascending, and the CPU seconds of all.
+// The milliseconds of each round, ascending, and the CPU seconds of all processes.
 struct Measured {
   std::vector<double> ms;
   double cpu_s = 0;

@@ -18,14 +18,14 @@ import threading
 from penstock.distributed.launch.job import free_ports
 
 ROLE = pathlib.Path(__file__).resolve().parent / 'role.py'
-END_S = 10    # for a server that has lost its trainers
+END_S = 10    # seconds that a server has to exit after its trainers
 
-# Whose processes: a name for people, the Python, the library, more of the environment.
+# A system under measurement: its display name, Python, library, and additional environment variables.
 System = collections.namedtuple('System', 'name python module environment')
 
 
 def fluid_python(given=None):
-    """A Python that has Fluid 1.8.5: `given`, $PENSTOCK_FLUID_PYTHON or python3.7; None if there is none."""
+    """A Python with Fluid 1.8.5: `given`, $PENSTOCK_FLUID_PYTHON or python3.7; None if Fluid is not installed there."""
     python = shutil.which(given or os.environ.get('PENSTOCK_FLUID_PYTHON') or 'python3.7')
     if python is None:
         return None
@@ -35,13 +35,13 @@ def fluid_python(given=None):
 
 
 class Places:
-    """Where the processes of a job run: on this host. Another place has the same attributes."""
+    """Runs the processes of a job on this host. Classes for other places have the same attributes."""
 
     def __init__(self, servers, trainers):
         self.servers, self.trainers = free_addresses(servers), free_addresses(trainers)
 
     def inside(self, role, index):
-        """What the command of that process begins with."""
+        """The prefix of the command of that process."""
         del role, index
         return []
 
@@ -51,7 +51,7 @@ def free_addresses(count):
 
 
 class Processes:
-    """Those of a job; none is left when the block ends."""
+    """The processes of a job, all of which end with the `with` block."""
 
     def __init__(self, system, config, folder, places):
         self.system, self.config, self.folder, self.places = system, config, folder, places
@@ -96,9 +96,10 @@ def result_of(trainer):
 
 
 def run_job(system, config, servers, limit_s, places=None):
-    """Runs it in `places`, by default on this host. step_ms: the trainers' median steps, on average; cpu_s_gb, cpu_ms:
-    of all processes, for a GB moved and a step of all trainers; server_cpu_ms: of the servers, for a tensor pushed or
-    pulled. RuntimeError: a process failed, or time is up, with what they said."""
+    """Runs a job in `places`, by default on this host. Returns step_ms: the mean of the trainers' median step times;
+    cpu_s_gb, cpu_ms: CPU seconds of all processes per GB moved, and milliseconds per step of all trainers;
+    server_cpu_ms: CPU milliseconds of the servers per tensor pushed or pulled. RuntimeError: a process failed or the
+    time limit passed; contains the processes' logs."""
     places = places or Places(servers, config['trainers'])
     config = dict(config, endpoints=places.servers, trainer_endpoints=places.trainers)
     with tempfile.TemporaryDirectory() as folder, Processes(system, config, pathlib.Path(folder), places) as processes:
@@ -106,7 +107,7 @@ def run_job(system, config, servers, limit_s, places=None):
             processes.start('pserver', index)
         trainers = [processes.start('trainer', index) for index in range(config['trainers'])]
         for trainer in trainers:
-            with contextlib.suppress(BrokenPipeError):    # it has failed: it will have no result
+            with contextlib.suppress(BrokenPipeError):    # the trainer has failed: result_of() will return None
                 trainer.stdin.write(json.dumps([process.pid for process in processes.all]) + '\n')
                 trainer.stdin.flush()
         patience = threading.Timer(limit_s, processes.kill)

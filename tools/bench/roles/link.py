@@ -1,8 +1,8 @@
-"""link.py CONFIG: a rank of four that fill the links between them, for tools/bench/netns.
+"""link.py CONFIG: one of four ranks that saturate the links between them, for tools/bench/netns.
 
-CONFIG is JSON: what (stream: bytes to the right neighbour and from the left one, over a TCP connection; allreduce: of
-penstock.hvd), rank, endpoints (of all ranks), bytes, rounds. Prints RESULT and JSON: seconds of each round, from a
-moment when all ranks are ready until this rank is done.
+CONFIG is JSON: what (stream: send bytes to the right neighbour and receive from the left one over TCP connections;
+allreduce: penstock.hvd), rank, endpoints (of all ranks), bytes, rounds. Prints RESULT and JSON: the seconds of each
+round, from when all ranks are ready until this rank is done.
 """
 
 import json
@@ -50,7 +50,7 @@ def stream(config, rank, endpoints):
         right = connected(endpoints[(rank + 1) % len(endpoints)])
         left = server.accept()[0]
         for _ in range(config['rounds']):
-            for _ in endpoints:    # a token that has gone around as often as there are ranks has met all of them
+            for _ in endpoints:    # a token that passes once per rank has met all ranks
                 right.sendall(b'.')
                 take(left, 1)
             began = time.perf_counter()

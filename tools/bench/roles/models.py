@@ -1,16 +1,16 @@
-"""The models that tools/bench/ps and netns train, on Fluid's API: build(fluid, name, size, seed) makes loss and feeds.
+"""The models that tools/bench/ps and netns train: build(fluid, name, size, seed) returns loss and feeds.
 
-    dense   four layers without biases whose weights are `size` MB together; batch 1, so that little is computed
-    many    `size` parameters of at most 8 x 8, weights and biases of layers one after the other; batch 8
-    lenet   LeNet; batch 64; it has no size
-    ctr     a sparse table of `size` rows x 16, 26 words of each of 512 examples, two layers
-    ctr_dnn the same table and words beside 13 numbers, three layers of 400: the shape of a production model, whose
-            dense part has 2 MB
-    vgg     13 small layers, which take `compute_s` seconds forward and backward, and three that have 89 % of the
-            parameters, `size` MB together, as in VGG16. Layers wait that long instead of computing, as for a device
-            that computes: processor time is left to what carries the gradients. Batch 1. Ours alone
+    dense   four layers without biases whose weights have `size` MB in total; batch 1, so that computation is short
+    many    `size` parameters of at most 8 x 8, weights and biases of consecutive layers; batch 8
+    lenet   LeNet; batch 64; ignores `size`
+    ctr     a sparse table of `size` rows x 16, 26 words per example, two layers; batch 512
+    ctr_dnn the same table and words, 13 numbers, and three layers of 400: the shape of a production model, with a
+            dense part of 2 MB
+    vgg     13 small layers, which take `compute_s` seconds forward and backward, and three layers with 89 % of the
+            parameters, as in VGG16; `size` MB in total. The layers sleep instead of computing, as if an accelerator
+            computed, which leaves the CPU to the transfer of gradients. Batch 1. Only for Penstock
 
-Runs under Python 3.7 and later, for both libraries.
+Runs under Python 3.7 and later, with both libraries.
 """
 
 import time
@@ -94,7 +94,7 @@ def vgg(fluid, size, random, compute_s):
 
 
 def waiting(fluid, x, forward_s, backward_s):
-    """Its input, after a time; its gradient, after another."""
+    """A layer that returns its input after forward_s seconds, and its gradient after backward_s seconds."""
     out = fluid.default_main_program().current_block().create_var(
         name=fluid.unique_name.generate('waited'), dtype=x.dtype, shape=x.shape)
 
@@ -122,8 +122,8 @@ def build(fluid, name, size, seed, compute_s=None):
 
 
 def bytes_of_step(program, name):
-    """What a trainer pushes and pulls in a step: the parameters, and of a sparse table the rows that are looked up, as
-    float32, both ways."""
+    """The bytes that a trainer pushes and pulls per step, both directions together, as float32: the parameters, and the
+    looked-up rows of a sparse table."""
     whole = {p.name: int(np.prod(p.shape)) for p in program.all_parameters()}
     if name in ('ctr', 'ctr_dnn'):
         whole['table'] = EXAMPLES * SLOTS * WIDTH

@@ -1,24 +1,24 @@
-"""A network of this machine alone: hosts are network namespaces, each with one limited link to a switch.
+"""A network inside this machine: hosts are network namespaces, each with one limited link to a switch.
 
     with Network(hosts=4, mbit=1000) as network:
         network.addresses                             # '10.77.0.1' ...
         subprocess.run(network.inside(2) + ['hostname', '-I'])
 
-The switch is a bridge in a namespace of its own, so nothing of it touches the machine's own network. A link is limited
-in both directions, by a token bucket (tbf) at each of its ends. Needs root, and iproute2.
+The switch is a bridge in a separate namespace, so the machine's own network is not affected. A token bucket (tbf) at
+each end of a link limits both directions. Requires root and iproute2.
 """
 
 import os
 import shutil
 import subprocess
 
-MTU = 9000            # as in a cluster: 0.7 % of what is sent is headers
-BURST_S, LEAST_BURST = 0.002, 65536    # of a link; a burst that has room for what TCP sends at once saves its splitting
-QUEUE_BYTES = 64 << 20    # so that several senders to one receiver wait instead of losing what they send
+MTU = 9000            # as in a cluster: headers are 0.7 % of the traffic
+BURST_S, LEAST_BURST = 0.002, 65536    # of a link; a burst as large as TCP's segments avoids splitting
+QUEUE_BYTES = 64 << 20    # so that several senders to one receiver wait instead of losing packets
 
 
 class NoNetwork(Exception):
-    """There are no namespaces to be had here; says why."""
+    """Network namespaces are not available here; the text says why."""
 
 
 def ip(*words):
@@ -61,7 +61,7 @@ class Network:
         self.made = []
 
     def inside(self, host):
-        """What a command begins with to run on that host."""
+        """The prefix of a command that runs it on that host."""
         return ['ip', 'netns', 'exec', self.names[host]]
 
     def make(self, name):

@@ -1,6 +1,6 @@
-"""Goes on in the Python of the project's .venv, which has what benches import, if another one was started:
+"""Re-executes the script with the Python of the project's .venv, which has the needed packages:
 
-    import project_python  # before those imports
+    import project_python  # before the other imports
 """
 
 import os

@@ -1,12 +1,12 @@
-"""role.py CONFIG: a process of a job that tools/bench/ps measures, under Penstock or Fluid 1.8.5: the same script.
+"""role.py CONFIG: a process of a job that tools/bench/ps and netns measure, under Penstock or Fluid 1.8.5.
 
-CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, compute_s (of a
-model that has that), mode (sync, async, and ours alone: hybrid, collective; alone, where trainers meet before and
-after a step and exchange nothing), endpoints, trainer_endpoints (for these three), trainers, warm, steps. A trainer
-reads the numbers of the job's processes as a line of JSON from standard input, takes `warm` steps, then `steps` that it
-measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each process meanwhile), bytes and calls (that it
-moves and makes in a step), loss. It stays until standard input ends, so that its CPU time can be read. Runs under
-Python 3.7 and later.
+CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, compute_s (for the
+model vgg), mode, endpoints, trainer_endpoints, trainers, warm, steps. The modes are sync, async and, only for Penstock
+and with trainer_endpoints, hybrid, collective and alone; in mode alone, trainers synchronise before and after each step
+and exchange nothing. A trainer reads the process ids of the job as a line of JSON from standard input, takes `warm`
+steps, then `steps` measured ones, and prints RESULT and JSON: step_ms (of each step), cpu_s (of each process during the
+measured steps), bytes (moved per step), calls (tensors pushed and pulled per step), loss. It waits until standard input
+ends, so that its CPU time can be read. Runs under Python 3.7 and later.
 """
 
 import importlib
@@ -20,12 +20,12 @@ import numpy as np
 
 
 def cpu_seconds(processes):
-    """Of each process, all its threads; (~pid << 3) | 2 is Linux's number of that clock."""
+    """CPU seconds of each process, over all its threads; (~pid << 3) | 2 is Linux's id of its clock."""
     return [time.clock_gettime((~process << 3) | 2) for process in processes]
 
 
 def calls_of_step(program):
-    """Tensors pushed and pulled by a trainer in a step."""
+    """The number of tensors that a trainer pushes and pulls per step."""
     ops = program.global_block().ops
     return (sum(len(op.input('X')) for op in ops if op.type == 'send') +
             sum(len(op.output('Out')) for op in ops if op.type == 'recv'))
@@ -79,7 +79,7 @@ def main():
 
 
 def meeting(config):
-    """Waits for all trainers."""
+    """Returns a function that waits for all trainers."""
     endpoints = config['trainer_endpoints']
     os.environ.update(PADDLE_TRAINER_ID=str(config['index']), PADDLE_TRAINER_ENDPOINTS=','.join(endpoints),
                       PADDLE_CURRENT_ENDPOINT=endpoints[config['index']], PADDLE_TRAINERS_NUM=str(len(endpoints)))
@@ -89,7 +89,7 @@ def meeting(config):
 
 
 def transpiled(fluid, config, sync):
-    """A trainer's program, or a server's and its startup program."""
+    """The program of a trainer, or the program and the startup program of a pserver."""
     index = config['index']
     settings = fluid.DistributeTranspilerConfig()
     if 'chunk_bytes' in config:

@@ -1,9 +1,10 @@
-// What the transport costs between two processes of this host: large bodies one way, and small messages.
+// Measures the transport between two processes of this host: large bodies in one direction, and small
+// messages.
 //
 //   bench_transport auto|tcp [streams] [body bytes] [bodies] [small messages]
 //
-// Bodies are parts of 128 MB, and the receiver copies each to a place in 128 MB, as a merge reads it once.
-// Processor time is that of both processes.
+// Bodies are parts of a buffer of 128 MB; the receiver copies each into a buffer of the same size, in place
+// of a merge, which reads a body once. CPU time is that of both processes.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,9 +26,9 @@ namespace {
 
 constexpr char kToken[] = "a token of this run";
 constexpr int kInFlight = 64;                            // small messages
-constexpr std::size_t kBuffer = std::size_t{128} << 20;  // what bodies are taken from, and copied to
+constexpr std::size_t kBuffer = std::size_t{128} << 20;  // the buffers of sender and receiver
 
-// Admits everybody, copies bodies, and answers each message that asks for it.
+// Admits every connection, copies bodies, and answers messages that ask for an answer.
 class Receiver : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {
@@ -67,7 +68,7 @@ class Sender : public ConnectionHandler {
   long answers_ = 0;
 };
 
-// Seconds, and processor seconds of both.
+// Wall seconds, and CPU seconds of both processes.
 struct Cost {
   double wall, cpu;
 };

@@ -1,10 +1,10 @@
-# The CMake package: `cmake --install build/release --component development --prefix DIR` puts libraries, headers and
-# penstockConfig.cmake there, for projects that say
+# The CMake package: `cmake --install build/release --component development --prefix DIR` installs libraries, headers
+# and penstockConfig.cmake, for projects that contain
 #
 #   find_package(penstock REQUIRED)
 #   target_link_libraries(mine PRIVATE penstock::penstock)
 #
-# Included after the libraries and before what is made of them: whatever is a library by then belongs to the package.
+# Include it after all libraries and before their users: the package contains the libraries that exist by then.
 include(CMakePackageConfigHelpers)
 set(headers_to include/penstock)
 set(config_to lib/cmake/penstock)

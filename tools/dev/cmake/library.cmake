@@ -1,6 +1,5 @@
-# penstock_library(name [SUBFOLDERS folders...] [DEPENDS targets...]): the static library of all .cc files in this
-# folder and in the named folders below it.
-# penstock_libraries is all of them.
+# penstock_library(name [SUBFOLDERS folders...] [DEPENDS targets...]) makes a static library of all .cc files in this
+# folder and in the named subfolders. penstock_libraries lists all such libraries.
 add_library(penstock_libraries INTERFACE)
 function(penstock_library name)
   cmake_parse_arguments(ARG "" "" "SUBFOLDERS;DEPENDS" ${ARGN})

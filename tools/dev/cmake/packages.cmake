@@ -1,4 +1,4 @@
-# The libraries that Penstock is built with. What is missing is told all at once, by the names of Debian's packages.
+# Finds the libraries that Penstock requires. One error lists all missing ones, by the names of Debian's packages.
 set(penstock_missing)
 
 # penstock_find(DEBIAN_PACKAGE find_package's arguments...)
@@ -21,7 +21,7 @@ penstock_find(libgrpc++-dev gRPC CONFIG)
 penstock_find(libgoogle-glog-dev glog)
 penstock_find(libgflags-dev gflags)
 find_path(PENSTOCK_OPENCL CL/cl.h)
-if(PENSTOCK_OPENCL)  # oneDNN's package asks for it, and fails without
+if(PENSTOCK_OPENCL)  # oneDNN's package requires it
   penstock_find(libdnnl-dev dnnl CONFIG)
 else()
   list(APPEND penstock_missing libdnnl-dev ocl-icd-opencl-dev)

@@ -1,7 +1,7 @@
-// Writes the manual of all ops from their declarations.
+// Generates the reference of all ops from their declarations.
 //
 //   gen_op_docs operators/OPS.md            writes the file
-//   gen_op_docs --check operators/OPS.md    exit code 1 if the file is not what it would write
+//   gen_op_docs --check operators/OPS.md    exit code 1 if the file is out of date
 #include <algorithm>
 #include <iostream>
 #include <map>

@@ -1,5 +1,5 @@
 // A rank of groups over MPI, started by mpirun: every operation, and every way in which a group ends. Prints
-// what went wrong; ends with 0 if nothing did.
+// errors; exits with 0 if there are none.
 #include <cstdio>
 #include <functional>
 #include <numeric>
@@ -29,7 +29,7 @@ std::string AbortOfOne(CollectiveGroup& group) {
   if (group.rank() != 1)
     return Expect(group.Barrier().Wait(), "E-collective-peer-left",
                   "rank 1 has left the group: its data ends");
-  const Completion waits = group.Recv(ElementsOf(data, ElementType::kUInt8), 0);  // nobody sends it
+  const Completion waits = group.Recv(ElementsOf(data, ElementType::kUInt8), 0);  // no rank sends it
   group.Abort(DataLoss("E-test", "its data ends"));
   return Expect(waits.Wait(), "E-test", "its data");
 }

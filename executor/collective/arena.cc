@@ -29,7 +29,7 @@ std::size_t Arena::Bytes(int ranks) { return Parts(static_cast<std::size_t>(rank
 
 // All that is used in two turns stays in the last level of caches.
 std::size_t Arena::BlockBytes(int ranks) {
-  constexpr std::size_t kMost = std::size_t{128} << 10, kOfAll = std::size_t{2} << 20;
+  constexpr std::size_t kMost = std::size_t{1} << 20, kOfAll = std::size_t{4} << 20;
   return std::max(kPage, std::min(kMost, kOfAll / static_cast<std::size_t>(ranks)) / kPage * kPage);
 }
 

@@ -175,6 +175,14 @@ def test_an_all_reduce_is_compared_with_its_links(tmp_path):
     assert '(target 95 %)' in text and '% hidden (target 90 %)' in text, text
 
 
+def test_hybrid_exchange_is_compared_with_both_pure_ones_on_limited_links(tmp_path):
+    text, measured = on_namespaces(tmp_path, 'hybrid', '--workers', 2, '--rows', 1000)
+    lines = {line['name']: line for line in measured['hybrid']}
+    assert list(lines) == ['sync', 'hybrid', 'collective']
+    assert all(line['seconds'] > 0 and len(line['runs']) == 3 for line in lines.values()), lines
+    assert lines['hybrid']['hybrid_ratio'] == 1 and 'hybrid takes 1.00 x' in text, text
+
+
 def test_no_namespaces_are_said_to_be_missing(tmp_path):
     text = said(sys.executable, BENCH / 'netns', 'links', '--json', tmp_path / 'out.json', PATH=str(tmp_path))
     assert text == 'skipped: there are no network namespaces to be had here (iproute2 is not installed: no ip, no tc)\n'

@@ -176,10 +176,10 @@ def test_an_all_reduce_is_compared_with_its_links(tmp_path):
 
 
 def test_hybrid_exchange_is_compared_with_both_pure_ones_on_limited_links(tmp_path):
-    text, measured = on_namespaces(tmp_path, 'hybrid', '--workers', 2, '--rows', 1000)
+    text, measured = on_namespaces(tmp_path, 'hybrid', '--workers', 2, '--rows', 1000, '--hybrid-rounds', 1)
     lines = {line['name']: line for line in measured['hybrid']}
     assert list(lines) == ['sync', 'hybrid', 'collective']
-    assert all(line['seconds'] > 0 and len(line['runs']) == 3 for line in lines.values()), lines
+    assert all(line['seconds'] > 0 and len(line['runs']) == 1 for line in lines.values()), lines
     assert lines['hybrid']['hybrid_ratio'] == 1 and 'hybrid takes 1.00 x' in text, text
 
 

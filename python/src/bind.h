@@ -14,6 +14,7 @@ void BindDatasets(pybind11::module_& m);
 void BindExecutor(pybind11::module_& m);
 void BindHostFunctions(pybind11::module_& m);
 void BindMemory(pybind11::module_& m);
+void BindPlaces(pybind11::module_& m);
 void BindProfiler(pybind11::module_& m);
 void BindRankArrays(pybind11::module_& m);
 void BindReaders(pybind11::module_& m);

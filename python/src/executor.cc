@@ -31,6 +31,7 @@
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/feeds.h"
 #include "python/src/gil.h"
 #include "python/src/process_rings.h"
 #include "python/src/profiler.h"
@@ -183,7 +184,7 @@ class PyExecutor {
     if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
     const ScopeInUse scope_in_use(scope);
-    const std::vector<exec::Feed> values = Feeds(feeds);
+    const std::vector<exec::Feed> values = FeedsOf(feeds);
     exec::Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
     if (compiled == nullptr) compiled = Compile(box, values, fetches);
     std::optional<Result<std::vector<Variable>>> result;
@@ -206,15 +207,7 @@ class PyExecutor {
       });
     }
     NoteReaction(result->status());
-    py::list out;
-    for (Variable& value : Take(*std::move(result))) {
-      if (value.Is<TensorArray>()) {
-        out.append(ArrayHandle(std::move(value)));
-      } else {
-        out.append(TensorHandle(std::move(value)));
-      }
-    }
-    return out;
+    return HandlesOf(Take(*std::move(result)));
   }
 
   // Makes the runs in progress, of other threads, end with an error.
@@ -257,18 +250,6 @@ class PyExecutor {
     Status status;
     RunInterruptibly([&] { status = communicator.Begin({scope, &scope->scope}); }, [&] { rpc_->Cancel(); });
     Check(std::move(status));
-  }
-
-  // [(name, LoDTensor or array)]
-  static std::vector<exec::Feed> Feeds(const py::list& feeds) {
-    std::vector<exec::Feed> out;
-    for (const py::handle& feed : feeds) {
-      const auto [name, value] = feed.cast<std::pair<std::string, py::object>>();
-      const bool is_tensor = py::isinstance<TensorHandle>(value);
-      out.push_back({name, is_tensor ? value.cast<const TensorHandle&>().tensor() : BorrowArray(value)});
-      if (is_tensor) RequireWholeSequences(out.back().tensor);
-    }
-    return out;
   }
 
   const std::unique_ptr<RpcClient> rpc_;

@@ -118,7 +118,7 @@ GradientReduction ReductionOfGradients(const std::string& text) {
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
     const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
     const std::string& reduction, bool halved, bool sync_batch_norm, int group_ranks,
-    const std::shared_ptr<ProgramBox>& startup, int runs_per_update) {
+    const std::shared_ptr<ProgramBox>& startup, int runs_per_update, bool places) {
   const Program main_now = main.program;
   DataParallelConfig config{.addresses = std::move(addresses),
                             .rank = rank,
@@ -127,7 +127,8 @@ std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParal
                             .halved = halved,
                             .sync_batch_norm = sync_batch_norm,
                             .group_ranks = group_ranks,
-                            .runs_per_update = runs_per_update};
+                            .runs_per_update = runs_per_update,
+                            .places = places};
   if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
     const GilReleased release;
@@ -330,7 +331,8 @@ void BindTranspiler(py::module_& m) {
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
         py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("sync_batch_norm") = false,
-        py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1);
+        py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1,
+        py::arg("places") = false);
   m.def("geo_plan", &GeoPlanOf);
   // "join", or "" where the program does not say what trainers do whose batches differ in number.
   m.def("on_uneven_of", [](const ProgramBox& box) {

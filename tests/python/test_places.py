@@ -1,131 +1,201 @@
-"""Places on GPUs: an error, or the CPU if the environment says so; device counts and device annotations in scripts."""
+"""Programs on several places of one process: each has a part of the batch, and all share the parameters."""
 
-import os
-import warnings
-
-import numpy
+import numpy as np
 import pytest
 
+import penstock
+from penstock import fluid
 
-@pytest.fixture
-def falls_back(monkeypatch):
-    from penstock.fluid import _devices
-    monkeypatch.setenv('PENSTOCK_CUDA_FALLBACK', '1')
-    monkeypatch.setattr(_devices, '_warned', False)
+PLACES = [fluid.CPUPlace()] * 2
 
 
-@pytest.fixture
-def stays(monkeypatch):
-    monkeypatch.delenv('PENSTOCK_CUDA_FALLBACK', raising=False)
+def network(optimizer=None, normalise=False):
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1])
+    hidden = fluid.layers.fc(x, 8, act=None if normalise else 'relu', param_attr=fluid.ParamAttr(name='w'))
+    if normalise:
+        hidden = fluid.layers.batch_norm(hidden, act='relu', moving_mean_name='moving_mean')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    if optimizer is not None:
+        optimizer().minimize(loss)
+    return loss
 
 
-def network(fluid):
-    x = fluid.data('x', [None, 2])
-    ones = fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0))
-    return fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=ones))
+def batches(count=4, examples=8):
+    random = np.random.RandomState(3)
+    return [{'x': random.rand(examples, 4).astype('float32'), 'y': random.rand(examples, 1).astype('float32')}
+            for _ in range(count)]
 
 
-FEED = {'x': numpy.array([[1, 2], [3, 4]], 'float32')}
+def trained(make, places, feeds, build_strategy=None):
+    """(losses, parameters) of training on the places; None: by the program as it is."""
+    main, startup, scope = fluid.Program(), fluid.Program(), fluid.Scope()
+    main.random_seed = startup.random_seed = 5
+    with fluid.program_guard(main, startup), fluid.unique_name.guard():
+        loss = make()
+    with fluid.scope_guard(scope):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        compiled = main if places is None else fluid.CompiledProgram(main).with_data_parallel(
+            loss.name, build_strategy=build_strategy, places=places)
+        losses = [exe.run(compiled, feed=feed, fetch_list=[loss])[0] for feed in feeds]
+        names = [var.name for var in main.list_vars() if var.persistable]
+        return losses, {name: np.array(scope.find_var(name).get_tensor()) for name in names}
 
 
-def test_a_place_on_a_gpu_is_an_error_that_names_the_way_out(fluid, stays):
-    loss = network(fluid)
-    asks = {
-        r'Executor on CUDAPlace\(0\)': lambda: fluid.Executor(fluid.CUDAPlace(0)),
-        'Executor on CUDAPinnedPlace': lambda: fluid.Executor(fluid.CUDAPinnedPlace()),
-        'cuda_places': fluid.cuda_places,
-        'cuda_pinned_places': fluid.cuda_pinned_places,
-        'ParallelExecutor with use_cuda': lambda: fluid.ParallelExecutor(True, loss_name=loss.name),
-    }
-    for what, ask in asks.items():
-        with pytest.raises(NotImplementedError, match='^%s: .* PENSTOCK_CUDA_FALLBACK=1 .*E-no-cuda' % what):
-            ask()
-    with pytest.raises(TypeError, match="Executor: the place must be one such as CPUPlace\\(\\), not 'cpu'"):
-        fluid.Executor('cpu')
+def momentum_with_decay_and_clipping():
+    rate = fluid.layers.exponential_decay(0.1, decay_steps=2, decay_rate=0.5)
+    return fluid.optimizer.Momentum(rate, 0.9, regularization=fluid.regularizer.L2Decay(0.01),
+                                    grad_clip=fluid.clip.GradientClipByGlobalNorm(0.1))
 
 
-def test_with_the_fallback_gpus_mean_the_cpu_after_one_warning(fluid, falls_back):
-    loss = network(fluid)
-    with pytest.warns(UserWarning, match='Executor on CUDAPlace.* run on the CPU') as caught:
-        exe = fluid.Executor(fluid.CUDAPlace(1))
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        exe.run(fluid.default_startup_program())
-        value, = exe.run(feed=FEED, fetch_list=[loss])
-        places = fluid.cuda_places([0])
-        program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name, places=places)
-        parallel = fluid.ParallelExecutor(use_cuda=True, loss_name=loss.name)
-        assert value == exe.run(program, feed=FEED, fetch_list=[loss])[0] == parallel.run([loss], FEED)[0] == 5.0
-        assert fluid.cuda_pinned_places(2) == [fluid.CUDAPinnedPlace()] * 2
-    assert exe.place == fluid.CPUPlace() and not fluid.is_compiled_with_cuda()
+@pytest.mark.parametrize('optimizer', [lambda: fluid.optimizer.SGD(0.1), lambda: fluid.optimizer.Adam(0.05),
+                                       momentum_with_decay_and_clipping])
+@pytest.mark.parametrize('places', [1, 2, 4])
+def test_places_train_as_one_does_on_the_joint_batch(optimizer, places):
+    feeds = batches()
+    losses, parameters = trained(lambda: network(optimizer), [fluid.CPUPlace()] * places, feeds)
+    alone, expected = trained(lambda: network(optimizer), None, feeds)
+    assert [loss.shape for loss in losses] == [(places,)] * len(feeds)
+    np.testing.assert_allclose([loss.mean() for loss in losses], np.ravel(alone), rtol=1e-5)
+    assert set(parameters) == set(expected) and any(name.startswith('w') for name in parameters)
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_cuda_places_are_those_that_were_selected(fluid, falls_back, monkeypatch):
-    monkeypatch.delenv('FLAGS_selected_gpus', raising=False)
-    with pytest.warns(UserWarning, match='cuda_places: programs run on the CPU'):
-        assert fluid.cuda_places() == [fluid.CUDAPlace(0)]
-    assert fluid.framework.cuda_places(3) == [fluid.CUDAPlace(3)]
-    monkeypatch.setenv('FLAGS_selected_gpus', '1,2')
-    assert fluid.cuda_places() == [fluid.CUDAPlace(1), fluid.CUDAPlace(2)]
+def test_runs_are_equal_to_the_bit():
+    feeds = batches()
+    first = trained(lambda: network(lambda: fluid.optimizer.Adam(0.05)), PLACES * 2, feeds)
+    for _ in range(10):
+        again = trained(lambda: network(lambda: fluid.optimizer.Adam(0.05)), PLACES * 2, feeds)
+        assert np.array_equal(first[0], again[0])
+        assert all(np.array_equal(first[1][name], again[1][name]) for name in first[1])
 
 
-def test_gpus_are_counted_as_the_driver_and_the_environment_say(fluid, stays, monkeypatch):
-    count = fluid.core.get_cuda_device_count
-    monkeypatch.delenv('CUDA_VISIBLE_DEVICES', raising=False)
-    monkeypatch.setattr(os, 'listdir', lambda path: ['null', 'nvidia0', 'nvidia1', 'nvidiactl', 'nvidia-uvm'])
-    assert count() == 2
-    for listed, visible in (('', 0), ('1', 1), ('0,-1,1', 1), ('GPU-8a,1,2', 2)):
-        monkeypatch.setenv('CUDA_VISIBLE_DEVICES', listed)
-        assert count() == visible
-    monkeypatch.setattr(os, 'listdir', lambda path: [])
-    assert count() == 0
-    monkeypatch.setenv('PENSTOCK_CUDA_FALLBACK', '1')
-    assert count() == 1
+def test_each_place_may_have_a_dict_and_a_value_of_its_own():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = network(lambda: fluid.optimizer.SGD(0.0))
+    exe, scope = fluid.Executor(fluid.CPUPlace()), fluid.Scope()
+    with fluid.scope_guard(scope):
+        exe.run(startup)
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
+        first, second = batches(2, 3)[0], batches(2, 5)[1]    # of different sizes
+        apart, = exe.run(compiled, feed=[first, second], fetch_list=[loss], return_merged=False)
+        expected = [exe.run(main, feed=feed, fetch_list=[loss])[0] for feed in (first, second)]
+        np.testing.assert_allclose(np.ravel(apart), np.ravel(expected), rtol=1e-6)
+        weights, = exe.run(compiled, feed=[first, second], fetch_list=['w'])
+        assert weights.shape == (8, 8) and np.array_equal(weights[:4], weights[4:])
+        with pytest.raises(ValueError, match='feed is a list of 3 dicts, but 2 places run the program'):
+            exe.run(compiled, feed=[first, second, first], fetch_list=[loss])
 
 
-def test_device_guard_marks_ops(fluid):
-    ops = fluid.default_main_program().global_block().ops
-
-    def made():
-        fluid.layers.fill_constant([1], 'float32', 1.0)
-        return fluid.default_main_program().global_block().ops[-1].attr('op_device')
-
-    with fluid.device_guard('gpu'):
-        assert made() == 'gpu'
-        with fluid.device_guard():
-            assert made() == ''
-        with fluid.program_guard(fluid.Program()):
-            assert made() == 'gpu'
-        assert made() == 'gpu'
-    assert made() == '' and not ops
-    with pytest.raises(ValueError, match="must be 'cpu', 'gpu' or None, not 'tpu'"):
-        with fluid.device_guard('tpu'):
-            pass
+def test_moments_are_those_of_a_place_or_of_all_of_them():
+    feeds = batches(2)
+    halves = [{name: value[:4] for name, value in feed.items()} for feed in feeds]
+    make = lambda: network(lambda: fluid.optimizer.SGD(0.1), normalise=True)    # noqa: E731
+    no_update = lambda: network(lambda: fluid.optimizer.SGD(0.0), normalise=True)    # noqa: E731
+    own = trained(no_update, PLACES, feeds)[1]['moving_mean']
+    np.testing.assert_allclose(own, trained(no_update, None, halves)[1]['moving_mean'], rtol=1e-5)
+    strategy = fluid.BuildStrategy()
+    strategy.sync_batch_norm = True
+    parameters, expected = trained(make, PLACES, feeds, strategy)[1], trained(make, None, feeds)[1]
+    for name, value in expected.items():
+        np.testing.assert_allclose(parameters[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_attributes_of_the_framework_have_fluids_names(fluid):
-    maker = fluid.core.op_proto_and_checker_maker
-    fluid.optimizer.SGD(0.1).minimize(network(fluid))
-    op = fluid.default_main_program().global_block().ops[-1]
-    assert op.attr(maker.kOpRoleAttrName()) == int(maker.OpRole.Optimize) == fluid.framework.OpRole.Optimize
-    assert op.attr(maker.kOpRoleVarAttrName()) == ['fc_0.w_0', 'fc_0.w_0@GRAD']
-    assert op.attr(maker.kOpNameScopeAttrName()).startswith('/optimizer')
-    assert op.attr(maker.kOpDeviceAttrName()) == '' and maker.kOpCreationCallstackAttrName() == 'op_callstack'
+def test_sequences_are_split_and_joined_between_sequences():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1], lod_level=1)
+        twice = fluid.layers.scale(x, 2.0)
+        sums = fluid.layers.sequence_pool(x, 'sum')
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    fed = fluid.create_lod_tensor(np.arange(10, dtype='float32').reshape(10, 1), [[1, 2, 3, 4, 0]], fluid.CPUPlace())
+    values = exe.run(compiled, feed={'x': fed}, fetch_list=[twice, sums], return_numpy=False)
+    assert values[0].recursive_sequence_lengths() == [[1, 2, 3, 4, 0]]
+    assert np.ravel(values[0]).tolist() == [2.0 * i for i in range(10)]
+    assert np.ravel(values[1]).tolist() == [0.0, 3.0, 12.0, 30.0, 0.0]
+    parts, = exe.run(compiled, feed={'x': fed}, fetch_list=[twice], return_numpy=False, return_merged=False)
+    assert [part.recursive_sequence_lengths() for part in parts] == [[[1, 2]], [[3, 4, 0]]]
 
 
-def test_parallel_executor_as_fluid_has_it(fluid):
-    loss = network(fluid)
-    fluid.optimizer.SGD(0.0).minimize(loss)
-    fluid.Executor().run(fluid.default_startup_program())
-    with pytest.raises(TypeError, match='share_vars_from must be a ParallelExecutor, not 3'):
-        fluid.ParallelExecutor(False, loss_name=loss.name, share_vars_from=3)
-    exe = fluid.ParallelExecutor(False, loss_name=loss.name)
-    with pytest.raises(RuntimeError, match='comes after the first run'):
-        exe.drop_local_exe_scopes()
-    assert exe.run([loss.name], feed_dict=FEED)[0] == 5.0 and exe.device_count == 1
-    exe.drop_local_exe_scopes()
-    other = fluid.ParallelExecutor(False, loss_name=loss.name, share_vars_from=exe)
-    assert other.run([loss.name], feed=[FEED])[0] == 5.0
-    kinds = fluid.parallel_executor
-    assert kinds.BuildStrategy is fluid.BuildStrategy and kinds.ExecutionStrategy is fluid.ExecutionStrategy
+def test_cpu_num_chooses_places(monkeypatch):
+    monkeypatch.setenv('CPU_NUM', '2')
+    assert fluid.cpu_places() == PLACES
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = network(lambda: fluid.optimizer.SGD(0.1))
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.Executor(fluid.CPUPlace()).run(startup)
+        exe = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, main_program=main)
+        assert exe.device_count == 2
+        assert exe.run([loss.name], feed=batches()[0])[0].shape == (2,)
+        monkeypatch.setenv('CPU_NUM', 'all')
+        with pytest.raises(ValueError, match="CPU_NUM must be a positive integer, not 'all'"):
+            fluid.cpu_places()
+
+
+def test_a_batch_has_an_example_for_each_place():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = network()
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+        with pytest.raises(ValueError, match='x has 1 examples for 2 places; each place needs one at least'):
+            exe.run(compiled, feed=batches(1, 1)[0], fetch_list=[loss])
+
+
+@pytest.mark.parametrize('bad', [0, 3])    # in the part of the first place, or of the second
+def test_an_error_of_one_place_ends_the_run_and_the_next_run_works(bad):
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        ids = fluid.data('ids', [None, 1], dtype='int64')
+        loss = fluid.layers.mean(fluid.layers.embedding(ids, [10, 2]))
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    with fluid.scope_guard(fluid.Scope()):
+        exe = fluid.Executor(fluid.CPUPlace())
+        exe.run(startup)
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
+        good = np.array([[1], [2], [3], [4]])
+        wrong = good.copy()
+        wrong[bad] = 77
+        for _ in range(2):
+            with pytest.raises(penstock.ProgramError, match='77'):
+                exe.run(compiled, feed={'ids': wrong}, fetch_list=[loss])
+            assert exe.run(compiled, feed={'ids': good}, fetch_list=[loss])[0].shape == (2,)
+
+
+def test_each_place_takes_a_batch_of_a_reader():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1])
+        loader = fluid.io.DataLoader.from_generator([x], capacity=4, iterable=False)
+        doubled = fluid.layers.scale(x, 2.0)
+    loader.set_batch_generator(lambda: ([np.full((1, 1), i, 'float32')] for i in range(4)))
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    for _ in range(2):
+        loader.start()
+        seen = []
+        with pytest.raises(fluid.core.EOFException):
+            while True:
+                seen.append(np.ravel(exe.run(compiled, fetch_list=[doubled])[0]))
+        assert sorted(np.concatenate(seen).tolist()) == [0.0, 2.0, 4.0, 6.0]
+        loader.reset()
+
+
+def test_the_first_place_updates_once_all_are_ready():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        network(momentum_with_decay_and_clipping)
+    made = [fluid.Program._of(penstock._penstock.data_parallel(main.desc, ['a:1', 'b:1'], place, 1, 'mean',
+                                                               places=True)[0]) for place in (0, 1)]
+    first, second = ([op.type for op in program.global_block().ops] for program in made)
+    ready = first.index('fill_constant', first.index('c_sync_comm_stream'))
+    assert first[ready:ready + 3] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']
+    assert 'momentum' in first[ready:] and 'momentum' not in first[:ready]
+    assert second[-3:] == ['fill_constant', 'c_allreduce_sum', 'c_sync_comm_stream']
+    assert 'increment' in first and 'increment' not in second    # of the schedule of learning rates

@@ -39,6 +39,7 @@ Result<Program> AwaitGradients(const Program& in, const PassContext& context);
 Result<Program> AdasumGradients(const Program& in, const PassContext& context);
 Result<Program> HalveGradients(const Program& in, const PassContext& context);
 Result<Program> AccumulateGradients(const Program& in, const PassContext& context);
+Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);

@@ -102,12 +102,13 @@ std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
     if (config.halved) list.push_back(passes::HalveGradients);  // as they travel by what stands above
   }
   if (config.runs_per_update > 1) list.push_back(passes::AccumulateGradients);  // moves all of that
+  if (config.places && config.addresses.size() > 1) list.push_back(passes::UpdateAtFirstPlace);
   return list;
 }
 
 std::vector<passes::PassFunction> BeginPasses(const DataParallelConfig& config) {
   std::vector<passes::PassFunction> list;
-  if (config.addresses.size() > 1) {
+  if (config.addresses.size() > 1 && !config.places) {
     list = {config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings, passes::BroadcastParams};
     if (config.reduction == GradientReduction::kShares) list.push_back(passes::StartLive);
   }

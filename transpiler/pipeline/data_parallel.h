@@ -37,6 +37,9 @@ struct DataParallelConfig {
   // Above 1 the gradients of so many runs are added up, and exchanged and applied in the last of them; also
   // of a single rank. A schedule of learning rates goes on in each run.
   int runs_per_update = 1;
+  // The ranks are places of one process, which share the persistable variables that updates write: rank 0
+  // alone runs the updates, after all ranks' backward passes. Then `begin` has nothing to do.
+  bool places = false;
   // What `begin` does is appended to it, for the variables that it declares, instead of being a program.
   std::optional<Program> startup = {};
 };

@@ -8,6 +8,7 @@ from penstock.fluid import clip, framework, layers, unique_name
 from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, program_guard
+from penstock.fluid.regularizer import append_regularization_ops
 
 __all__ = ['DGCMomentumOptimizer']
 
@@ -95,7 +96,8 @@ class DGCMomentumOptimizer(Optimizer):
         main, startup = framework.default_main_program(), framework.default_startup_program()
         params_grads = sorted(params_grads, key=lambda pair: pair[0].name)
         large = [pair for pair in params_grads if _is_large(*pair)]  # `dgc` clips and regularizes these
-        small = self._regularized(main, self._clipped([pair for pair in params_grads if not _is_large(*pair)]))
+        small = self._clipped([pair for pair in params_grads if not _is_large(*pair)])
+        small = append_regularization_ops(small, self.regularization)
         pairs = sorted(large + small, key=lambda pair: pair[0].name)
         return self._append_updates(main, startup, pairs)
 

@@ -9,7 +9,7 @@ from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers import tensor
-from penstock.fluid.regularizer import WeightDecayRegularizer
+from penstock.fluid.regularizer import WeightDecayRegularizer, append_regularization_ops, regularizers_in
 
 
 class Optimizer:
@@ -188,7 +188,7 @@ class Optimizer:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
         return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
-                                       self._regularizers_in(program), self._initial, int(self._dtype),
+                                       regularizers_in(program), self._initial, int(self._dtype),
                                        {slot: var.name for slot, var in self._inputs.items()})
 
     def _record(self, program, made):
@@ -250,16 +250,7 @@ class Optimizer:
             return rate * multiplier
 
     def _apply_pairs_in_python(self, program, startup, params_grads):
-        return self._append_updates(program, startup, self._regularized(program, params_grads))
-
-    def _regularized(self, program, params_grads):
-        """The pairs with what regularization makes of the gradients."""
-        names = [(param.name, grad.name) for param, grad in params_grads]
-        spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
-                                       self._regularizers_in(program))
-        return pairs_of(program.current_block(),
-                        _penstock.regularize(program.desc, program.current_block_idx, unique_name.generator,
-                                             framework.name_scopes(), spec, names))
+        return self._append_updates(program, startup, append_regularization_ops(params_grads, self.regularization))
 
     def _append_updates(self, program, startup, params_grads):
         block = program.current_block()
@@ -287,11 +278,3 @@ class Optimizer:
             if op.has_attr('is_distributed') and op.attr('is_distributed'):
                 names.update(op.input_arg_names)
         return names
-
-    @staticmethod
-    def _regularizers_in(program):
-        """Those that parameters bring themselves."""
-        return {
-            name: attrs['regularizer']
-            for name, attrs in program._parameter_attrs.items() if attrs.get('regularizer') is not None
-        }

@@ -9,15 +9,18 @@ def cpu_places(device_count=None):
     """Lists places on the CPU.
 
     Args:
-        device_count (int): how many; None: 1.
+        device_count (int | None): how many; None: as CPU_NUM in the environment says, else 1.
 
     Returns:
         list: of CPUPlace.
 
+    Raises:
+        ValueError: CPU_NUM is no positive integer.
+
     Example:
         assert fluid.cpu_places(2) == [fluid.CPUPlace(), fluid.CPUPlace()]
     """
-    return [core.CPUPlace()] * (device_count or 1)
+    return [core.CPUPlace()] * (device_count or count_of_environment())
 
 
 def cuda_places(device_ids=None):
@@ -48,7 +51,7 @@ def cuda_pinned_places(device_count=None):
     """Lists places in memory that GPUs reach directly. This build has none.
 
     Args:
-        device_count (int): how many; None: 1.
+        device_count (int | None): how many; None: as CPU_NUM in the environment says, else 1.
 
     Returns:
         list: of CUDAPinnedPlace, which mean the CPU.
@@ -61,3 +64,15 @@ def cuda_pinned_places(device_count=None):
     """
     _devices.use_cpu_for('cuda_pinned_places')
     return [core.CUDAPinnedPlace()] * (device_count or 1)
+
+
+def count_of_environment():
+    """As many places as CPU_NUM says: 1 without it.
+
+    Raises:
+        ValueError: CPU_NUM is no positive integer.
+    """
+    text = os.environ.get('CPU_NUM', '1')
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError('CPU_NUM must be a positive integer, not %r' % text)
+    return int(text)

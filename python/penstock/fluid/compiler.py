@@ -11,7 +11,7 @@ import weakref
 import numpy
 
 from penstock import _penstock
-from penstock.fluid import _uneven, core, framework
+from penstock.fluid import _places, _several_places, _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
@@ -149,6 +149,7 @@ class CompiledProgram:
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
         self._ranked = None     # what was made for several trainers, and of what
+        self._places = self._placed = None    # of this process; what was made for several, and of what
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
         self._compiled_for = None    # by _compile
@@ -159,7 +160,10 @@ class CompiledProgram:
                            places=None):
         """Prepares the program for data parallel training.
 
-        There is one device, the CPU, with OMP_NUM_THREADS threads. With num_trainers, trainer_id and perhaps
+        Each of `places` runs its part of a batch, on a thread of its own: gradients are the mean of all places', and
+        what is fetched has the values of all places, one after the other. One place runs the whole batch with
+        OMP_NUM_THREADS threads; several share these. A program that exchanges parameters with pservers runs on one
+        place, whatever `places` says: a step of all places together is one of their joint batch. With num_trainers, trainer_id and perhaps
         trainers_endpoints of `build_strategy` several trainers each run the program on their part of the batch: the
         first run in a scope joins the trainers and gives all of them the values of trainer 0, and in each run every
         gradient is the mean of all trainers'.
@@ -169,7 +173,7 @@ class CompiledProgram:
             build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
             exec_strategy (ExecutionStrategy | None): accepted for Fluid's scripts.
             share_vars_from (CompiledProgram | None): one that has run; variables are those of the scope in any case.
-            places (list[Place] | Place | None): [CPUPlace()].
+            places (list[Place] | Place | None): CPU places; None: fluid.cpu_places(), as CPU_NUM says.
 
         Returns:
             CompiledProgram: itself.
@@ -178,7 +182,7 @@ class CompiledProgram:
             RuntimeError: called twice.
             ValueError: `loss_name` is missing.
             TypeError: an argument has another type.
-            NotImplementedError: the program is to run on several places.
+            NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
         """
         if self._is_data_parallel:
             raise RuntimeError('with_data_parallel was called already')
@@ -188,7 +192,7 @@ class CompiledProgram:
                             (share_vars_from, CompiledProgram)):
             if value is not None and not isinstance(value, kind):
                 raise TypeError('with_data_parallel takes a %s, not %r' % (kind.__name__, value))
-        self._check_places(places)
+        self._places = self._cpu_places(places)
         self._build_strategy = build_strategy or self._build_strategy
         self._share_vars_from = share_vars_from
         self._does_nothing = exec_strategy is not None and exec_strategy._dry_run
@@ -229,11 +233,39 @@ class CompiledProgram:
         return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
 
     @staticmethod
-    def _check_places(places):
-        places = places if isinstance(places, (list, tuple)) else [core.CPUPlace() if places is None else places]
-        if [core.device_of(place, 'with_data_parallel') for place in places] != [core.CPUPlace()]:
-            raise NotImplementedError('with_data_parallel: programs run on one CPUPlace(), not on %r; processes train '
-                                      'together by DistributeTranspiler' % (places,))
+    def _cpu_places(places):
+        """None: as CPU_NUM says at the first run."""
+        if places is None:
+            return None
+        places = list(places) if isinstance(places, (list, tuple)) else [places]
+        if not places:
+            raise ValueError('with_data_parallel: places is empty')
+        return [core.device_of(place, 'with_data_parallel') for place in places]
+
+    def _place_count(self):
+        """On how many places of this process the program runs."""
+        if self._program is None or not self._is_data_parallel:
+            return 1
+        count = len(self._places) if self._places else _places.count_of_environment()
+        return 1 if count == 1 or _several_places.asks_servers(self._program) else count
+
+    def _on_places(self):
+        """The program for several places; None if it runs on one."""
+        count, strategy = self._place_count(), self._build_strategy
+        if count == 1:
+            return None
+        self._check_runnable()
+        if strategy.num_trainers != 1 or self._on_uneven():
+            raise NotImplementedError(
+                'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs on '
+                'several places or by several trainers of one place each' %
+                (count, strategy.num_trainers, self._on_uneven()))
+        self._has_run = True
+        made_of = self._program.desc.content_id, count
+        if self._placed is None or self._placed[0] != made_of:
+            self._placed = made_of, _several_places.PlacesOfProgram(
+                self._program, count, self._reduction(), strategy.sync_batch_norm, self._has_backward())
+        return self._placed[1]
 
     def _require_shared(self):
         shared = self._share_vars_from
@@ -250,18 +282,21 @@ class CompiledProgram:
         self._compiled_for = (scope, type(place))
         return self._program
 
-    def _to_run(self, scope, run):
-        """The program, once its options are looked at. `run` runs a program in the scope."""
+    def _check_runnable(self):
         if self._program is None:
             raise TypeError('CompiledProgram of a Graph: a Graph does not run here; give it the Program')
+        if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
+            raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
+                                      'fluid.gradients takes target_gradients')
+        self._require_shared()
+
+    def _to_run(self, scope, run):
+        """The program, once its options are looked at. `run` runs a program in the scope."""
+        self._check_runnable()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
                              strategy.num_trainers)
-        if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
-            raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
-                                      'fluid.gradients takes target_gradients')
-        self._require_shared()
         self._has_run = True
         if strategy.num_trainers == 1 or not self._has_backward():
             return self._program    # each trainer by itself

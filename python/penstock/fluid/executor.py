@@ -9,7 +9,7 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock.fluid import _process_end, _remote_tables, _uneven, core, framework
+from penstock.fluid import _process_end, _remote_tables, _several_places, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._progress import ProgressOfRuns, asked_seconds
@@ -187,7 +187,8 @@ class Executor:
         Args:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
-                converted. A name that the program lacks is left out with a warning.
+                converted. A name that the program lacks is left out with a warning. Of a program on several places,
+                one dict is split evenly among them, or each has a dict.
             fetch_list (list[Variable | str] | None): what to return.
             feed_var_name (str): accepted for Fluid's scripts.
             fetch_var_name (str): accepted for Fluid's scripts.
@@ -195,7 +196,7 @@ class Executor:
             return_numpy (bool): return arrays; else LoDTensors.
             use_program_cache (bool): accepted for Fluid's scripts.
             return_merged (bool): False: of a data-parallel CompiledProgram return a list for each value, with that of
-                each device.
+                each place; else the places' values become one, joined by rows.
             use_prune (bool): run only what the fetches need.
 
         Returns:
@@ -215,6 +216,13 @@ class Executor:
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:
                 return []
+            placed = program._on_places()
+            if placed is not None:
+                if use_prune:
+                    raise NotImplementedError('use_prune: a program on several places runs as a whole')
+                return self._run_on_places(program._program, placed, feed, fetch_list, in_scope, return_numpy, apart)
+            if isinstance(feed, (list, tuple)) and len(feed) > 1 and len(feed) == len(program._places or []):
+                feed = _several_places.join(feed)    # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
@@ -222,9 +230,7 @@ class Executor:
             program._before_run()
         program = _remote_tables.asking_program(program, in_scope)
         block = program.global_block()
-        feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
-                 if _is_there(block, name)]
-        feeds = self._set_persistables(block, feeds, in_scope)
+        feeds = self._feeds_of(block, _dict_of(feed), in_scope)
         fetches, updates = _split_fetches(fetch_list)
         if use_prune or updates:
             program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
@@ -248,6 +254,32 @@ class Executor:
         if return_numpy:
             values = [_as_arrays(value) for value in values]
         return [[value] for value in values] if apart else values
+
+    def _feeds_of(self, block, feed, scope):
+        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
+        return self._set_persistables(block, feeds, scope)
+
+    def _run_on_places(self, program, placed, feed, fetch_list, scope, return_numpy, apart):
+        block = program.global_block()
+        if isinstance(feed, (list, tuple)) and len(feed) > 1:
+            if len(feed) != placed.count:
+                raise ValueError('feed is a list of %d dicts, but %d places run the program' % (len(feed), placed.count))
+            feeds = [self._feeds_of(block, _dict_of(one), scope) for one in feed]
+        else:
+            feeds = _several_places.split(self._feeds_of(block, _dict_of(feed), scope), placed.count)
+        names, _ = _split_fetches(fetch_list)
+        _process_end.this_thread.ran = True
+        try:
+            by_place = placed.run(scope, feeds, names)
+        except _penstock.StateError as error:
+            raise_from_reader(error)
+            raise_from_function(error)
+            raise
+        values = [list(of_name) for of_name in zip(*by_place)]
+        if apart:
+            return [[_as_arrays(value) for value in of_name] for of_name in values] if return_numpy else values
+        merged = [_several_places.merge(of_name) for of_name in values]
+        return [_as_arrays(value) for value in merged] if return_numpy else merged
 
     def _pruned(self, program, feeds, fetches, updates, use_prune):
         """What the fetches and the updates need of the program. The program itself where it has no other updates."""

@@ -8,6 +8,7 @@ from penstock.fluid._pipeline import PipelineOptimizer
 from penstock.fluid._wrapping_optimizers import LookaheadOptimizer, RecomputeOptimizer
 from penstock.fluid.core import require_numbers
 from penstock.fluid.framework import Variable
+from penstock.fluid.regularizer import append_regularization_ops  # noqa: F401
 
 __all__ = [
     'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',

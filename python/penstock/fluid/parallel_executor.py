@@ -7,7 +7,7 @@ __all__ = ['ParallelExecutor']
 
 
 class ParallelExecutor:
-    """Runs one program on this process's device, together with other trainers if there are some.
+    """Runs one program on the places of this process, as many as CPU_NUM says (1), or together with other trainers.
 
     Args:
         use_cuda (bool): run on GPUs. There are none: True is an error, or, with PENSTOCK_CUDA_FALLBACK=1 in the
@@ -54,8 +54,8 @@ class ParallelExecutor:
 
     @property
     def device_count(self):
-        """How many devices this process uses: 1."""
-        return 1
+        """How many places of this process run the program."""
+        return self._compiled._place_count()
 
     def batches(self, feeds):
         """Yields this trainer's feeds until those of all trainers have ended, as CompiledProgram.batches does.
@@ -73,7 +73,7 @@ class ParallelExecutor:
 
         Args:
             fetch_list (list): the variables to return, or their names.
-            feed (dict | list | None): {name: array}, or a list of one such dict.
+            feed (dict | list | None): {name: array}, split evenly among places, or a list of one such dict for each.
             feed_dict (dict | None): an older name of `feed`.
             return_numpy (bool): return arrays; else LoDTensors.
 

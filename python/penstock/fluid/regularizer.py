@@ -1,5 +1,6 @@
 """Weight decay: what is added to the gradient of each parameter before its optimizer op."""
 
+from penstock import _penstock
 from penstock.fluid.core import require_numbers
 
 __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
@@ -49,3 +50,38 @@ class L1DecayRegularizer(WeightDecayRegularizer):
 
 L1Decay = L1DecayRegularizer
 L2Decay = L2DecayRegularizer
+
+
+def regularizers_in(program):
+    """{name: regularizer} of the parameters that have one of their own."""
+    return {name: attrs['regularizer'] for name, attrs in program._parameter_attrs.items()
+            if attrs.get('regularizer') is not None}
+
+
+def append_regularization_ops(parameters_and_grads, regularization=None):
+    """Appends the ops that add weight decay to gradients, as minimize() does between clipping and updates.
+
+    Args:
+        parameters_and_grads (list[tuple]): (Parameter, gradient Variable or None), as append_backward returns them.
+        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+
+    Returns:
+        list[tuple]: the pairs, with the regularized gradient where there is a regularizer.
+
+    Example:
+        loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
+        pairs = fluid.backward.append_backward(loss)
+        pairs = fluid.regularizer.append_regularization_ops(pairs, fluid.regularizer.L2Decay(1e-4))
+        fluid.optimizer.SGD(0.1).apply_optimize(loss, None, pairs)
+    """
+    from penstock.fluid import framework, unique_name    # they import this module
+    given = [(param, grad) for param, grad in parameters_and_grads if grad is not None]
+    if not given:
+        return parameters_and_grads
+    program = given[0][0].block.program
+    spec = _penstock.OptimizerSpec('sgd', {}, 0.0, '', regularization, regularizers_in(program))
+    block = program.current_block()
+    regularized = dict(_penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(), spec,
+                                            [(param.name, grad.name) for param, grad in given]))
+    return [(param, grad if grad is None else block._var_recursive(regularized[param.name]))
+            for param, grad in parameters_and_grads]

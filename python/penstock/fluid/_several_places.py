@@ -1,0 +1,176 @@
+"""Runs a data-parallel program on several places of this process.
+
+Each place runs the forward and backward pass of its part of the batch on a thread of its own, gradients become the
+mean of all places', and the first place updates the parameters, which all places share. What forward passes keep (the
+running moments of batch_norm, the sums of a metric) each place keeps for itself; the scope has those of the first.
+"""
+
+import numpy
+
+from penstock import _penstock
+from penstock.fluid import core, framework
+from penstock.fluid.framework import OpRole
+
+
+def asks_servers(program):
+    """Whether the program exchanges parameters with pservers: then it runs on one place, whose thread makes a step."""
+    return any(op.has_attr('op_role') and op.attr('op_role') & OpRole.RPC for op in program.global_block().ops)
+
+
+class PlacesOfProgram:
+    """A program for several places, and the scopes of each place.
+
+    Args:
+        program (Program): what one place would run.
+        count (int): how many places, at least 2.
+        reduction (str): 'mean' or 'sum' of gradients.
+        sync_batch_norm (bool): batch_norm takes its moments over all places' examples.
+        trains (bool): whether the program has a backward pass.
+    """
+
+    def __init__(self, program, count, reduction, sync_batch_norm, trains):
+        self.count = count
+        self._programs = [program] * count
+        if trains:
+            addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # nobody listens there
+            self._programs = [
+                framework.Program._of(_penstock.data_parallel(program.desc, addresses, place, 1, reduction,
+                                                              sync_batch_norm=sync_batch_norm, places=True)[0])
+                for place in range(count)]
+        self._written = [_written_names(one) for one in self._programs]
+        block = program.global_block()
+        self._kept = sorted(name for name in self._written[-1] if block.has_var(name) and block.var(name).persistable)
+        self._places = _penstock.Places(count)
+        self._scopes = {}
+
+    def run(self, scope, feeds, fetches):
+        """Runs a step.
+
+        Args:
+            scope (Scope): holds the parameters.
+            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors.
+            fetches (list[str]): names.
+
+        Returns:
+            list[list]: for each place, the values of `fetches`. A variable that only the first place computes, like a
+            parameter, has its value there.
+        """
+        scopes = self._scopes.get(scope) or self._make_scopes(scope)
+        own = [[name for name in fetches if place == 0 or name in self._written[place] or name in dict(feeds[place])]
+               for place in range(self.count)]
+        values = self._places.run([(self._programs[place].desc, scopes[place], feeds[place], own[place])
+                                   for place in range(self.count)])
+        by_name = [dict(zip(names, of_place)) for names, of_place in zip(own, values)]
+        return [[of_place.get(name, by_name[0][name]) for name in fetches] for of_place in by_name]
+
+    def _make_scopes(self, scope):
+        scopes = [scope] + [scope.new_scope() for _ in range(1, self.count)]
+        for child in scopes[1:]:
+            for name in self._kept:
+                _copy_tensor(scope, child, name)
+        self._scopes[scope] = scopes
+        return scopes
+
+
+def _written_names(program):
+    return {name for block in program.blocks for op in block.ops for name in op.output_arg_names}
+
+
+def _copy_tensor(scope, child, name):
+    """The child gets a variable of its own, with the value that it has in the scope, if any."""
+    held, own = scope.find_var(name), child.var(name)
+    if held is None or not held.get_tensor()._is_initialized():
+        return
+    tensor = held.get_tensor()
+    own.get_tensor().set(numpy.array(tensor), core.CPUPlace())
+    if tensor.lod():
+        own.get_tensor().set_lod(tensor.lod())
+
+
+def split(feeds, count):
+    """The feeds of each place: equal parts of each batch; the last place has what remains, too.
+
+    Args:
+        feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences.
+        count (int): how many places.
+
+    Returns:
+        list[list[tuple]]: for each place.
+
+    Raises:
+        ValueError: a batch has fewer examples than there are places.
+    """
+    parts = [[] for _ in range(count)]
+    for name, value in feeds:
+        lod = value.lod() if isinstance(value, core.LoDTensor) else []
+        array = numpy.asarray(value)
+        examples = len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
+        if examples < count:
+            raise ValueError('feed: %s has %d examples for %d places; each place needs one at least. Feed larger '
+                             'batches, or use fewer places (CPU_NUM, or places of with_data_parallel)' %
+                             (name, examples, count))
+        each = examples // count
+        for place, part in enumerate(parts):
+            end = examples if place == count - 1 else (place + 1) * each
+            part.append((name, _examples_of(array, lod, place * each, end)))
+    return parts
+
+
+def _examples_of(array, lod, begin, end):
+    """Examples from begin to end: rows, or sequences of the outermost level."""
+    if not lod:
+        return array[begin:end]
+    levels = []
+    for level in lod:
+        offsets = level[begin:end + 1]
+        levels.append([offset - offsets[0] for offset in offsets])
+        begin, end = offsets[0], offsets[-1]
+    part = core.LoDTensor()
+    part.set(array[begin:end], core.CPUPlace())
+    part.set_lod(levels)
+    return part
+
+
+def merge(values):
+    """One LoDTensor of all places' values, one after the other: rows, and sequences.
+
+    Args:
+        values (list[LoDTensor]): of each place.
+
+    Returns:
+        LoDTensor: all of them. Scalars become a vector.
+
+    Raises:
+        ValueError: values are no tensors, or differ in other sizes than the first.
+    """
+    if not all(isinstance(value, core.LoDTensor) for value in values):
+        raise ValueError('fetch_list: values of several places are merged where they are tensors; use '
+                         'return_merged=False for others')
+    arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
+    if len({array.shape[1:] for array in arrays}) > 1:
+        raise ValueError('fetch_list: places have values of the shapes %s, which differ in more than their first size; '
+                         'use return_merged=False' % ', '.join(str(array.shape) for array in arrays))
+    merged = core.LoDTensor()
+    merged.set(numpy.concatenate(arrays), core.CPUPlace())
+    lengths = [value.recursive_sequence_lengths() for value in values]
+    if any(lengths):
+        merged.set_recursive_sequence_lengths([sum(of_level, []) for of_level in zip(*lengths)])
+    return merged
+
+
+def join(feeds):
+    """One dict of the dicts of several places, for a program that one place runs: batches one after the other."""
+    joined = {}
+    for name in feeds[0]:
+        tensors = []
+        for feed in feeds:
+            if set(feed) != set(feeds[0]):
+                raise ValueError('feed: the dicts of the places have different names: %s and %s' %
+                                 (sorted(feeds[0]), sorted(feed)))
+            value = feed[name]
+            if not isinstance(value, core.LoDTensor):
+                array, value = value, core.LoDTensor()
+                value.set(numpy.asarray(array), core.CPUPlace())
+            tensors.append(value)
+        joined[name] = merge(tensors)
+    return joined

@@ -56,7 +56,7 @@ std::string CheckReport::ToString() const {
   return out;
 }
 
-// What a person can read of a line: an op that lists the elements of a tensor has more than that.
+// Keeps a line readable: an op that lists the elements of a tensor prints as a very long line.
 std::string Shortened(std::string line) {
   constexpr std::size_t kMost = 1200, kBegin = 900, kEnd = 200;
   if (line.size() <= kMost) return line;
@@ -75,8 +75,8 @@ Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, 
 
 namespace {
 
-// What looks at each role and each message by itself, and at what the set does step by step. Rules know
-// nothing of each other; they report in this order.
+// The rules on single roles and messages, and on the steps of the set. They are independent and report in
+// this order.
 std::vector<std::function<void(Findings&)>> RulesOfWiring(const RoleFiles& roles, const RoleFacts& facts,
                                                           const OpRegistry& ops,
                                                           const CheckOptions& options) {
@@ -112,7 +112,7 @@ std::vector<std::function<void(Findings&)>> RulesOfWiring(const RoleFiles& roles
   return rules;
 }
 
-// What the set computes as a whole.
+// The rules on what the set computes as a whole.
 void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const CheckOptions& options,
                       Findings& findings) {
   Composition set(facts, ops);
@@ -121,7 +121,7 @@ void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const Check
   if (options.source != nullptr) CheckSource(set, *options.source, findings);
 }
 
-// The roles with trainers' programs as they are while their examples count; nothing: they are so.
+// The roles with live-only blocks inlined (while_live.h); nullopt if no trainer has such blocks.
 std::optional<RoleFiles> RolesWhileLive(const RoleFiles& roles) {
   std::optional<RoleFiles> out;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
@@ -140,7 +140,7 @@ CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const Chec
   const std::optional<RoleFiles> live = RolesWhileLive(roles);
   const RoleFacts facts = ReadFacts(live ? *live : roles, ops, options.threads, report.findings);
   const auto rules = RulesOfWiring(roles, facts, ops, options);
-  // The whole is the longest, so it begins first; what it finds is reported last.
+  // The composition takes longest, so it starts first; its findings are reported last.
   std::vector<std::vector<Finding>> found(rules.size() + 1);
   const auto check = [&](std::size_t part) {
     Findings findings(part == 0 ? found.back() : found[part - 1]);

@@ -1,13 +1,13 @@
-// Proves from the programs alone that a set of role programs fits together. Nothing here looks at a plan, and
-// nothing is read out of a name: what belongs together follows from who sends to whom, which op reads what,
-// and in which order.
+// Proves, from the programs alone, that a set of role programs fits together. The check takes no placement
+// from a plan and parses no name: it derives all connections from who sends to whom, which op reads which
+// variable, and the order of the ops.
 //
 //   RoleFiles roles = ...;                       // one value per file
 //   CheckReport report = CheckRoles(roles, ops);
 //   if (report.errors() > 0) std::cerr << report.ToString();
 //
-// An error says that the set hangs, cannot run, or leaves a parameter untrained or wrongly trained; a warning
-// is about what runs but is probably not meant; a note says what was assumed.
+// An error means that the set hangs, cannot run, or leaves a parameter untrained or wrongly trained. A
+// warning reports something that runs but is probably not intended. A note states an assumption of the check.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ struct RoleProgram {
   Program program;
 };
 
-// Trainers and pservers in the order of their numbers. A startup program may be missing (an empty vector);
-// if there are some, startup program i belongs to program i.
+// Trainers and pservers in the order of their numbers. Startup programs may be missing (an empty vector);
+// otherwise startup program i belongs to program i.
 struct RoleFiles {
   std::vector<RoleProgram> trainers;
   std::vector<RoleProgram> trainer_startups;
@@ -43,7 +43,7 @@ enum class Severity { kNote, kWarning, kError };
 struct Finding {
   Severity severity = Severity::kError;
   std::string id;                    // "E-check-not-received"
-  std::string file;                  // of the role program it is about
+  std::string file;                  // the role program that it concerns
   std::string message;               // one line: the rule, with both values
   std::vector<std::string> details;  // the op as printed, its place, the user's line
   std::string ToString() const;
@@ -56,7 +56,8 @@ struct CheckReport {
   std::string ToString() const;  // every finding, then a line that counts them
 };
 
-// What the set was made of: with it, the set must compose to it, up to the order of sums and the merge.
+// The user's programs that the set was made from. If given, the set as a whole must compute what they
+// compute, up to the order of sums and the merging of gradients.
 struct SourcePrograms {
   const Program& main;
   const Program& startup;
@@ -64,13 +65,13 @@ struct SourcePrograms {
 
 struct CheckOptions {
   const SourcePrograms* source = nullptr;
-  // Each program has passed VerifyProgram, as what the pass manager made has.
+  // Skips VerifyProgram and the check of carried plans: for results of the pass manager, which verifies them.
   bool verified = false;
-  // Changes speed alone; null: the caller's thread.
+  // Runs rules in parallel; the report is the same. Null: the caller's thread.
   ThreadPool* threads = nullptr;
 };
 
-// Cost: linear in the size of the programs.
+// Never fails: programs that cannot be read become findings. Cost: linear in the size of the programs.
 CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options = {});
 
 }  // namespace penstock::check

@@ -14,7 +14,7 @@ using Message = JobMessage::Kind;
 
 constexpr int kAllUpTo = 64;
 
-// The program and analysis that MakePlan needs of a job: its parameters, and no op.
+// The program and analysis of a job that MakePlan needs: its parameters without ops.
 struct Skeleton {
   Program main;
   plan::Analysis analysis;
@@ -49,7 +49,7 @@ plan::TranspileConfig ConfigFor(const Job& job, int pservers, const plan::Transp
   config.trainer_ids = {0};
   config.sync_mode_argument = config.sync_mode_field = std::nullopt;
   config.runtime_split_send_recv = config.half_async = config.completely_not_async = config.dc_asgd = false;
-  // Messages are compressed as in the job, whatever the plan would say.
+  // Messages are compressed as in the job; the plan does not decide it.
   config.staleness = std::nullopt;
   config.backup_trainers = 0;
   config.compression = {};
@@ -58,7 +58,7 @@ plan::TranspileConfig ConfigFor(const Job& job, int pservers, const plan::Transp
   return config;
 }
 
-// The messages about each parameter, one of each kind; and those about none, for one pserver.
+// The messages about each parameter, one of each kind, and for one pserver the messages about no parameter.
 struct Pattern {
   std::map<std::string, std::vector<JobMessage>> of;
   std::vector<JobMessage> of_pserver;
@@ -101,7 +101,7 @@ void AddSlice(const plan::ParamPlacement& param, const plan::Slice& slice, const
   }
 }
 
-// Each piece is measured and told to all others, as on average it is in the job.
+// Every pserver sends measures of its pieces to all others, with the job's average number of bytes per piece.
 void AddTellings(const Job& job, Job& out) {
   std::int64_t told = 0;
   for (const JobTelling& telling : job.tellings) told += telling.bytes;

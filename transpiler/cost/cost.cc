@@ -87,7 +87,7 @@ class Estimator {
     const std::optional<std::int64_t>& touched = out_.tables[index].rows_touched;
     const std::int64_t rows = job_.tables[index].rows;
     if (!touched || rows == 0) return message.bytes;
-    // Taken to be spread evenly, and cut so that the pieces' rows add up to all.
+    // Assumes that rows are spread evenly; rounds so that the pieces' rows add up to the total.
     const std::int64_t here =
         MulDiv(*touched, message.row_end, rows) - MulDiv(*touched, message.row_begin, rows);
     return message.bytes + here * message.bytes_per_row;
@@ -161,7 +161,7 @@ Status CheckOptions(const Job& job, const CostOptions& options) {
     return InvalidArgument("E-cost-options", "cost: ", count.name, " must be at least ", count.least,
                            ", not ", count.given);
   }
-  // What passes in an exchange, and what is held, in a number that does not overflow.
+  // Bytes transferred in an exchange plus bytes held, in a type that does not overflow.
   double bytes = 0;
   for (const JobPiece& piece : job.pieces) {
     bytes += static_cast<double>(piece.value_bytes + piece.gradient_bytes) +

@@ -117,7 +117,7 @@ class Model {
       out_.exposed_pull_ms = std::max(out_.exposed_pull_ms, out_.pull_pserver.exposed_ms);
       return;
     }
-    // The whole of it, whenever it comes: the link is the limit, not the moment.
+    // Counts all traffic, whenever it comes, because the limit is the link's capacity.
     for (std::size_t i = 0; i < cost_.pservers.size(); ++i) {
       const Traffic& traffic = cost_.pservers[i].traffic;
       const double ms =

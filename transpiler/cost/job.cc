@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kGeoSteps = 100;  // geo_sgd_need_push_nums where the user gave none; no program holds it
 
-// Puts each piece with its parameter, where the pserver's program alone does not say it.
+// Assigns each piece to its parameter if the pserver's program alone does not show it.
 class PieceOwners {
  public:
   explicit PieceOwners(Job& job) {
@@ -62,7 +62,7 @@ class PieceOwners {
     }
   }
 
-  // In geo mode nobody receives a table: a send names it, and the pieces that are left and fit are its rows.
+  // In geo mode no recv names a table, only a send does: the remaining pieces that fit are its rows.
   void AdoptTables(const Block& main) {
     for (const OpEntry& entry : main.ops()) {
       if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
@@ -90,7 +90,7 @@ class PieceOwners {
       orphans_;  // by name: the same on several pservers
 };
 
-// In geo mode a communicator exchanges what has changed, both ways, every so many steps; no op says so.
+// In geo mode a communicator exchanges changes in both directions after several steps, without ops.
 void AddGeoMessages(Job& job) {
   job.steps_per_exchange = kGeoSteps;
   JobTrainer& trainer = job.present.front();
@@ -116,7 +116,7 @@ void AddGeoMessages(Job& job) {
       up.row_begin = down.row_begin = rows[piece.param];
       up.row_end = down.row_end = rows[piece.param] += piece.rows();
       up.bytes_per_row = row_bytes + 8;
-      down.bytes_per_row = job.trainers * (row_bytes + 8);  // at most: what all of them changed
+      down.bytes_per_row = job.trainers * (row_bytes + 8);  // at most the rows that all of them changed
     } else {
       up.bytes = down.bytes = piece.value_bytes;
     }
@@ -127,7 +127,7 @@ void AddGeoMessages(Job& job) {
   for (JobTrainer& other : job.present) other.messages = trainer.messages;
 }
 
-// What is wrong is check's to say; here, only what makes the numbers mean something else.
+// check/ reports errors of the set; these notes only cover conditions that change the meaning of the numbers.
 void AddNotes(Job& job) {
   const auto is_barrier = [](const JobMessage& message) {
     return message.kind == JobMessage::Kind::kSendBarrier;

@@ -1,4 +1,4 @@
-// What one trainer keeps in memory, by what its variables are used for.
+// Computes the memory of one trainer by the use of its variables.
 #include <algorithm>
 
 #include "transpiler/cost/job_parts.h"
@@ -6,7 +6,7 @@
 namespace penstock::cost {
 namespace {
 
-// What the trainer keeps of one kind, by name.
+// Classifies the variables of a trainer's program by name, and sums their bytes.
 class MemoryReader {
  public:
   MemoryReader(const OpRegistry& ops, const Program& program, const Job& job) : ops_(ops), program_(program) {
@@ -64,7 +64,7 @@ class MemoryReader {
     }
   }
 
-  // One extent may be the batch.
+  // Takes a single unknown extent for the batch.
   void AddUnknown(const Var& var) {
     std::vector<Dim> known;
     for (const Dim dim : var.shape().dims()) {
@@ -85,8 +85,8 @@ class MemoryReader {
   JobMemory out_;
 };
 
-// A communicator sends from copies: of each gradient one, where it sends gradients; in geo mode it measures
-// changes from a copy of what it received last, and receives into another.
+// A communicator that sends gradients keeps one copy of each. In geo mode it keeps two copies of each
+// parameter: one of the last received value, from which it measures changes, and one into which it receives.
 std::int64_t CommunicatorBytes(const Job& job, const JobTrainer& trainer, const JobMemory& memory) {
   std::int64_t bytes = 0;
   if (job.exchange == Exchange::kGeo) {
@@ -107,7 +107,7 @@ JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const
                             const JobTrainer& trainer) {
   JobMemory memory = MemoryReader(ops, program, job).Read();
   AddBytes(memory.copies, CommunicatorBytes(job, trainer, memory));
-  // A residual is as large as its gradient, and no op names it.
+  // A residual is as large as its gradient.
   for (const JobMessage& message : trainer.messages) {
     if (message.compression.HasResidual()) AddBytes(memory.copies, message.bytes);
   }

@@ -1,4 +1,4 @@
-// How the parts of a Job are read; for job*.cc alone.
+// Reads the parts of a Job. Internal to job*.cc.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,18 @@
 
 namespace penstock::cost {
 
-// Bytes of one variable; nothing if an extent is not known. A petabyte and more is taken for damage.
+// Bytes of one variable; nullopt if an extent is unknown, or above kJobVarBytesMax, which indicates a damaged
+// program.
 inline constexpr std::int64_t kJobVarBytesMax = std::int64_t{1} << 50;
 std::optional<std::int64_t> JobBytes(DType dtype, const Shape& shape);
-// Stops at a billion gigabytes, which ReadJob then refuses.
+// Sums saturate at kJobBytesMax, which ReadJob then rejects.
 inline constexpr std::int64_t kJobBytesMax = std::int64_t{1} << 60;
 inline void AddBytes(std::int64_t& sum, std::int64_t bytes) { sum = std::min(sum + bytes, kJobBytesMax); }
-// E-job-var; `user` says what the variable is to be declared for.
+// JobBytes, or kInvalidArgument E-job-var; `user` names the purpose of the variable in the error.
 Result<std::int64_t> RequireJobBytes(const JobProgram& in, const Var* var, const std::string& name,
                                      std::string_view user);
 
-// What an op that updates a parameter has beside that and the gradient. Nothing if it updates none.
+// The state variables of an op that updates a parameter; nullopt if the op updates none.
 struct JobOptimizer {
   std::vector<std::string> state;  // variables
   bool elementwise = true;
@@ -44,12 +45,12 @@ struct JobPserver {
 };
 Result<JobPserver> ReadJobPserver(const OpRegistry& ops, const JobProgram& program, int index);
 
-// What trainers need to know of the pservers.
+// An index of the pservers and their pieces, for reading trainers.
 class JobServers {
  public:
   explicit JobServers(const std::vector<JobPserver>& pservers);
   int Find(std::string_view address) const;                                     // -1 if there is none
-  const JobPiece* FindPiece(int pserver, std::string_view name) const;          // null if it has none
+  const JobPiece* FindPiece(int pserver, std::string_view name) const;          // null if absent
   const JobPiece* FindPieceReadWith(int pserver, std::string_view name) const;  // by an op that reads both
 
  private:
@@ -58,14 +59,15 @@ class JobServers {
   std::vector<std::map<std::string, const JobPiece*, std::less<>>> by_name_;
 };
 
-// Adds to job.present; tables are found, or made, in job.tables.
+// Appends to job.present, and to job.tables if a table is not there yet.
 Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobProgram* startup,
                       const JobServers& servers, Job& job);
-// What trainers reduce among themselves, in a job without pservers: number of ranks, hosts and variables.
+// For a job without pservers: reads the number of ranks, the groups by host and the reduced variables.
 Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job, JobTrainer& trainer);
-// What trainers reduce by ops of the program, beside what pservers get.
+// Adds the variables that ops of the program reduce, for jobs with pservers too.
 Status AddReductions(const JobProgram& main, JobTrainer& trainer);
-// Once messages are read; of what one trainer's program says, as all do.
+// Adds notes about the policies in one trainer's program; all trainers have the same. Call it after the
+// messages are read.
 Status AddPolicyNotes(const JobProgram& trainer, Job& job);
 JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job,
                             const JobTrainer& trainer);

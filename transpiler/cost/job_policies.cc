@@ -1,4 +1,4 @@
-// What a reader of a job's numbers should know of the settings that Fluid does not have.
+// Notes about settings that Fluid does not have, for readers of a job's numbers.
 #include "framework/text/policies.h"
 #include "transpiler/cost/job_parts.h"
 

@@ -1,4 +1,5 @@
-// The pservers' side of a Job: per optimize block the piece that it updates, its gradients and its state.
+// Reads the pservers' side of a Job: for each optimize block the piece that it updates, its gradients and
+// state.
 #include <algorithm>
 
 #include "framework/ir/mentions.h"
@@ -45,8 +46,7 @@ class PserverReader {
   }
 
  private:
-  // What trainers send for the update, and what it becomes: received variables, the inputs of the merge, and
-  // the gradient itself.
+  // All variables of the update's gradient: received variables, inputs of the merge, and the gradient itself.
   Names GradientsOf(const roles::Update& update) const {
     Names names;
     const auto add = [&](std::string_view name) {
@@ -110,7 +110,7 @@ class PserverReader {
     return OkStatus();
   }
 
-  // Whether the pserver works on the gradient as one, as it does to clip it by its norm.
+  // Whether the pserver needs the gradient as a whole, for example to clip it by its norm.
   bool NeedsWhole(const Block& block) const {
     return std::any_of(block.ops().begin(), block.ops().end(), [&](const OpEntry& entry) {
       const Op& op = *entry.op;
@@ -128,7 +128,7 @@ class PserverReader {
     return names;
   }
 
-  // The bytes of those that no block before has taken.
+  // The bytes of those that no earlier block has taken.
   Result<std::int64_t> Take(int block, const Names& names) {
     std::int64_t sum = 0;
     for (const std::string& name : names) {

@@ -1,13 +1,13 @@
-// A Job without pservers: who the ranks are, and what they add up between them in a step.
+// Reads a Job without pservers: the ranks and the variables that they all-reduce in a step.
 #include "transpiler/cost/job_parts.h"
 
 namespace penstock::cost {
 namespace {
 
-// Whether the program itself says what is added up.
+// Whether ops of the program reduce, or the runner does.
 enum class Joined { kNo, kByOps, kByRunner };
 
-// Says how many ranks there are and how they are joined.
+// Reads the number of ranks and how they are joined.
 Joined ReadCommunicator(const Program& startup, Job& job) {
   Joined joined = Joined::kNo;
   for (const OpEntry& entry : startup.main().ops()) {
@@ -32,13 +32,13 @@ Status AddReduction(const JobProgram& main, int block, const std::string& name, 
                     JobTrainer& trainer) {
   const Var* var = main.program->FindVar(block, name);
   if (var != nullptr && var->kind == VarKind::kSelectedRows)
-    return OkStatus();  // rows are not added up by a ring
+    return OkStatus();  // a ring does not reduce rows
   PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t bytes, RequireJobBytes(main, var, name, "what ranks add up"));
   trainer.reductions.push_back({.variable = name, .bytes = bytes, .overlaps = overlaps});
   return OkStatus();
 }
 
-// Every gradient, once, where it is written last: a runner adds them up there, and no op says so.
+// Adds every gradient once, at its last writer: the runner reduces them there, without an op.
 Status AddGradients(const JobProgram& main, JobTrainer& trainer) {
   const auto& ops = main.program->main().ops();
   const int last_backward = LastBackwardOp(main.program->main());
@@ -80,8 +80,8 @@ Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job,
   const Joined joined = startup == nullptr ? Joined::kNo : ReadCommunicator(*startup->program, job);
   if (joined == Joined::kNo) {
     return InvalidArgument("E-job-alone", main.file, ": there is no pserver, and ",
-                           startup == nullptr ? "no startup program" : startup->file + " is none",
-                           " that joins the ranks of a collective job");
+                           startup == nullptr ? "no startup program joins" : startup->file + " does not join",
+                           " the ranks of a collective job");
   }
   if (job.trainers < 1 || job.trainers > 1'000'000) {
     return InvalidArgument("E-job-ranks", startup->file, ": a collective job of ", job.trainers, " ranks");

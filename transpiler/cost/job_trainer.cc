@@ -1,4 +1,4 @@
-// A trainer's side of a Job: what its program sends, asks for and waits for in a step.
+// Reads a trainer's side of a Job: the messages that its program sends, requests and waits for in a step.
 #include <algorithm>
 #include <span>
 
@@ -15,8 +15,8 @@ constexpr std::int64_t kCounterBytes = 8;  // so does a step counter
 
 std::string ParamOf(const Op& op) { return std::string(roles::PairOf(op).param); }
 
-// Which rows of a table each of its pieces holds: by `heights`, if these add up to the table, else as many
-// each.
+// The rows of a table that each of its pieces holds: `heights`, if these add up to the table's rows, else an
+// equal number each.
 std::vector<std::int64_t> RowBounds(const std::vector<std::int64_t>& heights, std::int64_t rows) {
   std::vector<std::int64_t> bounds = {0};
   for (const std::int64_t height : heights) bounds.push_back(bounds.back() + height);
@@ -50,7 +50,7 @@ class TrainerReader {
       case roles::CommOp::Kind::kSend:
       case roles::CommOp::Kind::kStep:
       case roles::CommOp::Kind::kTold:
-        // In geo mode it says which rows were touched; a communicator sends.
+        // In geo mode the op reports touched rows; a communicator sends them.
         return job_.exchange == Exchange::kGeo ? OkStatus() : ReadSend(op);
       case roles::CommOp::Kind::kRecv:
         return ReadRecv(op);
@@ -86,8 +86,8 @@ class TrainerReader {
                      send.messages(), std::vector<std::int64_t>(send.sections()));
   }
 
-  // A message for each piece of a gradient, by the name that it travels under. `sections` are the rows of
-  // each where one variable is sent in pieces.
+  // Adds a message for each piece of a gradient, under its name on the network. `sections` are the rows of
+  // each piece if one variable is sent in pieces.
   Status AddPieces(const Op& op, std::span<const std::string> variables,
                    std::span<const std::string> messages, const std::vector<std::int64_t>& sections) {
     const roles::Names addresses = roles::SendView(op).addresses();
@@ -116,7 +116,7 @@ class TrainerReader {
     return AssignRows(ParamOf(op), first->shape(), heights, variables.size());
   }
 
-  // Says of the last messages, one a piece, which rows of the table each is about.
+  // Sets the rows of the table in the last messages, one per piece.
   Status AssignRows(const std::string& param, const Shape& piece, const std::vector<std::int64_t>& heights,
                     std::size_t count) {
     const int table = FindTable(param, piece, heights);
@@ -167,7 +167,7 @@ class TrainerReader {
     return OkStatus();
   }
 
-  // One that is half async is the communicator's: it goes to the pservers only where these count barriers.
+  // A half_async barrier is the communicator's: it reaches the pservers only if they count barriers.
   Status ReadSendBarrier(const Op& op) {
     if (!roles::BarrierView(op).half_async()) return AddBarriers(op, Kind::kSendBarrier);
     if (job_.exchange != Exchange::kSync && job_.exchange != Exchange::kSyncCommunicator) {
@@ -190,7 +190,7 @@ class TrainerReader {
     return OkStatus();
   }
 
-  // Ids go to each piece's pserver, rows come back.
+  // Adds ids to each piece's pserver, and the rows that come back.
   Status AddPrefetch(const Op& op, const std::string& address, std::int64_t row_bytes,
                      const std::string& what) {
     PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const ids, Add(op, Kind::kIds, address, what));
@@ -201,7 +201,7 @@ class TrainerReader {
     return OkStatus();
   }
 
-  // `heights`: one a piece. The messages were added in pairs, ids then rows.
+  // `heights`: one per piece. The messages were added in pairs, ids then rows.
   void AssignPairs(int table, const std::vector<std::int64_t>& heights) {
     job_.tables[static_cast<std::size_t>(table)].remote = true;
     const std::vector<std::int64_t> bounds =
@@ -281,7 +281,7 @@ class TrainerReader {
   bool in_backward_ = false;
 };
 
-// Ids that are looked up in each table, by what its gradients are made from.
+// Finds the ids looked up in each table from the inputs of its gradient ops.
 void CountIds(const Program& program, Job& job) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;

@@ -14,13 +14,13 @@
 namespace penstock::memory {
 namespace {
 
-constexpr Dim kFirstSymbol = kUnknownDim - 1;  // that of unknown 0; the others follow below
+constexpr Dim kFirstSymbol = kUnknownDim - 1;  // of unknown 0; the others follow downwards
 Dim SymbolOf(int unknown) { return kFirstSymbol - unknown; }
 int UnknownOf(Dim symbol) { return static_cast<int>(kFirstSymbol - symbol); }
 bool IsSymbol(Dim extent) { return extent <= kFirstSymbol; }
 
-// Numbers that an op's unknown extents are tried with. Primes keep them apart, whatever else they are
-// multiplied with; what they are multiplied with here lets a shape be folded into another one.
+// Trial numbers for an op's unknown extents. Primes stay distinguishable after multiplication by other
+// extents; the common factor lets an op fold one shape into another.
 constexpr Dim kDividedBy = 5040;
 constexpr int kTrials = 96;
 const std::vector<Dim>& TrialNumbers() {
@@ -38,7 +38,7 @@ const std::vector<Dim>& TrialNumbers() {
 
 }  // namespace
 
-// Walks the ops in the order in which they run and notes what each tells.
+// Walks the ops in the order in which they run and records which extents each makes equal.
 class ExtentReader {
  public:
   ExtentReader(const OpRegistry& ops, const Program& program, Extents& out)
@@ -63,23 +63,23 @@ class ExtentReader {
   }
 
  private:
-  // An op's arguments in the order in which inference asks for them.
+  // An op's arguments in the order in which inference reads them.
   struct Argument {
     const Var* var = nullptr;  // null: not declared, or without a shape
     std::vector<Dim> extents;  // of an input
     bool output = false;
   };
 
-  // A block on the way: how far its ops are read, and the blocks that the next one starts, the last first.
+  // A block of the walk: the next op to read, and the blocks that this op starts, last first.
   struct Reading {
     int block = 0;
     std::size_t next_op = 0;
     std::vector<int> started;
-    bool looked = false;  // for what the next op starts
+    bool looked = false;  // whether the blocks of the next op were collected
   };
 
-  // From block 0 on: what an op starts is read before the op. No recursion, since blocks nest as deep as a
-  // program likes.
+  // Starts at block 0 and reads the blocks that an op starts before the op. Not recursive, because blocks may
+  // nest arbitrarily deep.
   void ReadBlocks() {
     std::vector<Reading> way;
     way.push_back({.block = 0});
@@ -113,7 +113,7 @@ class ExtentReader {
 
   void ReadOp(int block, const Op& op) {
     std::vector<Argument> arguments;
-    std::vector<int> symbols;  // roots, in the order of the inputs; each once
+    std::vector<int> symbols;  // distinct roots, in the order of the inputs
     for (const auto* slots : {&op.inputs(), &op.outputs()}) {
       for (const Slot& slot : *slots) {
         for (const std::string& name : slot.args) {
@@ -141,7 +141,7 @@ class ExtentReader {
     }
   }
 
-  // Of an input that no op has made: fed, or it lasts.
+  // For an input that no op has written: it is fed or persistable.
   std::vector<Dim> ExtentsOf(const Var& var) {
     const auto known = out_.extents_.find(&var);
     if (known != out_.extents_.end()) return known->second;
@@ -161,22 +161,22 @@ class ExtentReader {
     return SymbolOf(static_cast<int>(out_.unknowns_.size()) - 1);
   }
 
-  // The shapes that inference gives the outputs, with a number for each symbol; nothing if it tells none.
-  // Symbols that the op wants to be equal are made so.
+  // The output shapes that inference returns with a number for each symbol; nullopt if it returns none. Joins
+  // symbols that the op requires to be equal.
   std::optional<std::vector<Shape>> Told(const Op& op, const std::vector<Argument>& arguments,
                                          std::vector<int>& symbols) {
     const OpDef* def = ops_.Find(op.type());
     if (def == nullptr || !def->has_infer_shape() || symbols.size() >= TrialNumbers().size())
       return std::nullopt;
     if (!def->CheckOp(op).ok()) return std::nullopt;
-    std::vector<int> apart(symbols.size());  // the number that each is tried with
+    std::vector<int> apart(symbols.size());  // the trial number of each
     for (std::size_t i = 0; i < apart.size(); ++i) apart[i] = static_cast<int>(i);
     auto made = Infer(*def, op, arguments, symbols, apart);
     if (made || symbols.size() < 2) return made;
     std::vector<int> numbers(symbols.size(), 0);
     made = Infer(*def, op, arguments, symbols, numbers);
     if (!made) return std::nullopt;
-    // Those that may differ from the others after all do.
+    // Separates those that may differ from the others after all.
     for (std::size_t i = 0; i < symbols.size(); ++i) {
       numbers[i] = static_cast<int>(i) + 1;
       if (!Infer(*def, op, arguments, symbols, numbers)) numbers[i] = 0;
@@ -225,7 +225,7 @@ class ExtentReader {
       if (extents[axis] == kUnknownDim) extents[axis] = NewSymbol(var, static_cast<int>(axis), /*fed=*/false);
     }
     const auto [known, fresh] = out_.extents_.emplace(&var, extents);
-    // Written twice, with extents that nothing shows to be the same.
+    // Written twice, with extents that are not known to be equal.
     if (!fresh && !Same(known->second, extents)) known->second = NewExtents(var, /*fed=*/false);
   }
 
@@ -242,7 +242,7 @@ class ExtentReader {
     });
   }
 
-  // The better known of two stands for both: what is fed, without sequences if there is a choice.
+  // The root of both is the one with the clearer name: a fed extent, without sequences if there is a choice.
   void Unite(int a, int b) {
     a = out_.Root(a);
     b = out_.Root(b);
@@ -260,7 +260,7 @@ class ExtentReader {
   Extents& out_;
   const VarFinder vars_;
   std::vector<bool> read_;       // by block
-  std::vector<int> tried_with_;  // by the last inference that told shapes
+  std::vector<int> tried_with_;  // the trial numbers of the last successful inference
 };
 
 Extents::Extents(const OpRegistry& ops, const Program& program) { ExtentReader(ops, program, *this).Read(); }

@@ -21,15 +21,15 @@ struct Place {
   int position = -1;
 };
 
-// What is known of one variable while the program is read.
+// The uses of one variable found so far.
 struct Uses {
   const Var* var = nullptr;
   int block = -1;
   int first = -1;  // the first op that mentions it
   int last = -1;
-  bool written_first = false;  // that op stands in the variable's block, writes it, and does not read it
+  bool written_first = false;  // that op is in the variable's block, writes it, and does not read it
   bool read = false;
-  bool pinned = false;  // must stay where it is
+  bool pinned = false;  // must not move
 };
 
 class Reader {
@@ -75,7 +75,7 @@ class Reader {
       for (std::size_t i = 0; i < ops.size(); ++i) {
         for (const NamedAttr& attr : ops[i].op->attrs()) {
           for (const BlockRef ref : BlocksOf(attr.value)) {
-            // A block is entered from an earlier one, so that the way out of it ends.
+            // Blocks are entered only from earlier ones, so the walk outwards ends.
             if (ref.index > b && ref.index < program_.block_count())
               owners_[static_cast<std::size_t>(ref.index)].push_back({b, static_cast<int>(i)});
           }
@@ -103,8 +103,8 @@ class Reader {
     }
   }
 
-  // Whether somebody beside the program's ops may see what the op reads and writes, or the op goes to a
-  // server with its variables, where updates run side by side.
+  // Whether something other than the program's ops may see the op's arguments, or the op moves with its
+  // variables to a server, where updates run in parallel.
   bool IsOpaque(const Op& op) const {
     constexpr Role kElsewhere = Role::kRpc | Role::kDist | Role::kOptimize | Role::kLrSched;
     const OpDef* def = ops_.Find(op.type());
@@ -136,7 +136,7 @@ class Reader {
     }
   }
 
-  // Inputs of an op are mentioned before its outputs, so an op that updates in place is seen as a reader.
+  // Visits an op's inputs before its outputs, so that an op that updates in place counts as a reader.
   static void Use(Uses& uses, int position, bool writes) {
     if (uses.first < 0 || position < uses.first) {
       uses.first = position;
@@ -145,8 +145,8 @@ class Reader {
     uses.last = std::max(uses.last, position);
   }
 
-  // Notes the ops of the variable's block through which a block is entered. False if it is not entered from
-  // there: a gradient block reads of the block whose gradient it is what that left behind.
+  // Records the ops of the variable's block through which a block is entered. False if it is not entered from
+  // there: a gradient block reads variables that the block whose gradient it computes left behind.
   bool UseFromWithin(Uses& uses, int block) {
     if (shared_[static_cast<std::size_t>(block)]) return ClimbFrom(uses, block);
     if (!entered_->IsWithin(block, uses.block)) return false;
@@ -155,7 +155,7 @@ class Reader {
     return true;
   }
 
-  // The same where a block on the way out has several ops that enter it.
+  // The same if several ops enter a block on the way out.
   bool ClimbFrom(Uses& uses, int block) {
     bool reached = false;
     std::vector<int> climbing = {block};
@@ -208,11 +208,11 @@ class Reader {
   const OpRegistry& ops_;
   const Program& program_;
   const Role skip_;
-  std::unordered_map<std::string_view, Uses> uses_;  // asked, never walked
+  std::unordered_map<std::string_view, Uses> uses_;  // looked up, never iterated
   std::vector<const Var*> order_;
   std::vector<std::vector<Place>> owners_;  // by block: the ops that enter it
-  std::vector<bool> shared_;                // by block: whether it, or one on the way out, has several
-  std::optional<Nesting> entered_;          // by the one op that enters each
+  std::vector<bool> shared_;                // by block: whether several ops enter it or a block around it
+  std::optional<Nesting> entered_;          // the nesting of blocks that one op each enters
 };
 
 }  // namespace

@@ -1,12 +1,15 @@
-// Which variables of a program a rewrite may move to other memory, and from which op to which they are
-// needed.
+// Finds which variables of a program a rewrite may move to other memory, and from which op to which each is
+// live.
 //
-// Movable is a temporary whose value nobody but the program's own ops can ask for: not persistable, not fed,
-// not in `keep`, not the loss, read by some op, written whole before it is read. Left alone is also whatever
-// stands in op_role_var or in another attribute by its name, what an op with an effect outside (send, recv,
-// listen_and_serv, feed, fetch), an op of communication, of the update or of the learning rate (these run on
-// servers, side by side) or an op that the registry does not know reads or writes, what two blocks declare,
-// and what a gradient block reads of the block whose gradient it is.
+// A movable variable is a temporary that only the program's own ops can read: not persistable, not fed, not
+// in `keep`, not the loss, read by some op, and written whole before it is read. These variables never move:
+//
+//  * named in op_role_var or in another attribute
+//  * read or written by an op with an effect outside the program (send, recv, listen_and_serv, feed, fetch),
+//    by an op that the registry does not know, or by an op of communication, the update or the learning rate
+//    (servers run these in parallel)
+//  * declared by two blocks
+//  * read by a gradient block from the block whose gradient it computes
 #pragma once
 
 #include <map>
@@ -20,7 +23,8 @@
 
 namespace penstock::memory {
 
-// Positions in the block that declares the variable. An op that enters blocks uses what is used in them.
+// Positions of ops in the block that declares the variable. An op that enters blocks counts as a user of
+// every variable used in them.
 struct Lifetime {
   const Var* var = nullptr;
   int first_write = 0;
@@ -31,10 +35,11 @@ using NameSet = std::set<std::string, std::less<>>;
 
 class Lifetimes {
  public:
-  // `skip` are op roles whose outputs are left alone: bits of Role, 0 for none.
+  // `skip` holds op roles whose outputs never move: bits of Role, 0 for none.
   Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep, Role skip = Role::kForward);
 
-  // In the order of the first writes; of one op's outputs, in their order.
+  // The movable variables that the block declares, in the order of their first writes; outputs of one op in
+  // their order.
   const std::vector<Lifetime>& OfBlock(int block) const { return blocks_[static_cast<std::size_t>(block)]; }
 
  private:

@@ -1,17 +1,18 @@
-// What Fluid's memory_optimize and release_memory promise: programs that need less memory and compute the
-// same.
+// Rewrites programs to use less memory and compute the same, as Fluid's memory_optimize and release_memory.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(MemoryRewrite less, ReuseBuffers(AllOps(), main, {.keep = {"loss"}}));
 //   std::cout << less.Report();
 //     d takes the buffer of a: f32[?, 256]
 //     1 variable takes the buffer of another; saves 1024 bytes for each batch item
 //
-// Only what is as large in every run shares a buffer, so the bytes are what is saved whatever is fed.
-//   less.program
+//   less.program            the rewritten program
 //
-// Pure functions, on a user's program or on a trainer's, before or after transpile: what is sent, received,
-// fed or kept between steps is never touched (lifetimes.h says what else). A variable that takes another's
-// buffer is gone from the program under its own name: what will be fetched has to stand in `keep`.
+// Variables share a buffer only if their sizes are equal in every run (with larger_buffers: known not to
+// exceed it), so the reported savings hold whatever is fed.
+//
+// These are pure functions on a user's or a trainer's program, before or after transpile. They never touch
+// variables that are sent, received, fed or kept between steps (lifetimes.h has the whole list). A variable
+// that takes another's buffer loses its own name: list the variables that will be fetched in `keep`.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@
 
 namespace penstock::memory {
 
-// Sizes of tensors, apart by what they grow with: extents that are known when the program runs.
+// The size of tensors as a fixed number of bytes plus a number of bytes for each unit of an unknown extent.
 struct MemorySize {
   std::int64_t bytes = 0;
-  // By what it is for each of, as extents.h names it: "batch item", "row of words".
+  // Keyed by the name of the unit (Extents::NameOf): "batch item", "row of words".
   std::map<std::string, std::int64_t> bytes_for_each;
   std::string ToString()
       const;  // "1024 bytes, 52 bytes for each batch item and 8 bytes for each row of words"
@@ -38,16 +39,16 @@ struct MemorySize {
 
 struct ReuseOptions {
   NameSet keep;
-  // Fluid's level 1: also a buffer that is larger than needed, of the same element type and rank. Its
-  // declaration then leaves open the extents in which its tenants differ.
+  // Fluid's level 1: also allows a buffer that is larger than needed, of the same element type and rank. The
+  // buffer's declaration then leaves extents open where its tenants differ.
   bool larger_buffers = false;
-  bool skip_grads = false;  // leaves alone what ops of the backward pass write
+  bool skip_grads = false;  // leaves outputs of backward ops alone
 };
 
 struct MemoryRewrite {
   Program program;
-  std::vector<std::string> lines;  // what was done, an entry a variable
-  MemorySize saved;                // of variables that take another's buffer; nothing is counted for releases
+  std::vector<std::string> lines;  // the changes, one entry per variable
+  MemorySize saved;                // of variables that take another's buffer; empty for ReleaseBuffers
   std::string summary;
   std::string Report() const;  // lines and summary
 };
@@ -55,7 +56,8 @@ struct MemoryRewrite {
 // kInvalidArgument E-memory-keep: `keep` names a variable that no block declares.
 Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, const ReuseOptions& options);
 
-// Puts a delete_var behind the last use of each temporary that may go, one op for all that end at one place.
+// Inserts a delete_var after the last use of each movable temporary, one op for all that end at the same op.
+// kInvalidArgument E-memory-keep as above.
 Result<MemoryRewrite> ReleaseBuffers(const OpRegistry& ops, const Program& in, const NameSet& keep);
 
 }  // namespace penstock::memory

@@ -5,7 +5,7 @@
 namespace penstock::memory {
 namespace {
 
-// By block: whether all blocks out to a root are such as they should be.
+// By block: whether it and all blocks around it have an earlier parent and no forward block.
 std::vector<bool> PlainBlocks(const Program& program) {
   std::vector<bool> plain;
   plain.reserve(static_cast<std::size_t>(program.block_count()));
@@ -27,14 +27,14 @@ std::vector<int> PlainParents(const Program& program, const std::vector<bool>& p
 
 }  // namespace
 
-// Blocks come behind those around them, so sizes add up backwards and places are assigned forwards.
+// Blocks follow those around them, so sizes are summed backwards and positions assigned forwards.
 Nesting::Nesting(const std::vector<int>& around)
     : enter_(around.size()), leave_(around.size()), within_(around.size()) {
   std::vector<int> sizes(around.size(), 1);
   for (std::size_t b = around.size(); b-- > 0;) {
     if (around[b] >= 0) sizes[At(around[b])] += sizes[b];
   }
-  std::vector<int> next(around.size());  // where the next block directly within goes
+  std::vector<int> next(around.size());  // the position of the next child
   int next_root = 0;
   for (std::size_t b = 0; b < around.size(); ++b) {
     int& place = around[b] >= 0 ? next[At(around[b])] : next_root;
@@ -71,7 +71,7 @@ void VarFinder::Add(int block, const Var& var) {
                           .around = around == nullptr ? -1 : static_cast<int>(around - declarations.data())});
 }
 
-// The last one before the block in the walk stands within every one that is around the block.
+// The last declaration before the block in the walk is nested in every declaration whose block encloses it.
 const VarFinder::Declaration* VarFinder::FindIn(const Declarations& declarations, int block) const {
   const auto behind = std::upper_bound(
       declarations.begin(), declarations.end(), nesting_.Enter(block),

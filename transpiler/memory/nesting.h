@@ -1,5 +1,5 @@
-// Which blocks stand within which, asked without walking through every block in between: a program may nest
-// tens of thousands of them.
+// Answers which blocks are nested in which without walking through the blocks in between: a program may nest
+// tens of thousands of blocks.
 #pragma once
 
 #include <string_view>
@@ -13,27 +13,27 @@ namespace penstock::memory {
 // A forest of blocks.
 class Nesting {
  public:
-  // By block: the earlier block around it, or -1.
+  // `around[i]` is the block around block i, an earlier one, or -1.
   explicit Nesting(const std::vector<int>& around);
 
-  // Whether `inner` is `outer` or stands somewhere within it. Constant.
+  // Whether `inner` is `outer` or is nested in it at any depth. Constant time.
   bool IsWithin(int inner, int outer) const {
     return enter_[At(outer)] <= enter_[At(inner)] && enter_[At(inner)] < leave_[At(outer)];
   }
-  // The block directly within `outer` on the way to `inner`, which stands within it and is another block.
-  // Logarithmic.
+  // The child of `outer` that is or contains `inner`. `inner` must be nested in `outer` and differ from it.
+  // Logarithmic time.
   int StepToward(int inner, int outer) const;
-  // Where a block comes in a walk from the outside in.
+  // The block's position in a preorder walk.
   int Enter(int block) const { return enter_[At(block)]; }
 
  private:
   static std::size_t At(int block) { return static_cast<std::size_t>(block); }
 
-  std::vector<int> enter_, leave_;        // [enter, leave) holds those of all blocks within
-  std::vector<std::vector<int>> within_;  // directly, in the order of the walk
+  std::vector<int> enter_, leave_;        // [enter, leave) are the positions of the block and all nested ones
+  std::vector<std::vector<int>> within_;  // children of each block, in the order of the walk
 };
 
-// Program::FindVar for a program that stays as it is.
+// Program::FindVar for a program that does not change, without walking through the blocks in between.
 class VarFinder {
  public:
   // The program must outlive it.
@@ -45,17 +45,17 @@ class VarFinder {
   struct Declaration {
     const Var* var = nullptr;
     int block = -1;
-    int around = -1;  // the nearest one of the name around this one: where it stands in the list
+    int around = -1;  // index in the list of the nearest enclosing declaration of the same name; -1: none
   };
-  // Those of one name, in the order of the walk.
+  // All declarations of one name, in the order of the walk.
   using Declarations = std::vector<Declaration>;
 
   const Declaration* FindIn(const Declarations& declarations, int block) const;
   void Add(int block, const Var& var);
 
   const Program& program_;
-  // By block: whether the way out of it leads through earlier parents alone. A block whose gradient another
-  // one is stands aside of that way; the program itself knows how to find what such a block sees.
+  // By block: whether each enclosing block is an earlier parent. For a gradient block, which also sees the
+  // block whose gradient it computes, Find falls back on Program::FindVar.
   std::vector<bool> plain_;
   Nesting nesting_;
   ViewMap<Declarations> declared_;  // of plain blocks

@@ -1,4 +1,4 @@
-// Says where a temporary is read last.
+// Marks the last use of each temporary.
 //
 //   before  b : f32[?, 256] = tanh(X=a)
 //   after   b : f32[?, 256] = tanh(X=a)

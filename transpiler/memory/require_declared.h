@@ -1,4 +1,4 @@
-// Names that a user gave are names of variables.
+// Checks that the names in `keep` are variables.
 #pragma once
 
 #include "framework/base/status.h"
@@ -7,7 +7,7 @@
 
 namespace penstock::memory {
 
-// kInvalidArgument E-memory-keep.
+// kInvalidArgument E-memory-keep: no block declares one of the names.
 Status RequireDeclared(const Program& program, const NameSet& keep);
 
 }  // namespace penstock::memory

@@ -1,4 +1,4 @@
-// Gives temporaries the buffers of others that nobody reads any more.
+// Gives temporaries the buffers of others that no op reads any more.
 //
 //   before  a : f32[?, 256] = relu(X=x)     read last by the next op
 //           b : f32[?, 256] = tanh(X=a)
@@ -7,8 +7,9 @@
 //           b : f32[?, 256] = tanh(X=a)
 //           a = relu(X=b)
 //
-// In program order, the buffer that is free longest first; an op's output never takes what the op reads, and
-// what is not known to have as many rows takes another buffer.
+// Works in program order. Each temporary takes the smallest free buffer that fits, and of equals the one that
+// is free longest. An op's output never takes the buffer of the op's own input, and buffers whose unknown
+// extents are not known to be equal are not shared.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -25,14 +26,15 @@
 namespace penstock::memory {
 namespace {
 
-// What a tensor needs: bytes, for each of what its unknown extents stand for (extents.h).
+// The memory of a tensor: bytes for each combination of its unknown extents (extents.h).
 struct Footprint {
   std::int64_t bytes = 0;
-  std::vector<Dim> extents;  // as Extents::Of gives them
-  std::vector<Dim> symbols;  // those of them that are unknown, in order
+  std::vector<Dim> extents;  // from Extents::Of
+  std::vector<Dim> symbols;  // the unknown ones among them, in order
 };
 
-// Nothing for what 64 bits cannot count, which cannot be allocated, either, and for what is in no run.
+// nullopt if 64 bits cannot hold the size (such a tensor cannot be allocated), or if no op that runs names
+// it.
 std::optional<Footprint> FootprintOf(const Var& var, const Extents& extents) {
   Footprint out{
       .bytes = static_cast<std::int64_t>(SizeOf(var.type->dtype)), .extents = extents.Of(var), .symbols = {}};
@@ -48,14 +50,14 @@ std::optional<Footprint> FootprintOf(const Var& var, const Extents& extents) {
   return out;
 }
 
-// One buffer: the variable whose name it keeps, and the type that holds all its tenants.
+// One buffer: the variable whose name it keeps, and a type that fits all its tenants.
 struct Buffer {
   const Var* owner = nullptr;
   TensorType type;
   Footprint footprint;  // of the owner
 };
 
-// The narrowest shape that both have.
+// The narrowest shape that covers both.
 Shape Loosened(const Shape& a, const Shape& b) {
   std::vector<Dim> dims;
   dims.reserve(static_cast<std::size_t>(a.rank()));
@@ -63,19 +65,19 @@ Shape Loosened(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
-// The buffers of one block that nobody needs at the moment.
+// The free buffers of one block.
 class FreeBuffers {
  public:
   explicit FreeBuffers(bool larger) : larger_(larger) {}
 
-  // From op `last_use` + 1 on.
+  // Free from op `last_use` + 1 on.
   void Release(int buffer, const Buffer& released, int last_use) {
     waiting_.emplace(last_use, buffer);
     keys_[buffer] = {KindOf(*released.owner, released.footprint), released.footprint.bytes};
   }
 
-  // The tightest for a variable that op `first_write` makes; of equals the one that is free longest. -1:
-  // none.
+  // The smallest buffer for a variable that op `first_write` writes; of equals the one that is free longest.
+  // -1 if none fits.
   int Take(const Var& var, const Footprint& footprint, int first_write) {
     while (!waiting_.empty() && waiting_.begin()->first < first_write) {
       const auto [last_use, buffer] = *waiting_.begin();
@@ -93,8 +95,8 @@ class FreeBuffers {
   }
 
  private:
-  // What tenants of a buffer have in common: element type, LoD level, stop_gradient, and the extents, or
-  // their number and the unknown ones where larger buffers are taken too.
+  // The properties that tenants of a buffer share: element type, LoD level, stop_gradient and extents; with
+  // larger buffers the rank and the unknown extents instead of all extents.
   using Kind = std::tuple<DType, std::int32_t, bool, std::vector<Dim>>;
 
   Kind KindOf(const Var& var, const Footprint& footprint) const {
@@ -129,7 +131,7 @@ class Reuser {
   }
 
  private:
-  // Decides for one block, in the order of first writes. Returns how many variables go.
+  // Decides for one block, in the order of first writes. Returns the number of variables that are removed.
   int Plan(int block, MemoryRewrite& out) {
     std::vector<Buffer> buffers;
     FreeBuffers free(options_.larger_buffers);
@@ -168,7 +170,7 @@ class Reuser {
     edit_.block(block).SetVar(std::move(declared));
   }
 
-  // A name that is moved is declared once in the program, so every mention of it is this variable.
+  // A moved name is declared only once in the program, so every mention of it is this variable.
   void RenameArguments() {
     for (int b = 0; b < in_.block_count(); ++b) {
       for (const OpEntry& entry : in_.block(b).ops()) {

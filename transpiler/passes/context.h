@@ -1,5 +1,5 @@
-// What every pass gets beside the program it rewrites. A pass is a function from program to program: it reads
-// the plan, makes its edits and decides nothing.
+// The arguments of every pass in addition to the program that it rewrites. A pass is a function from program
+// to program: it reads the plan, applies its edits and decides nothing.
 #pragma once
 
 #include <string_view>
@@ -13,7 +13,7 @@
 
 namespace penstock::passes {
 
-// Who will run the result.
+// The role that will run the result.
 struct Self {
   enum class Role { kTrainer, kPserver };
   Role role = Role::kTrainer;
@@ -22,28 +22,29 @@ struct Self {
 
 struct PassContext {
   const OpRegistry& ops;
-  const Program& main;     // the user's, as analysed; pserver programs are made from it
+  const Program& main;     // the user's, as analysed; the source of pserver programs
   const Program& startup;  // the user's
   const plan::Analysis& analysis;
   const plan::PlacementPlan& plan;
-  const Shares& shares;  // of the plan, by pserver
+  const Shares& shares;  // each pserver's part of the plan
   Self self;
 };
 
 using PassFunction = Result<Program> (*)(const Program& in, const PassContext& context);
 
-// "send_gradients: no op writes ...": a plan that does not fit the program is the planner's mistake.
+// kInternal "send_gradients: no op writes ...": a plan that does not fit the program is the planner's
+// mistake.
 template <typename... Parts>
 Status PassError(std::string_view pass, const Parts&... parts) {
   return InternalError(StrCat("E-pass-", pass), pass, ": ", parts...);
 }
 
-// What a `send` says of who sends: Fluid's says trainer 0, whoever it is.
+// The trainer_id attribute of communication ops. In Fluid it is always 0.
 inline int SenderId(const PassContext& context) {
   return context.plan.dialect == plan::Dialect::kFluid18 ? 0 : context.self.index;
 }
 
-// A variable of the user's has the name that a pass has to give to its own.
+// kInvalidArgument: a variable of the user's program has a name that the pass needs for its own variable.
 inline Status NameTaken(std::string_view pass, std::string_view name) {
   return InvalidArgument("E-plan-name-clash", pass, ": needs the name ", name,
                          ", which a variable of the program has")

@@ -1,5 +1,5 @@
-// All passes. Each stands in the file of its name, with an example; the pipelines say which run and in which
-// order.
+// Declares all passes. Each is defined in the file of its name, which shows an example. pipeline/pipelines.cc
+// lists which passes run, and in which order.
 #pragma once
 
 #include "transpiler/passes/context.h"
@@ -45,7 +45,7 @@ Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);
 Result<Program> AverageAdaptively(const Program& in, const PassContext& context);
 
-// The trainer's startup program; InitStepCounters is for a pserver's too.
+// The trainer's startup program; InitStepCounters also runs on a pserver's.
 Result<Program> InitStepCounters(const Program& in, const PassContext& context);
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
 Result<Program> DropServerState(const Program& in, const PassContext& context);
@@ -63,7 +63,7 @@ Result<Program> StartAdaptiveSteps(const Program& in, const PassContext& context
 Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
 Result<Program> StartGradientSums(const Program& in, const PassContext& context);
 
-// A pserver's main program; begins with an empty one.
+// A pserver's main program; the first pass starts from an empty program.
 Result<Program> DeclareSlices(const Program& in, const PassContext& context);
 Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context);
 Result<Program> PlaceClipping(const Program& in, const PassContext& context);
@@ -80,7 +80,7 @@ Result<Program> HoldStartValues(const Program& in, const PassContext& context);
 Result<Program> ServeTables(const Program& in, const PassContext& context);
 Result<Program> MergeTableGradients(const Program& in, const PassContext& context);
 
-// A pserver's startup program; begins with its finished main program.
+// A pserver's startup program; the first pass starts from the pserver's finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);
 Result<Program> InitBackups(const Program& in, const PassContext& context);
 

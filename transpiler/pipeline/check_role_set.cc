@@ -27,7 +27,7 @@ check::CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, con
   const bool compat = roles.plan.dialect == plan::Dialect::kFluid18;
   const std::optional<Program> mended = compat ? std::nullopt : plan::WithoutUnwrittenParts(main);
   const check::SourcePrograms source{mended ? *mended : main, startup};
-  // The pass manager has verified what the passes made; the rest stands as the user built it.
+  // The pass manager has verified the results of the passes; all other parts are as the user built them.
   const bool verified = !compat && VerifyProgram(source.main, {.ops = &ops}).ok();
   check::CheckReport report =
       check::CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = verified, .threads = threads});

@@ -1,7 +1,7 @@
-// The proof of what Transpile made, before anybody gets it.
+// Checks the result of Transpile before it is used.
 //
 //   const CheckReport report = CheckRoleSet(AllOps(), roles, main, startup);
-//   if (report.errors() > 0) ...   // nothing of `roles` is handed out, but in Fluid's dialect
+//   if (report.errors() > 0) ...   // do not use `roles`
 #pragma once
 
 #include "transpiler/check/check.h"
@@ -9,15 +9,15 @@
 
 namespace penstock {
 
-// The set as files, called as `penstock transpile` calls them.
+// The set as files, with the file names of `penstock transpile`.
 check::RoleFiles FilesOf(const RoleSet& roles);
 
-// CheckRoles with the programs that the set was made of. In Fluid's dialect errors become warnings: such sets
-// are made to be compared with Fluid's, defects included. `threads` changes speed alone.
+// Runs CheckRoles with the programs that the set was made from. In Fluid's dialect errors become warnings,
+// because such sets reproduce Fluid's defects for comparison. `threads` only changes the speed.
 check::CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
                                 const Program& startup, ThreadPool* threads = nullptr);
 
-// The first error as a status, for callers that return one; ok if there is none.
+// The first error of the report as a status; ok if there is none.
 Status FirstError(const check::CheckReport& report);
 
 }  // namespace penstock

@@ -22,7 +22,7 @@ Status RequireNoCollectives(const Program& main) {
   return OkStatus();
 }
 
-// A rank's own moments would go unnoticed.
+// inplace_abn would silently use moments of the rank's own batch.
 Status RequireNoInplaceAbn(const Program& main) {
   for (int block = 0; block < main.block_count(); ++block) {
     for (const OpEntry& entry : main.block(block).ops()) {
@@ -36,7 +36,7 @@ Status RequireNoInplaceAbn(const Program& main) {
 }
 
 // Persistable tensors that ops of the program read, in the order of their first reader; with a startup
-// program those that it declares.
+// program, only those that it declares.
 std::vector<const Var*> StateOf(const Program& main, const std::optional<Program>& startup) {
   std::vector<const Var*> out;
   std::set<std::string> seen;
@@ -99,9 +99,9 @@ std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
     list.push_back(passes::AllreduceGradients);
     list.push_back(passes::AwaitGradients);
     if (config.reduction == GradientReduction::kAdasum) list.push_back(passes::AdasumGradients);
-    if (config.halved) list.push_back(passes::HalveGradients);  // as they travel by what stands above
+    if (config.halved) list.push_back(passes::HalveGradients);  // changes the exchanges made above
   }
-  if (config.runs_per_update > 1) list.push_back(passes::AccumulateGradients);  // moves all of that
+  if (config.runs_per_update > 1) list.push_back(passes::AccumulateGradients);  // moves all of these ops
   if (config.places && config.addresses.size() > 1) list.push_back(passes::UpdateAtFirstPlace);
   return list;
 }

@@ -17,11 +17,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::size_t kNamesTold = 4;       // of those that are treated alike
-constexpr std::size_t kKindsTold = 24;      // of updates, and of initial values
-constexpr std::size_t kAttrBytesTold = 32;  // a longer value is told by its digest
+constexpr std::size_t kNamesTold = 4;       // per group of variables treated alike
+constexpr std::size_t kKindsTold = 24;      // groups of updates, and of initial values
+constexpr std::size_t kAttrBytesTold = 32;  // a longer value is replaced by its digest
 constexpr std::size_t kNameBytesTold = 64;
-constexpr std::size_t kToldKept = 8;  // texts of ops, to be used again
+constexpr std::size_t kToldKept = 8;  // size of the cache of op texts
 
 std::string Digest(std::uint64_t digest) {
   std::string text(16, '0');
@@ -33,8 +33,8 @@ std::string Count(std::size_t count, std::string_view what) {
   return StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
-// Names that are treated alike, by how: one line for each, of the first `kKindsTold` in the order of their
-// names.
+// Groups names that are treated alike. Prints one line per group, for the first `kKindsTold` groups in the
+// order of their names.
 class Kinds {
  public:
   void Add(std::string how, const std::string& name, std::uint64_t digest = 0) {
@@ -95,7 +95,7 @@ class JobWriter {
     FindWriters();
   }
 
-  // At most once.
+  // Call it at most once.
   std::string Write(const std::map<std::string, std::string>& policies) {
     out_ = StrCat("works in mode ", plan::ModeName(plan_.mode));
     if (plan_.dialect == plan::Dialect::kFluid18) out_ += ", dialect fluid-1.8";
@@ -108,7 +108,7 @@ class JobWriter {
     out_ += "\n";
     WriteUpdates();
     WriteCompression();
-    const std::string model = Model();  // numbers the variables whose initial values are told next
+    const std::string model = Model();  // numbers the variables whose initial values follow
     WriteInitialValues();
     out_ += model;
     WritePlan();
@@ -150,8 +150,8 @@ class JobWriter {
     return !own && !IsOfProcess(op, attr);
   }
 
-  // "adam {beta1=0.8}": in words what a user sets, and not what each variable has of its own. Most ops of a
-  // type are alike, so that few texts are made.
+  // "adam {beta1=0.8}": the type and the attributes that a user sets, without those that differ by variable.
+  // Cached, because most ops of a type have the same text.
   const std::string& Told(const Op& op) {
     const auto differs = [](const Op& one, const Op& other) {
       return one.type() != other.type() || !SameTold(one, other);
@@ -212,7 +212,7 @@ class JobWriter {
     kinds.Print("compresses", out_);
   }
 
-  // From the last op back: what updates a parameter, and what that reads.
+  // Goes backwards from the last op: ops that update parameters, and ops that compute what these read.
   std::string Model() {
     const std::vector<OpEntry>& ops = main_.main().ops();
     std::size_t count = 0, in_schedule = 0;
@@ -252,7 +252,7 @@ class JobWriter {
     });
   }
 
-  // One op that reads nothing and writes nothing else.
+  // Whether the variable has one writer, which reads nothing and writes nothing else.
   static bool IsAlone(const std::vector<const Op*>& writers) {
     if (writers.size() != 1) return false;
     const auto args = [](const std::vector<Slot>& slots) {
@@ -263,7 +263,7 @@ class JobWriter {
     return args(writers.front()->inputs()) == 0 && args(writers.front()->outputs()) == 1;
   }
 
-  // Of the ops of the startup program that make a variable, and what they read.
+  // The digest of the startup program's ops that make a variable, and of those that make what they read.
   std::uint64_t InitialValue(const std::string& name) {
     const auto own = writers_.find(name);
     if (own != writers_.end() && IsAlone(own->second)) return alone_.OfAttrs(0, *own->second.front());
@@ -291,7 +291,7 @@ class JobWriter {
       if (found == writers_.end() || !IsMentioned(name)) continue;
       const Op& op = *found->second.back();
       const std::uint64_t value = InitialValue(name);
-      // Text tells all of what fills a shape; what else there is has its digest.
+      // The text of an initializer that fills a shape is complete; any other also gets a digest.
       kinds.Add(IsAlone(found->second) ? Told(op) : StrCat(Told(op), ", digest ", Digest(value)), name,
                 value);
     }
@@ -300,7 +300,7 @@ class JobWriter {
     std::uint64_t digest = 0;
     for (const auto& [name, known] : digest_.known()) {
       const Var* var = startup_.main().FindVar(name);
-      const bool tensor = var != nullptr && var->kind == VarKind::kTensor;  // and no reader
+      const bool tensor = var != nullptr && var->kind == VarKind::kTensor;  // not a data reader
       if (!tensor || params_.contains(std::string(name)) || !writers_.contains(name)) continue;
       ++others;
       digest = Chain(Chain(digest, known.number), InitialValue(std::string(name)));
@@ -325,7 +325,7 @@ class JobWriter {
   const plan::PlacementPlan& plan_;
   const PrintOptions shown_;
   OpDigest digest_;
-  OpDigest alone_;  // of ops of the startup program that name one variable
+  OpDigest alone_;  // for ops of the startup program that name one variable
   std::deque<std::pair<const Op*, std::string>> told_;
   std::map<std::string, Update> updates_;  // by parameter
   std::set<std::string> params_;

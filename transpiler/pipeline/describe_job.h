@@ -1,5 +1,5 @@
-// What all processes of one job must have in common, in words (text/job_facts.h): each process transpiles by
-// itself, and a hyperparameter that one of them has otherwise shows in no message.
+// Describes in sentences what all processes of one job must have in common (text/job_facts.h). Each process
+// transpiles separately, and no message shows that one of them has a different hyperparameter.
 //
 //   DescribeJob(AllOps(), main, startup, plan)
 //       works in mode sync with backup_trainers 1
@@ -12,14 +12,14 @@
 //       trains by 11 ops, digest 52c0ffbe31a1c5d6
 //       follows the plan of 2 trainers and 2 pservers, digest 9d2f1c55b7e08a43
 //
-// The text depends on what is trained and how alone, so that it is the same in every process:
+// The text depends only on what is trained and how, so that it is the same in every process:
 //
-//  * of the main program on the ops that make updates. Ops that only measure, print or are fetched may be
-//    there or not, as they are where a trainer prunes its program;
-//  * on the names of parameters. Other variables are numbered by mention, for unique_name counts what else a
-//    process has built;
-//  * not on the user's lines, name scopes, numbers of Python functions, trainer ids or which roles are asked
-//    for.
+//  * Of the main program, only the ops that contribute to updates count. Ops that measure, print or are
+//    fetched may be present or absent, because a trainer may prune its program.
+//  * Names of parameters count. Other variables are numbered in the order of mention, because unique_name
+//    depends on everything else that a process has built.
+//  * The user's source lines, name scopes, numbers of Python functions, trainer ids and the requested roles
+//    do not count.
 #pragma once
 
 #include <map>
@@ -31,7 +31,8 @@
 
 namespace penstock {
 
-// Cost: linear in the ops of both programs. At most about 100 lines, however many parameters there are.
+// The text has at most about 100 lines for any number of parameters. Cost: linear in the ops of both
+// programs.
 std::string DescribeJob(const OpRegistry& ops, const Program& main, const Program& startup,
                         const plan::PlacementPlan& plan,
                         const std::map<std::string, std::string>& policies = {});

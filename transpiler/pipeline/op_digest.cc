@@ -15,7 +15,7 @@ std::uint64_t OfNumber(float number) { return std::bit_cast<std::uint32_t>(numbe
 
 }  // namespace
 
-// splitmix64's mixing: one changed bit changes half of the result's.
+// The mixing function of splitmix64: changing one bit of the input changes about half of the result's bits.
 std::uint64_t Chain(std::uint64_t digest, std::uint64_t next) {
   std::uint64_t x = digest * 0x9e3779b97f4a7c15ull + next + 0x632be59bd9b4e019ull;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -28,7 +28,7 @@ bool IsOfProcess(const Op& op, std::string_view attr) {
     return attr == kRoleAttr || attr == kRoleVarAttr || attr == kNameScopeAttr || attr == kDeviceAttr ||
            attr == kCallstackAttr;
   }
-  // The user's functions are numbered as they are met; random_crop's seed is drawn where none is given.
+  // The user's functions are numbered in the order of their use; random_crop draws a seed if none is given.
   return attr == "forward_callable_id" || attr == "backward_callable_id" ||
          (attr == "startup_seed" && op.type() == "random_crop");
 }
@@ -50,8 +50,8 @@ std::uint64_t OpDigest::OfSlots(const std::vector<Slot>& slots) {
   return digest;
 }
 
-// Texts that are names of variables count as such: some ops are told by attributes what their blocks hand
-// over.
+// A string that is the name of a variable counts as that variable, because attributes of some ops name
+// variables that their blocks pass out.
 std::uint64_t OpDigest::OfAttr(int block, const Attr& attr) {
   const auto of_text = [&](const std::string& text) {
     return program_.FindVar(block, text) != nullptr ? OfName(text) : Fnv1a64(text);

@@ -1,9 +1,9 @@
-// Digests of ops that do not depend on the names of variables that the front end counts out.
+// Digests of ops that do not depend on the names of variables that the front end generates by counting.
 //
 //   OpDigest digest(main);
-//   digest.KeepName("fc_0.w_0", 7);             what stands for it instead of a number
-//   const std::uint64_t d = digest.Of(0, op);   and of the blocks that it starts
-//   digest.Knows("fc_0.tmp_0")                  an op before mentioned it, or its name is kept
+//   digest.KeepName("fc_0.w_0", 7);             represent this variable by 7 instead of its position
+//   const std::uint64_t d = digest.Of(0, op);   digest of the op and of the blocks that it starts
+//   digest.Knows("fc_0.tmp_0")                  whether an earlier op mentioned it or its name is kept
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace penstock {
 
-// Of a sequence: `digest` with `next` behind it.
+// Extends the digest of a sequence by `next`.
 std::uint64_t Chain(std::uint64_t digest, std::uint64_t next);
 
 class OpDigest {
@@ -28,16 +28,16 @@ class OpDigest {
   bool Knows(std::string_view name) const { return known_.contains(name); }
   struct Known {
     std::uint64_t number = 0;
-    bool mentioned = false;  // by an op
+    bool mentioned = false;  // whether an op mentioned it
   };
-  // Kept names, and those that ops mentioned, in the order of mention.
+  // Kept names and names that ops mentioned, numbered in the order of mention.
   const ViewMap<Known>& known() const { return known_; }
 
-  // Type, slots with the numbers of their variables, attributes. Numbers are given out on the way. The order
-  // of slots counts, that of attributes does not. Attributes of the framework itself (op_role,
-  // op_callstack...) and numbers that a process counts by itself are left out.
+  // The digest of the op's type, slots with the numbers of their variables, and attributes. Assigns numbers
+  // to new variables. The order of slots counts, the order of attributes does not. Leaves out the framework's
+  // own attributes (op_role, op_callstack...) and numbers that differ between processes.
   std::uint64_t Of(int block, const Op& op);
-  // Its type and attributes alone.
+  // The digest of its type and attributes only.
   std::uint64_t OfAttrs(int block, const Op& op);
 
  private:
@@ -48,11 +48,11 @@ class OpDigest {
 
   const Program& program_;
   ViewMap<Known> known_;
-  std::vector<int> inside_;  // blocks being read: one that starts itself ends there
+  std::vector<int> inside_;  // blocks being read, to stop at a block that starts itself
 };
 
-// Whether an attribute says nothing of what the op computes: it is the framework's, or a number of this
-// process.
+// Whether an attribute does not affect what the op computes: it is the framework's, or a number that differs
+// between processes.
 bool IsOfProcess(const Op& op, std::string_view attr);
 
 }  // namespace penstock

@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// A file that a golden case may be made from: the plan, who runs it, the passes still to do and the program
-// they begin with.
+// A text from which a golden case can be made: the plan, the role, the remaining passes and the program on
+// which they start.
 std::string Reproducer(const passes::PassContext& context, std::span<const Pass> remaining, const Program& in,
                        const Status& status) {
   std::string text = StrCat("# ", status.ToString());
@@ -35,7 +35,7 @@ Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass,
   if (options_.clock != nullptr) {
     timings_.push_back({std::string(pipeline), std::string(pass.name), options_.clock->Now() - begin});
   }
-  // Compat reproduces Fluid's broken programs too; judging them is the checker's work.
+  // Compat reproduces Fluid's broken programs too; check/ judges them.
   if (context.plan.dialect == plan::Dialect::kDefault) {
     Status sound = VerifyTouched(in, out, context.ops);
     if (!sound.ok()) return std::move(sound).In(pass.name);

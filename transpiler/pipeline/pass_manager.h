@@ -1,5 +1,6 @@
-// Runs the passes of a pipeline in their order: each result is verified where the pass touched it, timed, and
-// shown to whoever observes. A failure names the pass and leaves what is needed to repeat it.
+// Runs the passes of a pipeline in order. After each pass it verifies the changed parts, records the time and
+// calls the observer. An error names the pass, and the reproducer gets a text from which the failure can be
+// repeated.
 //
 //   PassManager manager({.clock = &SystemClock()});
 //   PENSTOCK_ASSIGN_OR_RETURN(Program trainer, manager.Run("sync trainer", kSyncTrainer, main, context));
@@ -31,12 +32,12 @@ struct PassTiming {
   Nanoseconds took{0};
 };
 
-// What an observer sees after each pass; `before` and `after` are the same content if the pass changed
+// The argument of an observer after each pass. `before` and `after` have equal content if the pass changed
 // nothing.
 struct PassEvent {
   std::string_view pipeline;
   std::string_view pass;
-  int index = 0;  // of the role: the trainer's id, or the pserver's position
+  int index = 0;  // the trainer's id, or the pserver's position
   const Program& before;
   const Program& after;
   std::string RoleName() const;  // "pserver_startup_1"
@@ -44,21 +45,22 @@ struct PassEvent {
 };
 
 struct PassOptions {
-  // Roles are made side by side on these, unless a field below watches the passes. Changes speed alone; none:
-  // the caller's thread.
+  // Makes roles in parallel on these threads, unless a clock, observer or reproducer is set. The results are
+  // the same. Null: the caller's thread.
   ThreadPool* threads = nullptr;
-  const Clock* clock = nullptr;                   // none: nothing is timed
-  std::set<std::string> disabled;                 // passes that are left out, to find the one at fault
-  std::function<void(const PassEvent&)> observe;  // dumps
+  const Clock* clock = nullptr;                   // null: no timings
+  std::set<std::string> disabled;                 // passes to skip, to find the one at fault
+  std::function<void(const PassEvent&)> observe;  // called after each pass, for dumps
   std::function<void(const std::string&)>
-      reproducer;  // given a text on failure: program, plan, remaining passes
+      reproducer;  // called on failure with a text: program, plan, remaining passes
 };
 
 class PassManager {
  public:
   explicit PassManager(PassOptions options = {}) : options_(std::move(options)) {}
 
-  // The errors of the passes, and E-verify-* of what they made; both say which pass.
+  // Returns the program after all passes. Errors: those of the passes, and E-verify-* for an invalid result;
+  // both name the pass.
   Result<Program> Run(std::string_view pipeline, std::span<const Pass> passes, Program program,
                       const passes::PassContext& context);
 

@@ -9,38 +9,37 @@
 namespace penstock {
 namespace {
 
-// Synchronous training: a barrier ends the trainer's sends, another its receives.
+// Synchronous training: one barrier ends the trainer's sends, another its receives.
 constexpr Pass kSyncTrainer[] = {
-    {"weigh_loss_gradient", passes::WeighLossGradient},  // before anything is made of it
-    {"keep_clipping", passes::KeepClipping},      // so that clipped gradients are ones the trainer makes
-    {"prefetch_tables", passes::PrefetchTables},  // while lookups stand where the analysis saw them
+    {"weigh_loss_gradient", passes::WeighLossGradient},  // before any op reads it
+    {"keep_clipping", passes::KeepClipping},      // so that the trainer makes the clipped gradients
+    {"prefetch_tables", passes::PrefetchTables},  // while lookups are where the analysis found them
     {"send_gradients",
-     passes::SendGradients},  // behind the last writer, which may be a regularizer that leaves
+     passes::SendGradients},  // after the last writer, which may be a regularizer that is dropped
                               // below
     {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
-    {"add_send_barrier", passes::AddSendBarrier},  // behind all sends
+    {"add_send_barrier", passes::AddSendBarrier},  // after all sends
     {"receive_params", passes::ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", passes::AddFetchBarrier},
-    {"join_slices", passes::JoinSlices},          // of what the fetch barrier completed
-    {"drop_optimizers", passes::DropOptimizers},  // behind all that stand by one of them
-    {"name_gradients", passes::NameGradients},    // last: what is renamed is named above
+    {"join_slices", passes::JoinSlices},          // slices that the fetch barrier completed
+    {"drop_optimizers", passes::DropOptimizers},  // after all passes that place ops next to an optimizer
+    {"name_gradients", passes::NameGradients},    // last, because the passes above use the old names
 };
 constexpr Pass kSyncTrainerStartup[] = {
     {"drop_server_state", passes::DropServerState},
-    {"share_start_values", passes::ShareStartValues},  // before the barrier that completes what is received
+    {"share_start_values", passes::ShareStartValues},  // before the barrier that completes the recvs
     {"receive_initial_params", passes::ReceiveInitialParams},
-    {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: behind what is received
+    {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: after the recvs
     {"init_residuals", passes::InitResiduals},
-    {"init_rings", passes::InitRings},  // of trainers with unequal batches
+    {"init_rings", passes::InitRings},  // for trainers with unequal batches
     {"start_live", passes::StartLive},
 };
-// Both exchanges: dense gradients go around among trainers, which update these parameters; the rest is as
-// above.
+// Both exchanges: trainers all-reduce dense gradients and update these parameters; the rest is as above.
 constexpr Pass kHybridTrainer[] = {
     {"weigh_loss_gradient", passes::WeighLossGradient}, {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},        {"allreduce_means", passes::AllreduceMeans},
-    {"await_gradients", passes::AwaitGradients},  // in front of the updates that stay
+    {"await_gradients", passes::AwaitGradients},  // before the updates that stay
     {"send_gradients", passes::SendGradients},          {"send_table_gradients", passes::SendTableGradients},
     {"add_send_barrier", passes::AddSendBarrier},       {"receive_params", passes::ReceiveParams},
     {"add_fetch_barrier", passes::AddFetchBarrier},     {"join_slices", passes::JoinSlices},
@@ -52,32 +51,32 @@ constexpr Pass kHybridTrainerStartup[] = {
     {"broadcast_params", passes::BroadcastParams},  {"start_live", passes::StartLive},
 };
 constexpr Pass kSyncPserver[] = {
-    {"declare_slices", passes::DeclareSlices},       // what the others name
+    {"declare_slices", passes::DeclareSlices},       // variables that later passes use
     {"place_lr_schedule", passes::PlaceLrSchedule},  // its block is the first
     {"place_clipping", passes::PlaceClipping},       // norms over all gradients come before any update
     {"place_optimizers", passes::PlaceOptimizers},   // their blocks are the last
-    {"serve_gradients", passes::ServeGradients},     // knows the blocks by number
-    {"merge_gradients", passes::MergeGradients},     // makes it one gradient a trainer
-    {"quote_gradients", passes::QuoteGradients},     // as name_gradients has named them
-    {"hold_start_values", passes::HoldStartValues},  // beside what it serves
-    {"serve_tables", passes::ServeTables},  // behind those who know the optimizers' blocks as the last
+    {"serve_gradients", passes::ServeGradients},     // refers to blocks by number
+    {"merge_gradients", passes::MergeGradients},     // changes it to one gradient per trainer
+    {"quote_gradients", passes::QuoteGradients},     // uses the names of name_gradients
+    {"hold_start_values", passes::HoldStartValues},  // extends listen_and_serv
+    {"serve_tables", passes::ServeTables},  // after passes that expect the optimizers' blocks to be the last
     {"merge_table_gradients", passes::MergeTableGradients},
 };
 constexpr Pass kPserverStartup[] = {
     {"init_pserver_slices", passes::InitPserverSlices},
 };
 
-// The same through the trainer's communicator, which cuts gradients and puts parameters together itself.
+// The same through the trainer's communicator, which splits gradients and joins parameters itself.
 constexpr Pass kNotAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_whole_gradients", passes::SendWholeGradients},
     {"declare_residuals", passes::DeclareResiduals},
     {"name_messages",
-     passes::NameMessages},  // pservers await one from each trainer; variables keep their names
+     passes::NameMessages},  // pservers await one message per trainer; variables keep their names
     {"send_table_gradients", passes::SendTableGradients},
     {"add_communicator_barrier",
-     passes::AddCommunicatorBarrier},  // behind all sends, before what they bring back
+     passes::AddCommunicatorBarrier},  // after all sends, before the recvs
     {"receive_whole_params", passes::ReceiveWholeParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
@@ -93,22 +92,22 @@ constexpr Pass kNotAsyncPserver[] = {
     {"merge_table_gradients", passes::MergeTableGradients},
 };
 
-// Asynchronous training: nobody waits for other trainers. A schedule counts the steps of all of them, which
-// they tell at the end of each.
+// Asynchronous training: no trainer waits for others. A schedule counts the steps of all trainers, which
+// report the end of each.
 constexpr Pass kAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_gradients", passes::SendGradients},
     {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
-    {"send_step_counters", passes::SendStepCounters},  // behind all gradients: the step is finished
-    {"receive_params", passes::ReceiveParams},         // without a barrier, each waits for its own send
+    {"send_step_counters", passes::SendStepCounters},  // after all gradients: the step is finished
+    {"receive_params", passes::ReceiveParams},         // without a barrier, each recv waits for its own send
     {"join_slices", passes::JoinSlices},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kAsyncTrainerStartup[] = {
     {"drop_server_state", passes::DropServerState},
-    {"init_step_counters", passes::InitStepCounters},  // in front of all others
+    {"init_step_counters", passes::InitStepCounters},  // before all other initializers
     {"share_start_values", passes::ShareStartValues},
     {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},
@@ -119,13 +118,13 @@ constexpr Pass kAsyncPserver[] = {
     {"place_lr_schedule", passes::PlaceLrSchedule},
     {"count_steps", passes::CountSteps},  // in the block made above
     {"place_optimizers", passes::PlaceOptimizers},
-    {"serve_gradients", passes::ServeGradients},  // each gradient starts its block when it arrives
+    {"serve_gradients", passes::ServeGradients},  // each arriving gradient starts its block
     {"hold_start_values", passes::HoldStartValues},
     {"serve_tables", passes::ServeTables},
 };
 constexpr Pass kAsyncPserverStartup[] = {
     {"init_pserver_slices", passes::InitPserverSlices},
-    {"init_step_counters", passes::InitStepCounters},  // over the initial value of the schedule's own counter
+    {"init_step_counters", passes::InitStepCounters},  // replaces the schedule's own initial value
 };
 
 // The same through the trainer's communicator.
@@ -136,7 +135,7 @@ constexpr Pass kRuntimeSplitTrainer[] = {
     {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"send_step_counters", passes::SendStepCounters},
-    {"name_step_notices", passes::NameStepNotices},  // the communicator knows what it sends by name
+    {"name_step_notices", passes::NameStepNotices},  // the communicator identifies messages by name
     {"receive_whole_params", passes::ReceiveWholeParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
@@ -148,12 +147,12 @@ constexpr Pass kHalfAsyncTrainer[] = {
     {"send_table_gradients", passes::SendTableGradients},
     {"send_step_counters", passes::SendStepCounters},
     {"name_step_notices", passes::NameStepNotices},
-    {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // behind all sends, the notices' too
+    {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, including notices
     {"receive_whole_params", passes::ReceiveWholeParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
 
-// Each gradient is corrected for its age before it is applied.
+// DC-ASGD: each gradient is corrected for its age before it is applied.
 constexpr Pass kDcAsgdPserver[] = {
     {"declare_slices", passes::DeclareSlices},
     {"place_lr_schedule", passes::PlaceLrSchedule},
@@ -167,10 +166,10 @@ constexpr Pass kDcAsgdPserver[] = {
 constexpr Pass kDcAsgdPserverStartup[] = {
     {"init_pserver_slices", passes::InitPserverSlices},
     {"init_step_counters", passes::InitStepCounters},
-    {"init_backups", passes::InitBackups},  // behind the parameters that they begin as
+    {"init_backups", passes::InitBackups},  // after the parameters, whose values they copy
 };
 
-// Fluid tells asynchronous trainers and merging pservers apart by different settings.
+// Compat: in Fluid, different settings decide whether trainers are asynchronous and whether pservers merge.
 constexpr Pass kFluidNotAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
@@ -201,36 +200,36 @@ constexpr Pass kFluidNotAsyncPserver[] = {
     {"serve_tables", passes::ServeTables},
 };
 
-// Geo-SGD: trainers optimize, and hand what has changed to their communicator.
+// Geo-SGD: trainers update, and their communicators exchange the changes.
 constexpr Pass kGeoTrainer[] = {
-    {"keep_clipping", passes::KeepClipping},  // as Fluid, which finds parameters as for pservers
+    {"keep_clipping", passes::KeepClipping},  // like Fluid, which finds parameters as for pservers
     {"keep_tables_local", passes::KeepTablesLocal},
     {"declare_deltas", passes::DeclareDeltas},
     {"declare_delta_slices", passes::DeclareDeltaSlices},
-    {"send_touched_rows", passes::SendTouchedRows},  // at the end: a step is over
+    {"send_touched_rows", passes::SendTouchedRows},  // at the end, because it ends the step
 };
 constexpr Pass kGeoTrainerStartup[] = {
     {"share_start_values", passes::ShareStartValues},
     {"receive_initial_params", passes::ReceiveInitialParams},
     {"declare_deltas", passes::DeclareDeltas},
-    {"announce_initial_params", passes::AnnounceInitialParams},  // when they are there
+    {"announce_initial_params", passes::AnnounceInitialParams},  // after they are received
 };
 constexpr Pass kGeoPserver[] = {
     {"hold_params", passes::HoldParams},
-    {"add_deltas", passes::AddDeltas},      // to what is held
-    {"serve_deltas", passes::ServeDeltas},  // knows the blocks by number
+    {"add_deltas", passes::AddDeltas},      // to the held slices
+    {"serve_deltas", passes::ServeDeltas},  // refers to blocks by number
     {"hold_start_values", passes::HoldStartValues},
 };
 
-// Ranks that ParallelExecutor joins: the main program stays.
+// Ranks that ParallelExecutor joins: the main program does not change.
 constexpr Pass kNccl2TrainerStartup[] = {
     {"generate_nccl_id", passes::GenerateNcclId},
 };
 
-// Ranks that add up gradients.
+// Ranks that all-reduce gradients.
 constexpr Pass kGradAllreduceTrainer[] = {
-    {"scale_loss_gradient", passes::ScaleLossGradient},  // before anything is made of it
-    {"share_loss_gradient", passes::ShareLossGradient},  // instead, where batches are unequal
+    {"scale_loss_gradient", passes::ScaleLossGradient},  // before any op reads it
+    {"share_loss_gradient", passes::ShareLossGradient},  // instead, if batches are unequal
     {"allreduce_gradients", passes::AllreduceGradients},
     {"await_gradients", passes::AwaitGradients},  // all of them
 };
@@ -243,18 +242,18 @@ constexpr Pass kDeviceStartup[] = {
     {"init_device_rings", passes::InitDeviceRings},
 };
 
-// Ranks that add up what they have learned since the last snapshot, after each step or after several.
+// Local SGD: ranks sum their updates since the last snapshot, after each step or after several.
 constexpr Pass kLocalSgdTrainer[] = {
     {"allreduce_updates", passes::AllreduceUpdates},
-    {"apply_mean_update", passes::ApplyMeanUpdate},  // when all updates are there
+    {"apply_mean_update", passes::ApplyMeanUpdate},  // after all updates are summed
 };
 constexpr Pass kLocalSgdStartup[] = {
     {"init_rings", passes::InitRings},
     {"broadcast_params", passes::BroadcastParams},
-    {"snapshot_params", passes::SnapshotParams},  // of what all ranks have
+    {"snapshot_params", passes::SnapshotParams},  // of the values common to all ranks
 };
 constexpr Pass kLocalSgdStepsTrainer[] = {
-    {"update_while_live", passes::UpdateWhileLive},  // what trains alone, before what is for all
+    {"update_while_live", passes::UpdateWhileLive},  // local updates, before the averages
     {"average_every", passes::AverageEvery},
 };
 constexpr Pass kLocalSgdAdaptiveTrainer[] = {

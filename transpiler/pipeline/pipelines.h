@@ -1,5 +1,5 @@
-// Which passes make which role program, in which order and why, and from which plan. One set of pipelines a
-// mode; passes know no mode.
+// The passes that make each role program, in order, and the planner: one set per mode. Passes do not know the
+// mode. pipelines.cc states the reasons for the order.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct Pipelines {
   std::span<const Pass> trainer_startup;             // from the user's startup program
   std::span<const Pass> pserver;                     // from an empty program
   std::span<const Pass> pserver_startup;             // from the pserver's finished main program
-  plan::Planner plan = plan::PlanUpdatesOnPservers;  // what the passes apply
+  plan::Planner plan = plan::PlanUpdatesOnPservers;  // makes the plan that the passes apply
 };
 
 const Pipelines& PipelinesOf(plan::Mode mode);

@@ -7,15 +7,15 @@
 namespace penstock {
 namespace {
 
-// The server's variable that Fluid starts with this op there; null if it does not.
+// The server's variable that Fluid initializes with this op; null if there is none.
 const Var* StartedOn(const Op& op, const passes::ServerNames& names, const Program& server_startup) {
   const std::string& made = op.OutputName("Out");
   const std::string* held = names.Held(made);
   return server_startup.main().FindVar(held != nullptr ? *held : made);
 }
 
-// The variables of the user's startup program, and of what was added to it, that pservers start, with the
-// shape of what the last of them starts.
+// The variables of the user's startup program, including added ones, that pservers initialize, each with the
+// shape on the last of these pservers.
 ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const passes::PassContext& context,
                           ViewMap<Shape> shapes) {
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
@@ -44,7 +44,7 @@ Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& role
     Op shaped = *entry.op;
     if (passes::ShapeDecides(shaped)) {
       shaped.Set("shape", std::vector<std::int32_t>(dims.begin(), dims.end()));
-    } else {  // what stands for a table's initializer took its shape from there, and gave it to the variable
+    } else {  // fake_init took its shape from the table's initializer, and the variable took it from there
       shaped.Set("shape", dims);
       Var table = *main.FindVar(shape->first);
       table.type->shape = shape->second;

@@ -59,7 +59,7 @@ class RoleMaker {
   const std::vector<PassTiming>& timings() const { return manager_.timings(); }
 
  private:
-  // With the plan that it follows and what it must be run by.
+  // Adds the plan that the program follows and the policies to run it by.
   void Sign(const JobPolicies& policies, Program& program) const {
     program.mutable_meta().plan = plan_text_;
     WritePolicies(policies, program.mutable_meta());
@@ -81,8 +81,8 @@ class RoleMaker {
   PassManager manager_;
 };
 
-// Makes all roles: side by side if there are threads for it and nobody watches the passes, else in their
-// order up to the first error.
+// Makes all roles: in parallel if there are threads and no clock, observer or reproducer, else in order up to
+// the first error.
 class RoleSetMaker {
  public:
   RoleSetMaker(const passes::PassContext& common, const Pipelines& pipelines,

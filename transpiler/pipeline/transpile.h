@@ -1,11 +1,10 @@
-// One program in, the programs of all roles out. A pure function: nothing is read or written but its
-// arguments, the same arguments give the same bytes in every process, and the programs given stay as they
-// are.
+// Makes the programs of all roles from one program. A pure function: it reads only its arguments, does not
+// change the given programs, and returns the same bytes for the same arguments in every process.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup,
 //       {.trainers = 2, .trainer_ids = {0, 1}, .pservers = {"10.0.0.1:6174", "10.0.0.2:6174"}}));
 //   roles.pservers[1].main      for the process at 10.0.0.2:6174
-//   PrintPlan(roles.plan)       what was decided
+//   PrintPlan(roles.plan)       the placement as text
 #pragma once
 
 #include <string>
@@ -39,7 +38,7 @@ struct RoleSet {
   std::vector<PassTiming> timings;    // if PassOptions gave a clock
 };
 
-// The errors of ValidateConfig, Analyse and MakePlan. Cost: linear in the size of the results.
+// Errors: those of ValidateConfig, Analyse, MakePlan and the passes. Cost: linear in the size of the results.
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const plan::TranspileConfig& config, const PassOptions& options = {});
 

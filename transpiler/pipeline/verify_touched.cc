@@ -25,8 +25,8 @@ Status VerifyBlockRefs(const Op& op, const Program& after) {
   return OkStatus();
 }
 
-// The ops of a block by id, asked for in about their own order: a pass that inserts and removes leaves the
-// others as they stood, so a walk beside them finds nearly all without an index.
+// Finds the ops of a block by id. Requests come nearly in the block's order, because a pass that inserts and
+// removes ops keeps the order of the others, so a parallel walk finds nearly all without an index.
 class EarlierOps {
  public:
   explicit EarlierOps(const Block* block) : block_(block) {
@@ -34,7 +34,7 @@ class EarlierOps {
     for (const OpEntry& entry : block->ops()) last_ = std::max(last_, entry.id);
   }
 
-  // Null if there is none.
+  // Null if the block has no such op.
   const Op* Find(OpId id) {
     if (block_ == nullptr || id > last_) return nullptr;  // ids only grow
     for (std::size_t i = next_; i < block_->ops().size(); ++i) {
@@ -42,7 +42,7 @@ class EarlierOps {
       next_ = i + 1;
       return block_->ops()[i].op.get();
     }
-    return block_->FindOp(id);  // it was moved forward
+    return block_->FindOp(id);  // the pass moved it forward
   }
 
  private:
@@ -77,16 +77,16 @@ class BlockVerifier {
   }
 
  private:
-  // What this block declared before the pass and does not any more.
+  // The variables that the pass removed from this block.
   void NoteLostDeclarations() {
     if (before_ == nullptr) return;
     const Block& block = after_.block(index_);
-    // Most passes only add: what was declared still stands at the head of the list.
+    // Most passes only add, so the old declarations are still at the head of the list.
     if (before_->vars().size() <= block.vars().size() &&
         std::equal(before_->vars().begin(), before_->vars().end(), block.vars().begin())) {
       return;
     }
-    // A pass that takes some away, or puts others in their place, leaves the rest in its order.
+    // A pass that removes or replaces declarations keeps the order of the others.
     const std::vector<VarRef>& was = before_->vars();
     const std::vector<VarRef>& is = block.vars();
     std::vector<std::string_view> moved;
@@ -107,7 +107,7 @@ class BlockVerifier {
   void NoteNames(const std::vector<Slot>& slots, const Op& op, bool touched) {
     for (const Slot& slot : slots) {
       for (const std::string& name : slot.args) {
-        // What the user's program never declared is not this pass's doing.
+        // Ignores variables that the user's program never declared: the pass did not cause it.
         if (!touched && !lost_.contains(name)) continue;
         if (name == kEmptyVarName) continue;
         names_.push_back(name);
@@ -116,9 +116,9 @@ class BlockVerifier {
     }
   }
 
-  static constexpr std::size_t kTogether = 256;  // names that are looked up in one go
+  static constexpr std::size_t kTogether = 256;  // names per batch of look-ups
 
-  // Those that were noted, which are done with then.
+  // Looks up the collected names and clears them.
   Status VerifyNames() {
     std::vector<const Var*> found(names_.size());
     after_.FindVars(index_, names_, found);
@@ -138,8 +138,8 @@ class BlockVerifier {
   int index_;
   const OpRegistry& ops_;
   ViewSet lost_;
-  std::vector<std::string_view> names_;  // that have to be declared
-  std::vector<const Op*> named_by_;      // of each the op
+  std::vector<std::string_view> names_;  // names that must be declared
+  std::vector<const Op*> named_by_;      // the op that uses each
 };
 
 }  // namespace

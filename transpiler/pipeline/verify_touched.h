@@ -1,4 +1,4 @@
-// Whether a pass left a sound program, looking only at blocks that it changed.
+// Verifies the result of a pass, looking only at the blocks that the pass changed.
 #pragma once
 
 #include "framework/base/status.h"
@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-// kInternal E-pass-undeclared: an op that is new or changed names a variable that no block around it
-// declares, or a declaration went away under an op that still names it. E-verify-block: an op enters a block
-// that is not there. kInvalidArgument: a new op of a known type breaks its schema.
+// kInternal E-pass-undeclared: a new or changed op names a variable that no enclosing block declares, or the
+// pass removed a declaration that an op still needs. E-verify-block: an op enters a block that does not
+// exist. kInvalidArgument: a new op of a known type violates its schema.
 Status VerifyTouched(const Program& before, const Program& after, const OpRegistry& ops);
 
 }  // namespace penstock

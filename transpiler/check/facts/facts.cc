@@ -23,7 +23,7 @@ struct Moved {
   bool sent;
 };
 
-// What goes to each pserver or comes from it.
+// Collects the pieces that trainers exchange with each pserver.
 std::vector<std::vector<Moved>> MovedBy(RoleFacts& facts) {
   std::vector<std::vector<Moved>> moved(facts.pservers.size());
   const auto add = [&](std::vector<Piece>& pieces, bool sent) {
@@ -42,7 +42,7 @@ std::vector<std::vector<Moved>> MovedBy(RoleFacts& facts) {
   return moved;
 }
 
-// How that is declared there.
+// Looks up the declarations on the pserver.
 void LookUpServers(RoleFacts& facts, ThreadPool* threads) {
   const std::vector<std::vector<Moved>> pieces = MovedBy(facts);
   ForEach(threads, pieces.size(), [&](std::size_t i) {
@@ -82,7 +82,7 @@ std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock
   program.FindVars(0, texts, found);
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].block == 0) continue;
-    // Most blocks declare nothing, and see what block 0 does.
+    // Most blocks declare nothing, and see the variables of block 0.
     const Block& block = program.block(names[i].block);
     if (block.vars().empty() && block.parent() == 0 && !block.has_forward_block()) continue;
     found[i] = program.FindVar(names[i].block, names[i].name);

@@ -1,6 +1,6 @@
-// What the rules need to know of each role, read once from its program. Names of variables are looked up,
-// never read: which gradient belongs to which parameter follows from who sends what to whom. Names are those
-// that stand in the programs, which outlive the facts.
+// The facts about each role that the rules need, read once from its programs. Variable names are looked up,
+// never parsed: which gradient belongs to which parameter follows from who sends what to whom. All names are
+// views of strings in the programs, which must outlive the facts.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@
 
 namespace penstock::check {
 
-// A pserver's address and a variable there: texts of the programs and of the facts, which outlive what rules
-// make of them.
+// A pserver's address and a variable there. Both are views of the programs and the facts, which outlive the
+// containers that rules build from them.
 using Place = std::pair<std::string_view, std::string_view>;
 struct PlaceHash {
   std::uint32_t operator()(const Place& place) const {
@@ -40,12 +40,12 @@ using roles::ServeMode;
 struct PserverFacts;
 struct UpdateBlock;
 
-// With how both sides declare it.
+// A piece of a message, with the declarations of both sides.
 struct Piece : roles::Piece {
   const Var* here = nullptr;            // `local` as block 0 declares it, null if it does not
-  const PserverFacts* to = nullptr;     // null: the set has none of that address
+  const PserverFacts* to = nullptr;     // null: no pserver of the set has that address
   const Var* there = nullptr;           // `remote` as its block 0 declares it
-  const UpdateBlock* reader = nullptr;  // of what is sent: what reads it there, null if nothing does
+  const UpdateBlock* reader = nullptr;  // for a sent piece: the block that reads it there, null if none does
 };
 
 // One send or recv.
@@ -53,11 +53,11 @@ struct Transfer {
   const Op* op = nullptr;
   int position = 0;        // of the op in block 0
   std::string_view param;  // of the op's (param, grad) pair; empty if it has none
-  std::string_view whole;  // what the pieces are cut from or joined to
+  std::string_view whole;  // the variable that the pieces are cut from or joined to
   Cut cut = Cut::kNot;
-  const Op* cut_op = nullptr;  // the op that splits or joins; null if there is none
+  const Op* cut_op = nullptr;  // the op that splits or joins; null if no op does
   int cut_position = 0;
-  bool counts_steps = false;  // not a gradient: tells the pservers that a step was done
+  bool counts_steps = false;  // carries no gradient: tells the pservers that the trainer finished a step
   std::vector<Piece> pieces;
 };
 
@@ -67,31 +67,31 @@ struct Barrier {
   int position = 0;
 };
 
-// Rows of a table that are read on the pservers, step by step.
+// A request for rows of a table that pservers hold, made in every step.
 struct Lookup {
-  const Op* op = nullptr;  // that asks
+  const Op* op = nullptr;  // sends the request
   int position = 0;
   std::string_view table;     // the trainer's variable; empty if the op does not name it
   Cut cut = Cut::kByRows;     // or kById
   std::vector<Piece> pieces;  // kByRows: slices of the table; kById: the variables of the ids
-  const Op* split = nullptr;  // kById: shards the ids, and puts the rows together
-  const Op* merge = nullptr;
+  const Op* split = nullptr;  // kById: shards the ids
+  const Op* merge = nullptr;  // kById: joins the rows
 };
 
 struct TrainerFacts {
   const RoleProgram* file = nullptr;
-  const RoleProgram* startup = nullptr;  // null if it is not in the folder
+  const RoleProgram* startup = nullptr;  // null if the set does not contain it
   int trainer_id = 0;
   std::vector<Transfer> sends, recvs, startup_recvs;
   std::vector<Barrier> send_barriers, fetch_barriers, startup_barriers;
   std::vector<Lookup> lookups;
-  ViewSet remote_tables;                    // parameters that an op reads from the servers by itself
+  ViewSet remote_tables;                    // parameters that an op reads from the pservers directly
   ViewMap<const Op*> gradients;             // param -> the backward op that has it in its pair
   std::set<std::string_view> updated_here;  // parameters with an optimizer op on the trainer
-  bool by_communicator = false;             // ops name what is sent; a thread of the process sends it
-  std::vector<Transfer> tells_ids;          // geo: sends that name the tables whose rows were touched
+  bool by_communicator = false;             // ops only name the variables; a background thread sends them
+  std::vector<Transfer> tells_ids;          // geo: sends that report the touched rows of tables
 
-  // Sends that carry gradients, and those by parameter.
+  // The send of the parameter's gradient and the recv of the parameter; null if there is none.
   const Transfer* FindSend(std::string_view param) const;
   const Transfer* FindRecv(std::string_view param) const;
   ViewMap<std::size_t> send_of, recv_of;  // positions in sends, recvs
@@ -99,11 +99,12 @@ struct TrainerFacts {
 
 // One optimize block of a pserver.
 struct UpdateBlock : roles::Update {
-  const Var* param_var = nullptr;  // as its block sees them, null if they are not declared
+  const Var* param_var = nullptr;  // the declarations that its block sees, null if there are none
   const Var* grad_var = nullptr;
   bool by_id = false;  // the shard of a table sharded by id
-  bool plain = false;  // it is, and is updated as Fluid does: with what arrives, added up
-  // In the order in which they are run.
+  // A shard whose block consists of the sum of the arriving gradients and the optimizer only, as in Fluid.
+  bool plain = false;
+  // In the order in which they run.
   std::vector<int> blocks() const {
     return merge_block == block ? std::vector<int>{block} : std::vector<int>{merge_block, block};
   }
@@ -118,19 +119,19 @@ struct PserverFacts {
   std::string address;
   int trainers = 0;
   ServeMode mode = ServeMode::kSync;
-  roles::Names received;             // what listen_and_serv lists
-  std::span<const BlockRef> blocks;  // likewise
+  roles::Names received;             // variables that listen_and_serv lists
+  std::span<const BlockRef> blocks;  // blocks that it lists
   std::vector<UpdateBlock> updates;
   int lr_block = -1, checkpoint_block = -1;
-  int shared_block = -1;         // computes for all updates what no gradient alone says; -1: none does
-  const Op* exchange = nullptr;  // tells other pservers what was measured here; null if none does
+  int shared_block = -1;         // computes values that depend on all gradients, for all updates; -1: none
+  const Op* exchange = nullptr;  // sends the measures made here to other pservers; null if none does
   std::map<std::string, int, std::less<>> prefetch_blocks;  // variable of the ids -> block
-  ViewMap<std::size_t> consumer;                            // what arrives -> position in updates
+  ViewMap<std::size_t> consumer;                            // arriving variable -> position in updates
   ViewMap<std::size_t> updated_by;                          // param piece -> position in updates
-  std::set<std::string, std::less<>> counters;              // what the lr block counts: they arrive
+  std::set<std::string, std::less<>> counters;              // arriving step counters of the lr block
 
   const UpdateBlock* UpdateOf(std::string_view piece) const;   // null if it is not updated here
-  const UpdateBlock* ConsumerOf(std::string_view name) const;  // null if nobody reads it
+  const UpdateBlock* ConsumerOf(std::string_view name) const;  // null if no block reads it
 };
 
 struct RoleFacts {
@@ -138,24 +139,25 @@ struct RoleFacts {
   std::vector<PserverFacts> pservers;
   std::map<std::string, std::size_t, std::less<>> by_address;
   const PserverFacts* FindPserver(std::string_view address) const;
-  bool sync() const;  // every pserver says so, and trainers send by themselves
+  bool sync() const;  // every pserver is in mode sync, and no trainer uses a communicator
   bool geo() const;
-  // Trainers add up among themselves: all that is trained, or, beside pservers, what is dense.
+  // Whether trainers all-reduce: always without pservers; with pservers, if their programs contain such ops
+  // or rings.
   bool ranks() const;
-  // The pservers say sync, but nothing else does: no trainer ends a step, no block merges.
+  // The pservers are in mode sync, but no trainer has a send barrier and no block merges.
   bool async_called_sync() const;
 };
 
-// The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
+// Appends a finding for each program so broken that no facts can be read (a pserver without listen_and_serv).
 RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, ThreadPool* threads,
                     std::vector<Finding>& findings);
 TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegistry& ops);
-// What any trainer sends, by the address of the pserver.
+// A piece that some trainer sends.
 struct Sent {
   const Piece* piece = nullptr;
   Cut cut = Cut::kNot;
 };
-using SentTo = ViewMap<std::vector<Sent>>;
+using SentTo = ViewMap<std::vector<Sent>>;  // by the address of the pserver
 std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
                                         const SentTo& sent, std::vector<Finding>& findings);
 
@@ -164,12 +166,12 @@ struct InBlock {
   int block = 0;
   std::string_view name;
 };
-// Program::FindVar of each, for less.
+// Program::FindVar of each name, faster than one by one.
 std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock> names);
 
 using roles::FindOptimizerSlots;
 
-// Calls `visit` with each (param, grad) pair of op_role_var, in the program's own texts.
+// Calls `visit` with each (param, grad) pair of op_role_var, as views of the program.
 template <typename Visit>
 void ForEachPair(const Op& op, const Visit& visit) {
   const auto* names = op.Get<std::vector<std::string>>(kRoleVarAttr);
@@ -177,14 +179,14 @@ void ForEachPair(const Op& op, const Visit& visit) {
     visit(std::string_view((*names)[i]), std::string_view((*names)[i + 1]));
 }
 
-const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // none if it is not there
-std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // ints too
+const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // empty if absent
+std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // also int attributes
 
-std::string Shortened(std::string line);
+std::string Shortened(std::string line);  // replaces the middle of a very long line by " ... "
 Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
                     const Op* op = nullptr);
 
-// Where rules put what they find.
+// The rules append to this.
 class Findings {
  public:
   explicit Findings(std::vector<Finding>& out) : out_(out) {}
@@ -204,16 +206,16 @@ class Findings {
   std::vector<Finding>& out_;
 };
 
-// The rules. Each appends what it finds.
+// The rules. Each appends its findings; README.md states what each requires.
 void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
-// The plan that programs carry, where they do.
+// The plan that programs carry, if they do.
 void CheckPlans(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
-// What they say of settings that Fluid does not have.
+// Settings that Fluid does not have.
 void CheckPolicies(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
-// One optimizer op, wherever it stands; what is known of its type.
+// One optimizer op, on any role, against the declaration of its type.
 void CheckOptimizer(const RoleProgram& file, int block, const Op& op, const OpRegistry& ops,
                     Findings& findings);
 void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
@@ -225,7 +227,7 @@ void CheckBarriers(const RoleFacts& facts, Findings& findings);
 void CheckCommOps(const RoleFacts& facts, Findings& findings);
 void CheckOrder(const RoleFacts& facts, Findings& findings);
 void CheckStartup(const RoleFacts& facts, Findings& findings);
-// Null: the source is not given.
+// `source` is null if it is not given.
 void CheckDeclarations(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
 void CheckStepCounters(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
 void CheckStartRows(const RoleFacts& facts, const OpRegistry& ops, const SourcePrograms* source,
@@ -234,11 +236,12 @@ void CheckSharedStart(const RoleFacts& facts, Findings& findings);
 void CheckGeo(const RoleFacts& facts, Findings& findings);
 void CheckProgress(const RoleFacts& facts, Findings& findings);
 void CheckCollective(const RoleFacts& facts, Findings& findings);
-// Jobs with both: each gradient has one exchange.
+// Jobs with pservers and rings: each gradient has one exchange.
 void CheckBothExchanges(const RoleFacts& facts, Findings& findings);
 void CheckStreams(const RoleFacts& facts, Findings& findings);
 void CheckRankStart(const RoleFacts& facts, Findings& findings);
-// How many ranks a job without pservers has; its trainers, if they do not say.
+// The number of ranks that the first trainer's programs state; if they do not, the number of trainer
+// programs.
 int RanksOf(const RoleFacts& facts);
 
 }  // namespace penstock::check

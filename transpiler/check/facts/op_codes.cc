@@ -10,8 +10,8 @@
 namespace penstock::check {
 namespace {
 
-// Calls `visit` with each slot that has arguments, in the order of their names: mostly that in which they
-// stand.
+// Calls `visit` with each slot that has arguments, in the order of the slots' names, which usually is their
+// order in the op.
 template <typename Visit>
 void ForEachSlotByName(const std::vector<Slot>& slots, const Visit& visit) {
   const auto before = [](const Slot& a, const Slot& b) { return a.name < b.name; };
@@ -30,20 +30,21 @@ void ForEachSlotByName(const std::vector<Slot>& slots, const Visit& visit) {
   }
 }
 
-// Attributes that do not change what is computed: who wrote the op, and where a table of a lookup lies.
+// False for attributes that do not change the result: the framework's own, and the placement of a lookup's
+// table.
 bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
   for (const std::string_view frame :
        {kRoleAttr, kRoleVarAttr, kNameScopeAttr, kDeviceAttr, kCallstackAttr}) {
     if (attr == frame) return false;
   }
   if (!looks_up) return true;
-  if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no id stands for zeros
+  if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no padding id
   for (const std::string_view place :
        {roles::attr::kRemotePrefetch, roles::attr::kEpmap, roles::attr::kTableNames, roles::attr::kTrainerId,
         roles::attr::kHeightSections, std::string_view("is_distributed"), std::string_view("grad_inplace")}) {
     if (attr == place) return false;
   }
-  // How a gradient is kept; the lookup itself is the same.
+  // is_sparse decides the kind of the gradient; it does not change the lookup itself.
   return attr != "is_sparse" || Has(op.role(), Role::kBackward);
 }
 
@@ -56,7 +57,7 @@ OpCode::Kind KindOf(const Op& op) {
   const auto is_one_of = [&](const auto& types) {
     return std::find(types.begin(), types.end(), op.type()) != types.end();
   };
-  // A prefetch has a value when it is put together; every rank has what is given to others, and keeps it.
+  // merge_ids defines the value of a prefetch. A broadcast keeps the value that every rank computes alike.
   constexpr std::array<std::string_view, 5> kSilent = {"send", "send_barrier", "fetch_barrier",
                                                        "listen_and_serv", "prefetch"};
   constexpr std::array<std::string_view, 4> kMessages = {"recv", "distributed_lookup_table", "merge_ids",
@@ -161,7 +162,7 @@ std::int32_t OpCodes::OutputLabel(std::string_view slot, std::size_t index) {
   return index == 0 ? labels_.NumberOf(slot) : labels_.NumberOf(StrCat(slot, "[", index, "]"));
 }
 
-// What Evaluation::Unchanged and AddHandedOn look at.
+// Whether Evaluation::Unchanged or AddHandedOn may apply.
 bool OpCodes::IsSpecial(const Op& op) const {
   if (HasBlocks(op)) return true;
   const OpDef* def = ops_.Find(op.type());
@@ -189,7 +190,7 @@ void OpCodes::AppendLabel(const Op& op, bool with_shape, std::string& label) con
                         op.FindAttr(roles::attr::kRemotePrefetch) != nullptr;
   for (const NamedAttr& attr : op.attrs()) {
     if (!SaysWhatIsComputed(op, looks_up, attr.name) || IsDefault(def, attr)) continue;
-    if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the block's content stands for it
+    if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the label has the block's content instead
     if (!with_shape && attr.name == "shape") continue;
     attrs.push_back(&attr);
   }

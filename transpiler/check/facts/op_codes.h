@@ -1,5 +1,5 @@
-// What an evaluation asks of an op, found out once however often the op is run: programs that were made of
-// one another share their ops, and trainers most of them. Names and labels are numbers here.
+// The facts about an op that an evaluation needs, computed once per op: programs made from one another share
+// their ops, and trainers share most of theirs. Names and labels are represented by numbers.
 //
 //   OpCodes codes(ops);
 //   const OpCode code = codes.Of(op, true);
@@ -19,13 +19,13 @@
 
 namespace penstock::check {
 
-// Numbers texts as they come: equal ones have equal numbers. It keeps the texts.
+// Assigns consecutive numbers to texts; equal texts get equal numbers. Keeps a copy of each text.
 class TextNumbers {
  public:
   std::int32_t NumberOf(std::string_view text) { return NumberOf(text, FlatHash(text)); }
-  // The same of many, for less: what is looked at for each is asked of the memory ahead.
+  // The same for many texts, faster: prefetches the memory of each look-up.
   void NumbersOf(std::span<const std::string_view> texts, std::span<std::int32_t> numbers);
-  std::int32_t Find(std::string_view text) const;  // -1 if it has none
+  std::int32_t Find(std::string_view text) const;  // -1 if it has no number
   std::string_view Text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
 
  private:
@@ -36,22 +36,22 @@ class TextNumbers {
   FlatIndex numbers_;
 };
 
-// The number of a variable's name, in all programs alike.
+// The number of a variable's name, the same in all programs.
 enum class NameId : std::int32_t { kNone = -1 };
 
 struct OpCode {
   enum class Kind : std::int8_t {
-    kAny,      // what it computes is told by its label
-    kSilent,   // gives no value to anything
-    kMessage,  // stands for what others compute
-    kAlgebra,  // makes sums, means and differences, or may
+    kAny,      // its label identifies what it computes
+    kSilent,   // assigns no value to any variable
+    kMessage,  // its outputs are computed by other processes
+    kAlgebra,  // may compute a linear combination: sum, mean, difference
   };
   Kind kind = Kind::kAny;
-  // It has blocks, or it does not change all that it writes: its outputs are to be looked at one by one.
+  // It has blocks or leaves some outputs unchanged, so each output must be examined separately.
   bool special = false;
   std::int32_t label = 0;
-  std::uint32_t inputs = 0, outputs = 0;            // how many
-  std::uint32_t first_input = 0, first_output = 0;  // where they begin, for OpCodes
+  std::uint32_t inputs = 0, outputs = 0;            // counts
+  std::uint32_t first_input = 0, first_output = 0;  // positions in OpCodes
 };
 
 // Whether an attribute names a block.
@@ -61,7 +61,7 @@ class OpCodes {
  public:
   struct Output {
     NameId name;
-    std::int32_t slot;  // the number of its label: the slot, and the place there
+    std::int32_t slot;  // the number of its label: slot name and index
   };
 
   explicit OpCodes(const OpRegistry& ops) : ops_(ops) {}
@@ -71,38 +71,39 @@ class OpCodes {
   std::string_view NameOf(NameId id) const { return names_.Text(static_cast<std::int32_t>(id)); }
   TextNumbers& labels() { return labels_; }
 
-  // The op is known again by its address: it outlives this.
+  // Recognises the op by its address, so the op must outlive this object.
   OpCode Of(const Op& op, bool with_shape);
-  // Of an op that may go earlier.
+  // The same without remembering the op, which may be destroyed earlier.
   OpCode Make(const Op& op, bool with_shape);
-  // In the order of the slots' names. Until the next code is made.
+  // In the order of the slots' names. Valid until the next code is made.
   std::span<const NameId> Inputs(const OpCode& code) const {
     return std::span(inputs_).subspan(code.first_input, code.inputs);
   }
-  // In the order of the op, those with a name. Until the next code is made.
+  // Named outputs, in the order of the op. Valid until the next code is made.
   std::span<const Output> Outputs(const OpCode& code) const {
     return std::span(outputs_).subspan(code.first_output, code.outputs);
   }
   void Reserve(std::size_t ops);
 
-  // Type, attributes and shape of the slots, as far as they say what is computed: the framework's own
-  // attributes, defaults and what says where a table lies are left out. `with_shape`: also attribute shape.
+  // Type, attributes and shape of the slots, as far as they determine what is computed. Leaves out the
+  // framework's own attributes, default values and the placement of tables. `with_shape` includes the
+  // attribute `shape`.
   std::string Label(const Op& op, bool with_shape) const;
   std::int32_t OutputLabel(std::string_view slot, std::size_t index);
 
  private:
   void AppendLabel(const Op& op, bool with_shape, std::string& label) const;
-  // And how many arguments each slot has.
+  // Appends the number of arguments of each slot.
   void AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const;
   bool IsSpecial(const Op& op) const;
-  // Of texts_, the arguments of the op whose code is made: the inputs' first.
+  // Numbers texts_, the arguments of the op whose code is being made, inputs first.
   void NumberNames(const OpCode& code);
 
   const OpRegistry& ops_;
   TextNumbers names_, labels_;
-  std::vector<NameId> inputs_;   // of all ops, one behind the other
+  std::vector<NameId> inputs_;   // of all ops, concatenated
   std::vector<Output> outputs_;  // likewise
-  // In the making; kept for their room.
+  // Scratch space for the code being made; members so that their memory is reused.
   std::string label_;
   std::vector<std::string_view> texts_;
   std::vector<std::int32_t> numbers_;

@@ -1,4 +1,4 @@
-// What the rules of jobs without pservers need to know of each rank, read once from its programs.
+// The facts about each rank that the rules for ranks need, read once from its programs.
 #pragma once
 
 #include <optional>
@@ -20,21 +20,21 @@ struct Collective {
 
 struct RankFacts {
   const TrainerFacts* trainer = nullptr;
-  const Op* joins = nullptr;  // the op that says who this rank is and who the others are
+  const Op* joins = nullptr;  // the op that states this rank's number and the addresses of all ranks
   int rank = 0;
   std::vector<std::string> endpoints;  // of all ranks, sorted
-  std::string endpoint;                // its own, if it says so
-  int ranks = 0;                       // 0: one for each device, however many there are
+  std::string endpoint;                // its own, if the program states it
+  int ranks = 0;                       // 0: one per device of the process
   std::set<int> rings;
   std::vector<Collective> main, startup;
-  std::set<std::string> exchanged;  // parameters and their gradients; what else is added up is the user's
+  std::set<std::string> exchanged;  // parameters and gradients; any other reduced variable is the user's
 };
 
 std::vector<RankFacts> ReadRanks(const RoleFacts& facts);
-// By how much the gradient of each loss is scaled, and the op that makes it. A share of all ranks' examples
-// is one of `ranks` equal ones.
+// For each loss, the factor by which its gradient is scaled and the op that makes the gradient. A share of
+// all ranks' examples counts as 1 / `ranks`.
 std::vector<std::pair<float, const Op*>> LossScales(const Program& main, int ranks);
-// The number of devices whose mean such a scale takes; nothing if there is none.
+// The number of devices over which such a factor takes the mean; nullopt if the factor takes no mean.
 std::optional<int> DevicesOf(float scale);
 
 }  // namespace penstock::check

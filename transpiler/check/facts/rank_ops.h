@@ -1,4 +1,4 @@
-// Operations between ranks, as programs spell them, and where a block's ops use what they exchange.
+// Recognises operations between ranks, and finds the ops of a block that use the exchanged variables.
 #pragma once
 
 #include <span>
@@ -14,21 +14,22 @@ inline bool AddsUp(const Op& op) {
   return op.type() == "c_allreduce_sum" || op.type() == "c_sparse_allreduce_sum";
 }
 inline bool GivesToOthers(const Op& op) { return op.type() == "c_broadcast"; }
-// Which part of all ranks' examples a rank has: of N that are alike scale / N.
+// Computes the rank's share of all ranks' examples, times `scale`: scale / N for N equal ranks.
 inline bool IsShareOfExamples(const Op& op) { return op.type() == "c_share_of_elements"; }
 inline bool IsCollective(const Op& op) {
   return AddsUp(op) || GivesToOthers(op) || op.type() == "c_allgather" || op.type() == "c_reducescatter";
 }
-// Communication waits for what was computed; computation waits for a ring.
+// The communication stream waits for the computation; the computation waits for a ring.
 inline bool AwaitsComputation(const Op& op) { return op.type() == "c_sync_calc_stream"; }
 inline bool AwaitsRing(const Op& op) { return op.type() == "c_sync_comm_stream"; }
 inline bool AwaitsStream(const Op& op) { return AwaitsComputation(op) || AwaitsRing(op); }
 inline int RingOf(const Op& op) { return op.GetOr<std::int32_t>("ring_id", 0); }
 
-// What ranks add up in a step.
+// The variables that ranks sum in a step.
 ViewSet AddedUp(const Program& main);
 
-// Where the ops of a block read and write some names, and where they wait for streams. It views the block.
+// Finds where the ops of a block read and write certain variables, and where they wait for streams. The block
+// must outlive it.
 class RankOps {
  public:
   struct Use {
@@ -38,20 +39,20 @@ class RankOps {
     bool writes = false;
   };
 
-  // Of the names that the block's operations between ranks take.
+  // Indexes the arguments of the block's operations between ranks.
   explicit RankOps(const Block& block);
 
   // In the order of the ops.
   std::span<const Use> UsesOf(std::string_view name) const;
-  // The last wait for computation before the op at `at`; -1: none.
+  // Position of the last wait for computation before the op at `at`; -1 if there is none.
   int AwaitedBefore(int at) const;
-  // The first wait for the ring after the op at `at`; as many as there are ops: none.
+  // Position of the first wait for the ring after the op at `at`; the number of ops if there is none.
   int RingAwaitedAfter(int ring, int at) const;
 
  private:
   ViewMap<std::vector<Use>> uses_;
-  std::vector<int> computation_;           // waits for it, in order
-  std::map<int, std::vector<int>> rings_;  // waits for each
+  std::vector<int> computation_;           // positions of waits for computation, ascending
+  std::map<int, std::vector<int>> rings_;  // positions of waits for each ring
   int ops_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// A pserver's programs, read: what arrives, which block consumes it, and what each block updates.
+// Reads a pserver's programs: the arriving variables, the block that consumes each, and what each block
+// updates.
 #include <algorithm>
 
 #include "transpiler/check/facts/facts.h"
@@ -6,8 +7,9 @@
 namespace penstock::check {
 namespace {
 
-// Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here.
-// Names may have colons: of an entry that names no block too, what stands before the last one.
+// All variables that may arrive: those that the op lists, those that it maps to blocks, and those that a
+// trainer sends here. The name in a map entry ends at the last colon, because names may contain colons, even
+// if no block follows.
 ViewSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
   ViewSet names(facts.received.begin(), facts.received.end());
   for (const std::string& entry : facts.said().gradient_blocks()) {
@@ -79,7 +81,7 @@ class PserverReader {
     return true;
   }
 
-  // Whether the block has nothing but the sum of what arrives, where it is merged, and the update with that.
+  // Whether the block contains only the optimizer and, if gradients are merged, their sum.
   bool UpdatesAlone(const UpdateBlock& update) const {
     std::vector<const Op*> expected = {update.optimizer};
     if (update.merge != nullptr) expected.insert(expected.begin(), update.merge);

@@ -1,4 +1,4 @@
-// Reads what a rank does with the others: its collective ops in order, the rings they use, what they add up.
+// Reads the collective ops of a rank in order, their rings, and the variables that they sum.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,7 +10,7 @@
 namespace penstock::check {
 namespace {
 
-// In the order of the ops, those of inner blocks where the blocks are entered.
+// In the order in which the ops run: ops of inner blocks come where the blocks are entered.
 void AddCollectives(const Program& program, int block, std::vector<Collective>& out) {
   const auto& entries = program.block(block).ops();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -30,7 +30,7 @@ std::vector<Collective> CollectivesOf(const Program& program) {
   return out;
 }
 
-// What a startup program says of its rank.
+// Reads the facts that a startup program states about its rank.
 void ReadRank(const Program& startup, RankFacts& facts) {
   for (const OpEntry& entry : startup.main().ops()) {
     const Op& op = *entry.op;
@@ -108,7 +108,7 @@ int RanksOf(const RoleFacts& facts) {
   RankFacts rank;
   if (first.startup != nullptr) ReadRank(first.startup->program, rank);
   if (rank.ranks > 0) return rank.ranks;
-  // Nothing says how many devices a process has but the mean that it takes over them.
+  // The number of devices of a process follows only from the factor of the mean over them.
   const auto losses = LossScales(first.file->program, 0);
   const bool scaled = rank.joins != nullptr && !losses.empty();
   const auto devices = scaled ? DevicesOf(losses.front().first) : std::optional<int>();

@@ -1,4 +1,4 @@
-// A trainer's programs, read: what it sends and receives, cut how, and where its step ends.
+// Reads a trainer's programs: its sends and recvs, how each is cut, and the end of its step.
 #include "transpiler/check/facts/facts.h"
 
 namespace penstock::check {
@@ -96,7 +96,7 @@ class TrainerReader {
       facts_.updated_here.insert(op.InputName(slots->param));
   }
 
-  // How the program declares the pieces of transfers or lookups.
+  // Looks up the program's declarations of the pieces of transfers or lookups.
   template <typename Holder>
   void LookUpPieces(std::vector<Holder>& holders) const {
     std::vector<std::string_view> names;
@@ -111,7 +111,7 @@ class TrainerReader {
     }
   }
 
-  // And so, where it says, how many rows are moved.
+  // Also reads the numbers of rows, if the op states them.
   void LookUpMoved(std::vector<Transfer>& transfers) const {
     LookUpPieces(transfers);
     for (Transfer& transfer : transfers) {
@@ -129,7 +129,7 @@ class TrainerReader {
   const roles::TrainerRole role_;
 };
 
-// A barrier, recv or lookup carries the id; Fluid's sends all say 0.
+// Takes the trainer's id from a barrier, recv or lookup, because all sends of Fluid have 0.
 int TrainerId(const TrainerFacts& facts, int otherwise) {
   const Op* op = nullptr;
   if (!facts.send_barriers.empty()) {

@@ -18,7 +18,7 @@ bool IsWritten(const Program& program, const std::string& name) {
   return false;
 }
 
-// The block that `op` runs while something lasting says so; 0: it is no such op.
+// The live-only block that `op` runs; 0 if `op` runs none.
 int BlockWhileLive(const Program& program, const Op& op) {
   const auto* block = op.type() == "conditional_block" ? op.Get<BlockRef>("sub_block") : nullptr;
   if (block == nullptr || block->index < 1 || block->index >= program.block_count()) return 0;
@@ -53,7 +53,7 @@ std::optional<Program> WhileLive(const Program& program) {
   }
   if (!found) return std::nullopt;
   Result<Program> made = edit.Apply();
-  if (!made.ok()) return std::nullopt;  // a file of the user's that only looks like it: checked as it stands
+  if (!made.ok()) return std::nullopt;  // a user's block that only looks live-only; checked as it is
   return *std::move(made);
 }
 

@@ -1,4 +1,4 @@
-// A program of ranks with unequal batches, as it is while a rank's examples count.
+// Ranks with unequal batches: the program as it runs while the rank's examples count.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace penstock::check {
 
-// The program with the blocks that run only while something lasting says so among the ops of the first block,
-// or nothing if it has none or would be no valid program. Such a block is a conditional_block of the first
-// block whose condition is a cast of a persistable variable that no op of the program writes. It is 1 from
-// the startup program on, and its owner, the user's loop, clears it where a batch does not count.
+// Returns the program with every live-only block inlined into block 0; nullopt if it has no such block or the
+// result would be invalid. A live-only block is run by a conditional_block of block 0 whose condition is a
+// cast of a persistable variable that no op of the program writes. The startup program sets that variable to
+// 1, and the user's loop clears it for a batch that does not count.
 std::optional<Program> WhileLive(const Program& program);
 
 }  // namespace penstock::check

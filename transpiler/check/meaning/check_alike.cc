@@ -49,7 +49,7 @@ class AlikeRules {
                              trainer.fetch_barriers.size(), " fetch_barriers, ", reference.file->file, " by ",
                              reference.send_barriers.size(), " and ", reference.fetch_barriers.size()));
     }
-    // What lasts on the trainers is computed alike too.
+    // Trainers also compute persistable variables alike.
     for (const VarRef& var : trainer.file->program.main().vars()) {
       const Var* other = reference.file->program.main().FindVar(var->name);
       if (!var->persistable || other == nullptr) continue;
@@ -58,14 +58,15 @@ class AlikeRules {
       if (here == nullptr && there == nullptr) continue;
       Compare(t, nullptr, var->name, set_.trainers.front()->Get(var->name), set_.trainers[t]->Get(var->name));
     }
-    if (differs_) return;  // what follows from it differs too
+    if (differs_) return;  // dependent values differ too
     for (const std::string_view name : ResultsOf(reference.file->program)) {
       Compare(t, nullptr, name, set_.trainers.front()->Get(name), set_.trainers[t]->Get(name));
     }
     if (!differs_) CompareComputed(t);
   }
 
-  // The same from the same values, whether a gradient needs it or not. How it is cut has rules of its own.
+  // Trainers compute the same from the same values, even if no gradient needs it. Other rules check how
+  // messages are cut.
   void CompareComputed(std::size_t t) {
     using Computed = std::vector<std::pair<const Op*, ExprId>>;
     const Computed& reference = set_.trainers.front()->computed();
@@ -122,7 +123,7 @@ class AlikeRules {
     }
   }
 
-  // What the ops of an update say that they are for is the parameter whose gradient arrives.
+  // The role pairs of an update's ops name the parameter whose gradient arrives.
   void CheckPairs(const UpdatedSlice& slice) {
     for (const OpEntry& entry : slice.pserver->file->program.block(slice.update->block).ops()) {
       const auto pairs = entry.op->RolePairs();
@@ -150,13 +151,13 @@ class AlikeRules {
           findings_.Error("E-check-rate-differs", *pserver.file,
                           StrCat("computes ", name, " otherwise than ", other.file->file), entry.op.get());
           Explain(it->second.second, *value, other.file->file, pserver.file->file);
-          return;  // what follows from it differs too
+          return;  // dependent values differ too
         }
       }
     }
   }
 
-  // All shards of a table are answered for, updated and saved by the same ops.
+  // The same ops look up, update and save all shards of a table.
   void CompareShards() {
     const PserverFacts* first = nullptr;
     for (const PserverFacts& pserver : set_.facts.pservers) {
@@ -201,7 +202,7 @@ class AlikeRules {
 
   Composition& set_;
   Findings& findings_;
-  bool differs_ = false;  // the trainer that is compared
+  bool differs_ = false;  // whether the compared trainer differs
 };
 
 }  // namespace

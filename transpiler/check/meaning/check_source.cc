@@ -1,5 +1,5 @@
-// The set composes to the program that it was made of: trainers compute what its forward and backward ops
-// compute, and parameters, their state and all else that lasts end a step as they do there.
+// The set as a whole computes what its source computes: trainers compute the results of its forward and
+// backward ops, and parameters, their state and all other persistable variables end a step as in the source.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -45,7 +45,7 @@ class SourceRules {
     findings_.Detail(StrCat("set:     ", right));
   }
 
-  // A gradient may be changed when it is complete: by clipping, and by regularization.
+  // A complete gradient may still be changed, by clipping and regularization.
   void RunSource() {
     for (const OpEntry& entry : source_.main.main().ops()) {
       whole_.RunOp(*entry.op);
@@ -56,8 +56,9 @@ class SourceRules {
     }
   }
 
-  // Forward ops that the user wrote behind the updates read the updated parameters on one machine. Trainers
-  // receive these at the end of a step, as in Fluid, so that such ops read what the step began with.
+  // On one machine, forward ops that the user wrote after the updates read the updated parameters. Trainers
+  // receive these only at the end of a step, as in Fluid, so that such ops read the values from the start of
+  // the step.
   void RunWithoutUpdates() {
     const auto is_of_update = [](const Op& op) {
       return Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched);
@@ -91,7 +92,7 @@ class SourceRules {
     }
   }
 
-  // What the user keeps of a parameter that has been updated, such as an average.
+  // Variables that the user computes from an updated parameter and keeps, such as an average.
   void NoteKept(const Op& op) {
     const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
     if (op.role() != Role::kOptimize || pair == nullptr || pair->empty()) return;
@@ -106,8 +107,8 @@ class SourceRules {
     }
   }
 
-  // Forward and backward ops of the source, each computed by the trainers from the same values. The first
-  // that is missing tells; what follows from it is missing too.
+  // Trainers compute each forward and backward op of the source from the same values. Only the first missing
+  // op is reported, because the ops that depend on it are missing too.
   void CheckComputed() {
     std::vector<bool> computed(set_.table.size());  // by id
     const auto at = [](ExprId value) { return static_cast<std::size_t>(value); };
@@ -124,8 +125,8 @@ class SourceRules {
     }
   }
 
-  // A forward op of which only updates and schedules read something, such as a factor of the learning rate:
-  // pservers compute it, and the updates tell what becomes of it.
+  // A forward op whose outputs only updates and schedules read, such as a factor of the learning rate.
+  // Pservers compute it, and comparing the updates covers it.
   bool IsOfSchedule(const Op& op) {
     if (!of_schedule_) FindSchedule();
     return of_schedule_->contains(&op);
@@ -133,7 +134,7 @@ class SourceRules {
 
   void FindSchedule() {
     of_schedule_.emplace();
-    ViewMap<bool> elsewhere;  // what is read: whether by an op that trainers keep
+    ViewMap<bool> elsewhere;  // variable -> whether an op that trainers keep reads it
     const std::vector<OpEntry>& ops = source_.main.main().ops();
     for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
       const Op& op = *entry->op;
@@ -155,7 +156,7 @@ class SourceRules {
     }
   }
 
-  // What a user may fetch is there under its name.
+  // Variables that a user may fetch keep their names.
   void CheckResults() {
     for (const std::string_view name : ResultsOf(source_.main)) {
       const ExprId given = set_.trainers.front()->Get(name);
@@ -163,7 +164,7 @@ class SourceRules {
       findings_.Error("E-check-source", Trainer(), StrCat(name, " is not what the source computes"),
                       writers_.find(name)->second);
       Explain(whole_.Get(name), given);
-      return;  // what follows differs too
+      return;  // later values differ too
     }
   }
 
@@ -213,7 +214,7 @@ class SourceRules {
     }
   }
 
-  // A further slice on one pserver has names of its own for what is kept.
+  // A second slice on one pserver has its own names for kept variables.
   bool IsFirstThere(const UpdatedSlice& slice) const {
     const auto& slices = set_.slices.find(slice.param)->second;
     return std::none_of(slices.begin(), slices.end(), [&](const UpdatedSlice& other) {
@@ -225,7 +226,7 @@ class SourceRules {
                ExprId given) {
     const RoleProgram& file = *slice.pserver->file;
     const Op* op = slice.update->optimizer;
-    // Fluid's distributed tables: a plain step with the gradient as it comes, whatever the user asked for.
+    // Fluid's distributed tables: a plain step with the arriving gradient, whatever optimizer the user chose.
     const auto gradient = gradients_.find(slice.param);
     const bool plain = slice.update->plain && slice.rate == whole_.Get(update.InputName("LearningRate")) &&
                        slice.state.empty() && gradient != gradients_.end() &&
@@ -246,8 +247,8 @@ class SourceRules {
     Explain(expected, given);
   }
 
-  // All else that lasts: statistics, metrics, counters. Where nobody needs a learning rate, nobody computes
-  // it.
+  // All other persistable variables: statistics, metrics, counters. A learning rate that no update needs is
+  // not computed.
   void CheckLasting() {
     ViewSet state;
     for (const auto& [param, slices] : set_.slices) {
@@ -259,7 +260,7 @@ class SourceRules {
           state.contains(var->name))
         continue;
       const Role role = writer->second->role();
-      if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // in an update, or for nobody
+      if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // part of an update, or unused
       if (IsOfSchedule(*writer->second) && !Reads(*writer->second, var->name)) continue;  // counters stay
       const ExprId given = set_.trainers.front()->Get(var->name);
       if (given == Expected(var->name) || IsOfUnupdated(var->name, given)) continue;
@@ -272,14 +273,14 @@ class SourceRules {
   Composition& set_;
   const SourcePrograms& source_;
   Evaluation whole_;
-  std::optional<Evaluation> unupdated_;  // if there are forward ops behind the updates
+  std::optional<Evaluation> unupdated_;  // set if there are forward ops after the updates
   std::map<const Op*, ExprId> from_unupdated_;
   Findings& findings_;
   ViewMap<const Op*> updates_;
   ViewMap<ExprId> gradients_;  // as the backward pass completes them
   ViewMap<const Op*> writers_;
   ViewMap<std::vector<const std::string*>> kept_;   // by parameter
-  std::optional<std::set<const Op*>> of_schedule_;  // found when first asked for
+  std::optional<std::set<const Op*>> of_schedule_;  // computed on first use
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Every slice, every role and the source start a variable alike, shapes aside.
+// All slices, all roles and the source initialize a variable alike, except for shapes.
 #include <algorithm>
 #include <deque>
 #include <optional>
@@ -12,7 +12,7 @@ namespace {
 
 using Starts = std::unique_ptr<Evaluation>;
 
-// The part of a list that belongs to a slice's rows, if it has an element for each of the whole's.
+// The part of a list that belongs to a slice's rows, if the list has one entry for each element of the whole.
 template <typename T>
 std::optional<Attr> RowsOfList(const Attr& attr, const InitialSlice& slice) {
   const auto* list = std::get_if<std::vector<T>>(&attr);
@@ -30,7 +30,8 @@ std::optional<Attr> RowsOf(const NamedAttr& attr, const InitialSlice& slice) {
   return RowsOfList<std::int64_t>(attr.value, slice);
 }
 
-// The op, if it lists the elements of these rows, as it would be if it listed the whole's, as `whole` does.
+// If the op lists the elements of these rows as they are in `whole`, returns it with the list of the whole
+// instead.
 std::optional<Op> AsWhole(const Op& op, const Op& whole, const InitialSlice& slice) {
   std::optional<Op> lifted;
   for (const NamedAttr& attr : whole.attrs()) {
@@ -44,7 +45,7 @@ std::optional<Op> AsWhole(const Op& op, const Op& whole, const InitialSlice& sli
   return lifted;
 }
 
-// The ops that make initial values of nothing, and do not receive them, by what they make.
+// The ops that make initial values without inputs and without receiving, by output.
 ViewMap<const Op*> InitializersOf(const Program& startup) {
   ViewMap<const Op*> made;
   for (const OpEntry& entry : startup.main().ops()) {
@@ -79,7 +80,7 @@ class StartValueRules {
   }
 
  private:
-  // Without what comes from the pservers.
+  // Leaves out values received from pservers.
   Starts Run(const Program& startup, const TrainerFacts* trainer) {
     auto run = std::make_unique<Evaluation>(startup, set_.ops, set_.table);
     run->IgnoreShapes();
@@ -95,15 +96,15 @@ class StartValueRules {
     startup.FindVars(0, outs, vars);
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Op& op = *entries[i].op;
-      if (op.type() == "fake_init") continue;  // a table that is elsewhere
+      if (op.type() == "fake_init") continue;  // the table is on the pservers
       if (joins.contains(&op) || op.type() == "recv") continue;
       if (!RunAsWhole(op, vars[i], *run)) run->RunOp(op);
     }
     return run;
   }
 
-  // A slice whose elements are listed starts as the whole of which they are the rows; so it does if nothing
-  // says what the whole's are.
+  // Evaluates an initializer that lists a slice's elements like that of the whole, if these are the whole's
+  // rows or no program initializes the whole. False for other ops, which then run as they are.
   bool RunAsWhole(const Op& op, const Var* var, Evaluation& run) {
     if (var == nullptr || !var->facts.slice || !op.InputNames().empty()) return false;
     const InitialSlice& slice = *var->facts.slice;
@@ -151,7 +152,7 @@ class StartValueRules {
     }
   }
 
-  // What each pserver holds is a piece of which variable.
+  // Maps each variable of a pserver to the whole of which it is a piece.
   void NoteWholes() {
     for (const auto& [param, slices] : set_.slices) {
       for (const UpdatedSlice& slice : slices)
@@ -166,8 +167,8 @@ class StartValueRules {
     }
   }
 
-  // Geo: nothing in a trainer's programs says where the slices of a table lie that Fluid does not fetch. Its
-  // communicator is told, and finds them by these names.
+  // Geo: Fluid does not fetch tables, so a trainer's programs do not show where their slices are. The
+  // communicator is told, and finds the slices by these names.
   void NoteSlices(const TrainerFacts& trainer) {
     for (const std::string_view param : trainer.updated_here) {
       for (int index = 0;; ++index) {
@@ -180,7 +181,8 @@ class StartValueRules {
     }
   }
 
-  // A slice starts as its whole does: in the source, else in the trainer's program, which Fluid leaves it in.
+  // A slice starts like its whole in the source; without a source, like the whole in the trainer's program,
+  // where Fluid leaves the initializer.
   void CheckPserver(const PserverFacts& pserver) {
     if (pserver.startup == nullptr) return;
     const Starts start = Run(pserver.startup->program, nullptr);
@@ -190,7 +192,7 @@ class StartValueRules {
       const auto piece = wholes_.find({pserver.address, var->name});
       const std::string_view name = piece == wholes_.end() ? std::string_view(var->name) : piece->second;
       if (pserver.counters.contains(var->name)) {
-        // Counts what trainers tell: begins otherwise than what they tell (check_step_counters.cc).
+        // Counters that trainers report have other initial values (check_step_counters.cc).
       } else if (source_ != nullptr) {
         Compare(name, source_.get(), "the source", *value, *pserver.startup);
       } else if (!starts_.empty() && starts_.front() != nullptr) {
@@ -218,8 +220,8 @@ class StartValueRules {
   ViewMap<const Op*> initializers_;    // of wholes: those of the source, or of a trainer
   std::vector<Starts> starts_;         // of the trainers
   PlaceMap<std::string_view> wholes_;  // of pieces
-  std::set<std::string> slice_names_;  // what wholes_ looks at
-  std::deque<Op> lifted_;              // ops of slices, as of their wholes: expressions refer to them
+  std::set<std::string> slice_names_;  // owns names that wholes_ views
+  std::deque<Op> lifted_;              // ops of slices changed to ops of wholes; expressions refer to them
   ViewMap<std::pair<const PserverFacts*, ExprId>> known_;
 };
 

@@ -13,9 +13,9 @@ int TrainersOf(const RoleFacts& facts) {
   return facts.pservers.empty() ? RanksOf(facts) : facts.pservers.front().trainers;
 }
 
-// Copies that a startup program makes, by what they copy: delay compensation keeps what each trainer has,
-// local training, which adds up updates in the parameters' place, what it began with. At the start of a step
-// they are still alike.
+// The copies that a startup program makes, by the copied variable. Delay compensation keeps the value that
+// each trainer fetched; local training, which sums updates in the parameters' variables, keeps the initial
+// value. All copies are equal at the start of a step.
 Copies CopiesIn(const RoleProgram* startup) {
   Copies copies;
   if (startup == nullptr) return copies;
@@ -25,7 +25,7 @@ Copies CopiesIn(const RoleProgram* startup) {
   return copies;
 }
 
-// The pserver's op that answers a lookup by id; null if it is not to be found, which is reported elsewhere.
+// The pserver's op that answers a lookup by id; null if not found, which another rule reports.
 const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
   if (lookup.cut != Cut::kById || lookup.merge == nullptr || lookup.pieces.empty()) return nullptr;
   const Piece& piece = lookup.pieces.front();
@@ -41,7 +41,7 @@ const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
   return nullptr;
 }
 
-// Trainers compute much the same: one counts for all.
+// An estimate for reserving memory. Trainers share most ops, so only the first one counts.
 std::size_t OpsToRun(const RoleFacts& facts) {
   std::size_t ops = facts.trainers.front().file->program.main().ops().size();
   for (const PserverFacts& pserver : facts.pservers) {
@@ -97,10 +97,10 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
 void Composition::RunTrainers() {
   for (const TrainerFacts& trainer : facts.trainers) {
     auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
-    run->CountSteps(&counters);  // its own, where the user's program counts too
+    run->CountSteps(&counters);  // the trainer's own counters, if the user's program counts too
     const ViewSet added = AddedUp(trainer.file->program);
     for (const auto& [original, copies] : CopiesIn(trainer.startup)) {
-      if (!added.contains(original)) continue;  // the user's own, which goes its own way
+      if (!added.contains(original)) continue;  // a copy of the user's, evaluated as it is
       for (const std::string_view copy : copies) {
         if (trainer.file->program.main().FindVar(copy) != nullptr) run->Set(copy, table.Leaf(original));
       }
@@ -128,7 +128,7 @@ void Composition::RunLrBlocks() {
     if (pserver.lr_block > 0 && pserver.lr_block < program.block_count()) {
       for (const OpEntry& entry : program.block(pserver.lr_block).ops()) {
         const auto inputs = entry.op->InputNames();
-        // Of trainers that are not in the folder, the counters are there but nobody sends them.
+        // Includes counters of trainers without a program in the set, which no send mentions.
         const bool counted = std::any_of(inputs.begin(), inputs.end(),
                                          [&](const auto& name) { return pserver.counters.contains(name); });
         if (!counted) {
@@ -145,14 +145,15 @@ void Composition::RunLrBlocks() {
   }
 }
 
-// What comes in is set before the block runs: of each trainer its own, where they are merged; else of any.
+// Sets arriving variables before the block runs: if gradients are merged, one per trainer; else that of any
+// trainer.
 void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                               Evaluation& block) {
   if (update.merge == nullptr) {
     for (const std::string_view name : update.consumes) block.Set(name, gradient);
     return;
   }
-  // Fluid adds a table's gradients without dividing; reported as a warning of its own.
+  // Fluid sums a table's gradients without dividing; another rule warns about it.
   const double scale = update.plain ? 1.0 / pserver.trainers : 1.0;
   for (std::size_t t = 0; t < update.merge_inputs.size(); ++t) {
     const std::string& name = update.merge_inputs[t];
@@ -194,7 +195,7 @@ Composition::Run Composition::Begin(const Transfer& send, std::size_t index, con
   return run;
 }
 
-// What pservers tell each other has been measured by now, on all of them.
+// Runs the exchanges of measures; all pservers have measured by now.
 void Composition::RunShared() {
   std::map<std::pair<std::string, std::string>, ExprId> measured;  // pserver, its variable
   for (const Run& run : waiting_) {
@@ -258,8 +259,8 @@ void Composition::End(Run run) {
   slices[slice.param].push_back(std::move(slice));
 }
 
-// A further slice of a parameter on one pserver keeps its state under names of its own: what stands in the
-// same place of the first one's update is the parameter's.
+// A second slice of a parameter on one pserver keeps its state under its own names. The argument at the same
+// place in the first slice's update gives the parameter's name for it.
 std::vector<Composition::StateName> Composition::StateOf(const UpdatedSlice& slice,
                                                          const std::string& rate) const {
   const Op* first = slice.update->optimizer;

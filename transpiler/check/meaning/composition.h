@@ -1,5 +1,5 @@
-// The whole set as expressions: what each trainer computes and sends, and what each pserver makes of it,
-// sends and recvs substituted by what they carry.
+// Evaluates the whole set on expressions: what each trainer computes and sends, and what each pserver
+// computes from it. Sends and recvs are replaced by the values that they carry.
 #pragma once
 
 #include <map>
@@ -16,18 +16,18 @@ namespace penstock::check {
 
 // One slice of a parameter after a step, and the optimizer's state that belongs to it.
 struct UpdatedSlice {
-  std::string_view param;  // the whole, as trainers call it
+  std::string_view param;  // the trainers' name of the whole
   std::size_t index = 0;   // of the slice
   const PserverFacts* pserver = nullptr;
   const UpdateBlock* update = nullptr;
   ExprId value = ExprId::kNone;
   ExprId gradient = ExprId::kNone;                    // as trainers send it
   ExprId rate = ExprId::kNone;                        // of the optimizer
-  std::vector<std::pair<std::string, ExprId>> state;  // by the name that the parameter's has
-  std::map<std::string, ExprId> kept;  // what lasts and is written behind the update, by its name there
+  std::vector<std::pair<std::string, ExprId>> state;  // by the name of the whole parameter's state
+  std::map<std::string, ExprId> kept;  // persistable variables written after the update, by their names there
 };
 
-// What a startup program copies: by name, what it is copied to.
+// The copies that a startup program makes: from each variable, the variables it is copied to.
 using Copies = ViewMap<std::vector<std::string_view>>;
 
 struct Composition {
@@ -42,8 +42,8 @@ struct Composition {
   ViewMap<std::vector<UpdatedSlice>> slices;           // by parameter
 
  private:
-  using StateName = std::pair<std::string, std::string>;  // on the pserver; of the parameter
-  // An update whose gradient has come in.
+  using StateName = std::pair<std::string, std::string>;  // name on the pserver; name for the whole parameter
+  // An update whose gradient has arrived.
   struct Run {
     UpdatedSlice slice;
     std::unique_ptr<Evaluation> values;
@@ -61,14 +61,14 @@ struct Composition {
   PlaceMap<ExprId> arrivals_;
   std::vector<Copies> copies_;                       // in the order of facts.pservers
   std::vector<std::unique_ptr<Evaluation>> shared_;  // likewise; null where nothing is shared
-  std::vector<Run> waiting_;                         // for what pservers share
+  std::vector<Run> waiting_;                         // updates that wait for shared values
 };
 
-// What a program computes for whoever runs it: of its forward ops, the outputs that none of its ops reads,
-// and its losses.
+// The results that a program computes for its user: the losses, and the outputs of forward ops that no op of
+// the program reads.
 std::vector<std::string_view> ResultsOf(const Program& program);
 
-// The rules that ask it.
+// The rules of meaning.
 void CheckAlike(Composition& set, Findings& findings);
 void CheckSource(Composition& set, const SourcePrograms& source, Findings& findings);
 void CheckStartValues(Composition& set, const SourcePrograms* source, Findings& findings);

@@ -12,9 +12,9 @@
 namespace penstock::check {
 namespace {
 
-constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of its op, and this
+constexpr std::string_view kGradOf = "_grad";  // suffix of a gradient op's type
 
-// A factor as it was meant: one over a whole number, which single precision only comes near.
+// The exact factor 1/n if `factor` is its single-precision approximation for a whole n; else `factor`.
 double Meant(float factor) {
   const double whole = std::round(1.0 / static_cast<double>(factor));
   const bool near = std::isfinite(whole) && std::abs(whole * static_cast<double>(factor) - 1.0) <=
@@ -22,7 +22,7 @@ double Meant(float factor) {
   return near ? 1.0 / whole : static_cast<double>(factor);
 }
 
-// Null if there are none or several.
+// The only argument of all slots; null if there are none or several.
 const std::string* OnlyArgument(const std::vector<Slot>& slots) {
   const std::string* only = nullptr;
   for (const Slot& slot : slots) {
@@ -90,8 +90,8 @@ void Evaluation::RunBlock(int block) {
 
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
-  if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // of another loss
-  if (IsShareOfExamples(op)) {                                          // all trainers are alike here
+  if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // another loss starts
+  if (IsShareOfExamples(op)) {                                          // assumes equal batches
     shares_[op.OutputName("Out")] = Meant(op.GetOr<float>("scale", 1.0f)) / table_.trainers();
     return;
   }
@@ -102,7 +102,7 @@ void Evaluation::RunOp(const Op& op) {
   RunAny(op, code);
 }
 
-// Messages have no value of their own: what a server merges is set by who evaluates it.
+// Ops whose values come from other processes. The caller sets the values that a server merges.
 bool Evaluation::RunMessage(const Op& op) {
   if (op.type() == "recv") {
     for (const std::string& name : op.Output("Out")) Set(name, table_.Leaf(StrCat("received ", name)));
@@ -122,7 +122,7 @@ bool Evaluation::RunMessage(const Op& op) {
     Set(op.OutputName("Out"), table_.SumOverTrainers(each, scale));
     return true;
   }
-  if (op.type() == "ref_by_trainer_id") {  // one of X: the same if they are all alike
+  if (op.type() == "ref_by_trainer_id") {  // selects one of X; known if all are equal
     const auto& copies = op.Input("X");
     const bool alike = !copies.empty() &&
                        std::all_of(copies.begin(), copies.end(),
@@ -133,16 +133,16 @@ bool Evaluation::RunMessage(const Op& op) {
   return false;
 }
 
-// A lookup of the whole table, as the source has it.
+// Evaluates a lookup in the whole table, as in the source.
 void Evaluation::RunLookup(std::string_view type, const std::string& ids, const std::string& table,
                            std::int64_t padding, const std::string& out) {
   Op& lookup = made_.emplace_back(type);
   lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
   lookup.Set(roles::attr::kRemotePrefetch, true).Set("padding_idx", padding);
-  RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // it may go before the table does
+  RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // `lookup` may be destroyed before the table
 }
 
-// One op stands for several lookups of a table.
+// One op that replaces several lookups of a table.
 void Evaluation::RunRemoteLookup(const Op& op) {
   const roles::LookupView lookup(op);
   const auto& outputs = op.Output("Outputs");
@@ -150,15 +150,15 @@ void Evaluation::RunRemoteLookup(const Op& op) {
     RunLookup(lookup.version(), lookup.ids()[i], lookup.table(), lookup.padding(), outputs[i]);
 }
 
-// Rows that came from all shards, in the order of the ids. The op whose gradient is computed from the same
-// ids says which lookup this is; where nothing needs the gradient, whose rows they are and their shape do.
+// Rows that arrived from all shards, in the order of the ids. The gradient op with the same ids determines
+// the type of the lookup; without a gradient op, the table and the shapes determine it.
 void Evaluation::RunMergedLookup(const Op& op) {
   const auto& ids = op.Input("Ids");
   const auto& outputs = op.Output("Out");
   const auto asked = asked_.find(&op);
   for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
     if (const Op* grad = GradientFrom(ids[i], asked == asked_.end() ? "" : asked->second.name)) {
-      // Fluid answers for every id, and leaves out none but the gradient's.
+      // Fluid's servers ignore padding_idx; then the gradient op's padding_idx applies.
       const bool left_out = asked != asked_.end() && asked->second.padding_idx != -1;
       RunLookup(grad->type().substr(0, grad->type().size() - kGradOf.size()), ids[i], grad->InputName("W"),
                 left_out ? asked->second.padding_idx : grad->GetOr<std::int64_t>("padding_idx", -1),
@@ -179,7 +179,7 @@ const Op* Evaluation::GradientFrom(std::string_view ids, std::string_view table)
   return nullptr;
 }
 
-// The old lookup puts rows in the place of the ids' last extent, the new one behind it.
+// lookup_table replaces the ids' last extent by the row; lookup_table_v2 appends the row as a new extent.
 std::string Evaluation::LookupTypeOf(const std::string& ids, const std::string& out) const {
   const Var* from = program_.FindVar(block_, ids);
   const Var* to = program_.FindVar(block_, out);
@@ -193,7 +193,8 @@ bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
   return left != nullptr && right != nullptr && left->type && right->type && left->shape() == right->shape();
 }
 
-// Ranks scale the loss's gradient, in place, before they add theirs up.
+// Whether the op changes the loss's gradient in place right after it is made, as ranks do before they sum
+// gradients.
 bool Evaluation::IsOfLoss(const Op& op) const {
   const std::string& name = op.InputName("X");
   return !computed_.empty() && op.OutputName("Out") == name &&
@@ -204,7 +205,7 @@ bool Evaluation::IsLossScale(const Op& op) const {
   return IsOfLoss(op) && op.Input("ScaleTensor").empty() && op.GetOr<float>("bias", 0.0f) == 0.0f;
 }
 
-// By a rank's share of all ranks' examples.
+// Evaluates a multiplication by a rank's share of all ranks' examples.
 bool Evaluation::RunShared(const Op& op) {
   const auto share = shares_.find(op.InputName("Y"));
   if (share == shares_.end()) return false;
@@ -216,13 +217,13 @@ bool Evaluation::RunShared(const Op& op) {
   return true;
 }
 
-// The few ops whose algebra is known: what makes sums, means and differences.
+// Evaluates ops that compute linear combinations: sums, means and differences.
 bool Evaluation::RunAlgebra(const Op& op) {
   const auto write = [&](ExprId value) {
     Set(op.OutputName("Out"), value);
     return true;
   };
-  // Rows that stand there twice are one row of their sum: the same gradient.
+  // merge_selected_rows sums duplicate rows, which is the same gradient.
   const bool same = op.type() == "assign" || op.type() == "merge_selected_rows";
   if (same && op.Input("X").size() == 1) return write(Get(op.InputName("X")));
   if (op.type() == "sum") {
@@ -231,7 +232,7 @@ bool Evaluation::RunAlgebra(const Op& op) {
     return write(table_.Linear(terms));
   }
   if (op.type() == "scale" && IsLossScale(op)) {
-    loss_scale_ *= Meant(op.GetOr<float>("scale", 1.0f));  // gradients are linear in it: counted where added
+    loss_scale_ *= Meant(op.GetOr<float>("scale", 1.0f));  // applied where ranks sum gradients
     return true;
   }
   if (op.type() == "scale" && op.Input("ScaleTensor").empty()) {
@@ -255,7 +256,7 @@ bool Evaluation::RunAlgebra(const Op& op) {
   return false;
 }
 
-// An op that makes a counter of itself alone.
+// Evaluates an op that computes a counter only from the counter itself.
 bool Evaluation::CountsStep(const Op& op) {
   const std::string* read = OnlyArgument(op.inputs());
   const std::string* written = OnlyArgument(op.outputs());
@@ -285,7 +286,7 @@ void Evaluation::RunAny(const Op& op, const OpCode& code) {
   }
 }
 
-// Of an op that leaves some of its outputs as they were, or writes what is no output of its own.
+// Sets the outputs of an op that leaves some outputs unchanged, or whose blocks write other variables.
 void Evaluation::SetOutputs(const Op& op, const OpCode& code, ExprId value,
                             std::set<std::string_view>& written) {
   computed_.emplace_back(&op, value);
@@ -305,7 +306,7 @@ void Evaluation::SetOutputs(const Op& op, const OpCode& code, ExprId value,
   }
 }
 
-// What a block that may be run or not leaves as it was, if it is run.
+// The variables that a conditional block leaves unchanged when it runs.
 std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
   std::set<std::string_view> unchanged;
   const auto* block = op.type() == "conditional_block" ? op.Get<BlockRef>("sub_block") : nullptr;
@@ -322,8 +323,8 @@ std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
   return unchanged;
 }
 
-// What an op writes under the name of an input for its gradient's sake alone is that input. And what lasts
-// is not changed by a backward op that nobody knows, as far as anybody can tell.
+// Adds the outputs that an op writes only for its gradient op, under the name of an input: these count as
+// that input. Also adds persistable outputs of an unknown backward op, assuming that it does not change them.
 void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const {
   const auto reads = [&](const std::string& name) {
     return std::ranges::any_of(

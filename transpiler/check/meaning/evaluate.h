@@ -14,10 +14,10 @@
 
 namespace penstock::check {
 
-// The values of some names.
+// A hash map from names to values.
 class NameValues {
  public:
-  // Null if it has none. Until the next one is set.
+  // Null if the name has no value. Valid until the next Set.
   const ExprId* Find(NameId name) const;
   void Set(NameId name, ExprId value);
   void Reserve(std::size_t count);
@@ -25,46 +25,55 @@ class NameValues {
 
  private:
   struct Entry {
-    NameId name = NameId::kNone;  // it is free
+    NameId name = NameId::kNone;  // kNone: the entry is free
     ExprId value = ExprId::kNone;
   };
-  // Where the name is, or the free place that ends the search for it. There always is one.
+  // Index of the name's entry, or of the free entry that ends the search for it. There always is a free
+  // entry.
   std::size_t Seek(NameId name) const;
 
-  std::vector<Entry> table_;  // a name stands at its number, which are dense, or behind it if that is taken
+  std::vector<Entry> table_;  // open addressing; a name's hash is its number, because numbers are dense
   std::size_t used_ = 0;
 };
 
+// Computes the expression of each variable by running ops in order.
+//
+//   Evaluation run(program, ops, table);
+//   run.RunBlock(0);
+//   run.Get("loss")    its expression
 class Evaluation {
  public:
-  // `outer`: values that this one begins with, and that it does not change; null: none. Variables without a
-  // value are leaves, called as they are. All arguments outlive the evaluation.
+  // `outer` supplies initial values and is not changed; null for none. A variable without a value is a leaf
+  // of its own name. All arguments must outlive the evaluation.
   Evaluation(const Program& program, const OpRegistry& ops, ExprTable& table,
              const Evaluation* outer = nullptr)
       : program_(program), ops_(ops), table_(table), outer_(outer) {}
 
-  // Shapes of what is filled do not count: of startup programs of slices.
+  // Ignores the attribute `shape` of ops. For startup programs, where slices differ from the whole in it.
   void IgnoreShapes() { with_shape_ = false; }
-  // Ops that advance one of these, from itself alone, count a step: their result is the step's number.
+  // An op that computes one of these counters only from the counter itself counts a step: its result is the
+  // step's number.
   void CountSteps(const std::set<std::string>* counters) { counters_ = counters; }
 
-  // What is computed here is of slice `index` of `count`: what adds up all elements is a part of it.
+  // Declares that the ops work on slice `index` of `count`: the result of an op that sums over all elements
+  // is then a part of the whole sum.
   void OfSlice(std::size_t index, std::size_t count) {
     slice_ = index;
     slices_ = count;
   }
 
-  // Whose rows an op puts together that were asked for by id, as the answering pserver has it.
+  // A table sharded by id, with the attributes that the answering pserver uses.
   struct AskedTable {
     std::string name;
     std::int64_t padding_idx = -1;
   };
+  // Declares whose rows `merge` joins.
   void AsksFor(const Op& merge, AskedTable table) { asked_[&merge] = std::move(table); }
 
   void Set(std::string_view name, ExprId value) { values_.Set(table_.codes().Name(name), value); }
   ExprId Get(std::string_view name) { return Get(table_.codes().Name(name)); }
   ExprId Get(NameId name);
-  // Null if it was not set or written here.
+  // Null if neither this evaluation nor `outer` has set or written it.
   const ExprId* Find(std::string_view name) const {
     const NameId known = std::as_const(table_).codes().FindName(name);
     return known == NameId::kNone ? nullptr : Find(known);
@@ -73,8 +82,7 @@ class Evaluation {
 
   void RunBlock(int block);
   void RunOp(const Op& op);
-  // Ops that have a value of their own, and what they compute before their outputs are named, in the order of
-  // the runs.
+  // The ops that were run as expressions of their own, each with its expression, in the order of the runs.
   const std::vector<std::pair<const Op*, ExprId>>& computed() const { return computed_; }
 
  private:
@@ -101,7 +109,7 @@ class Evaluation {
   bool IsLossScale(const Op& op) const;
   bool RunShared(const Op& op);
   bool SameShape(const std::string& a, const std::string& b) const;
-  // The gradient op of a lookup of these ids; of any table if this one is not known.
+  // The gradient op of a lookup of these ids in `table`; in any table if `table` is empty. Null if none.
   const Op* GradientFrom(std::string_view ids, std::string_view table) const;
   std::string LookupTypeOf(const std::string& ids, const std::string& out) const;
 
@@ -112,17 +120,17 @@ class Evaluation {
   bool with_shape_ = true;
   std::size_t slice_ = 0, slices_ = 1;
   int block_ = 0;
-  std::map<std::string, double, std::less<>> shares_;  // variables that hold a share, and how much it is
-  double loss_scale_ = 1.0;                            // of the gradient that the backward ops begin with
+  std::map<std::string, double, std::less<>> shares_;  // variables that hold a share, and its value
+  double loss_scale_ = 1.0;                            // factor of the loss's gradient
   const std::set<std::string>* counters_ = nullptr;
   NameValues values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;
-  std::vector<ExprId> args_;  // of the op that runs; kept for its room
+  std::vector<ExprId> args_;  // of the op that runs; a member so that its memory is reused
   std::unordered_map<const Op*, AskedTable> asked_;
-  std::deque<Op> made_;  // ops that others stand for
+  std::deque<Op> made_;  // local lookups that replace remote ones
 };
 
-// What the number of a step is, where steps are counted by messages.
+// The leaf that represents the step's number in a counter that messages advance.
 ExprId StepLeaf(ExprTable& table, std::string_view counter);
 
 }  // namespace penstock::check

@@ -1,4 +1,4 @@
-// Ops with blocks of their own, as expressions.
+// Evaluates ops that have blocks.
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,8 +18,8 @@ ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector
   return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
 }
 
-// An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
-// they name from around them joins the arguments.
+// An op with blocks. Their text, with variables numbered by first mention, is added to the label, and the
+// outer variables that they use are added to the arguments.
 void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
                           std::set<std::string_view>& written) {
   for (const NamedAttr& attr : op.attrs()) {
@@ -39,8 +39,9 @@ void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>&
   }
 }
 
-// Whether a name in a block is a variable of that block alone. Fluid's servers declare in inner blocks too
-// what is of the blocks around them; a gradient's block declares what its op hands out under other names.
+// Whether a name in a block is a variable of that block only. Programs of Fluid's servers also declare
+// variables of outer blocks in inner blocks; a gradient block declares variables that its op passes out under
+// other names.
 bool Evaluation::IsOwn(int block, std::string_view name) const {
   const Block& inner = program_.block(block);
   if (inner.FindVar(name) == nullptr) return false;

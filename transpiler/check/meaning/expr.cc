@@ -10,10 +10,10 @@
 namespace penstock::check {
 namespace {
 
-constexpr int kFactorBits = 48;  // what a product of two single precision factors needs
+constexpr int kFactorBits = 48;  // precision of a product of two single-precision factors
 constexpr int kDescribeDepth = 3;
 
-// Without the last bits, in which N times 1/N is not 1.
+// Drops the last bits, in which N times 1/N differs from 1.
 double Rounded(double factor) {
   int exponent = 0;
   const double part = std::frexp(factor, &exponent);
@@ -68,7 +68,7 @@ ExprId ExprTable::Add(const Content& content, const Op* op) {
 }
 
 void ExprTable::ReserveOps(std::size_t count) {
-  constexpr std::size_t kExprs = 2, kArgs = 4;  // of most ops: one output, and what they read
+  constexpr std::size_t kExprs = 2, kArgs = 4;  // typical per op: the op and one output; arguments
   nodes_.reserve(kExprs * count);
   ids_.Reserve(kExprs * count);
   args_.reserve(kArgs * count);
@@ -140,7 +140,7 @@ void ExprTable::CollectMeans(std::vector<Term>& terms) const {
 
 // c * (part 0 of n + ... + part n-1 of n) is c times the sum.
 void ExprTable::CollectParts(std::vector<Term>& terms) const {
-  std::map<std::pair<ExprId, double>, std::size_t> parts;  // each stands there once: terms are normalized
+  std::map<std::pair<ExprId, double>, std::size_t> parts;  // terms are normalized, so each part occurs once
   for (const Term& term : terms) {
     const Content content = ContentOf(term.of);
     if (content.kind == Kind::kPart) ++parts[{content.args.front(), term.factor}];
@@ -183,7 +183,7 @@ ExprId ExprTable::Linear(const std::vector<Term>& terms) {
   CollectParts(flat);
   const bool nested = std::any_of(flat.begin(), flat.end(),
                                   [&](const Term& term) { return At(term.of).kind == Kind::kLinear; });
-  if (nested) return Linear(flat);  // the mean of a sum is a sum
+  if (nested) return Linear(flat);  // a collected mean or sum may itself be linear
   Normalize(flat);
   if (flat.size() == 1 && flat.front().factor == 1.0) return flat.front().of;
   std::vector<ExprId> args;

@@ -1,13 +1,13 @@
-// Values as canonical expressions: two variables that are computed alike are the same number here, whatever
-// they are called and wherever they are computed. A new expression is looked up among those that exist, so
-// equality is comparing two ids.
+// Values as canonical expressions (hash consing): two variables that are computed alike have the same id,
+// whatever their names and wherever they are computed. A new expression is looked up among the existing ones,
+// so that testing equality means comparing two ids.
 //
 //   ExprTable table(ops, 2);
 //   const ExprId w = table.Leaf("w");
 //   table.Linear({{w, 0.5}, {w, 0.5}}) == w
 //
-// Sums, differences and scales are kept as linear combinations: the order of a sum does not count, and the
-// mean over all trainers of what each computes alike is what one computes.
+// Sums, differences and scales are linear combinations: the order of a sum does not count, and the mean over
+// all trainers of a value that each computes alike is that value.
 #pragma once
 
 #include <algorithm>
@@ -32,12 +32,12 @@ class ExprTable {
     double factor;
   };
 
-  // `trainers`: how many there are; the mean over all of them is recognised.
+  // `trainers` is their number; the table recognises the mean over all of them.
   ExprTable(const OpRegistry& ops, int trainers) : codes_(ops), trainers_(trainers) {}
 
-  // Makes room at once for the values of as many ops.
+  // Reserves memory for the values of `count` ops.
   void ReserveOps(std::size_t count);
-  std::size_t size() const { return nodes_.size(); }  // ids are smaller
+  std::size_t size() const { return nodes_.size(); }  // every id is below it
 
   int trainers() const { return trainers_; }
   OpCodes& codes() { return codes_; }
@@ -45,31 +45,32 @@ class ExprTable {
 
   ExprId Leaf(NameId name);
   ExprId Leaf(std::string_view name) { return Leaf(codes_.Name(name)); }
-  // What trainer `trainer` computes as `of` and sends.
+  // The value of `of` that trainer `trainer` computes and sends.
   ExprId FromTrainer(int trainer, ExprId of);
-  // What slice `slice` of `slices` has of a sum; all of them together are the sum.
+  // The part of a sum over slice `slice` of `slices`; all parts add up to `sum`.
   ExprId PartOf(std::size_t slice, std::size_t slices, ExprId sum);
+  // The sum of the terms, each times its factor.
   ExprId Linear(const std::vector<Term>& terms);
-  // What all trainers compute as `each`, scaled and added up.
+  // The sum over all trainers of `scale` times their values of `each`.
   ExprId SumOverTrainers(ExprId each, double scale);
   ExprId Zero() { return Linear({}); }
-  // An op on these arguments, in the order of the slots' names. `label` is the number of what tells its type,
-  // attributes and slots.
+  // An op applied to `args`, which are in the order of the slots' names. `label` is OpCode::label,
+  // which identifies type, attributes and slots.
   ExprId Apply(const Op& op, std::int32_t label, const std::vector<ExprId>& args);
   // One output of an op; `label` is the number of OpCodes::OutputLabel.
   ExprId Output(ExprId op, std::int32_t label);
 
-  // Where two different expressions first differ, for people: one line for each.
+  // A printed line for each of two expressions, at the first place where they differ.
   std::pair<std::string, std::string> Difference(ExprId a, ExprId b) const;
 
  private:
   enum class Kind : std::int8_t { kLeaf, kMessage, kPart, kLinear, kOp, kOutput };
-  // All that tells two expressions apart.
+  // The identity of an expression.
   struct Content {
     Kind kind = Kind::kLeaf;
-    std::int32_t label = 0;  // a number of codes_; of a message the trainer, of a part the slice
+    std::int32_t label = 0;  // a number of codes_; message: the trainer; part: the slice
     std::span<const ExprId> args;
-    std::span<const double> factors;  // of a linear combination; of a part how many there are
+    std::span<const double> factors;  // linear combination: its factors; part: the number of slices
     bool operator==(const Content& other) const;
     std::uint32_t Hash() const;
   };
@@ -78,7 +79,7 @@ class ExprTable {
     std::int32_t label = 0;
     std::uint32_t arg_count = 0;
     std::size_t first_arg = 0, first_factor = 0;  // in args_ and factors_
-    const Op* op = nullptr;                       // the first that computed it
+    const Op* op = nullptr;                       // the first op that computed it
   };
 
   const Node& At(ExprId id) const { return nodes_[static_cast<std::size_t>(id)]; }
@@ -93,7 +94,7 @@ class ExprTable {
   OpCodes codes_;
   int trainers_;
   std::vector<Node> nodes_;
-  std::vector<ExprId> args_;     // of all nodes, one behind the other
+  std::vector<ExprId> args_;     // of all nodes, concatenated
   std::vector<double> factors_;  // likewise
   FlatIndex ids_;                // of nodes_
 };

@@ -1,4 +1,4 @@
-// Trainers and pservers agree on how many there are, in which mode they work, and on when a step ends.
+// Trainers and pservers agree on their numbers, on the mode, and on the end of a step.
 #include <algorithm>
 
 #include "transpiler/check/facts/facts.h"
@@ -99,7 +99,7 @@ class BarrierRules {
     }
   }
 
-  // What the pservers say of their mode fits how this trainer sends.
+  // The pservers' mode matches the way in which this trainer sends.
   void CheckMode() {
     const PserverFacts& pserver = facts_.pservers.front();
     const bool talks = !trainer_->sends.empty();
@@ -113,7 +113,7 @@ class BarrierRules {
     }
     switch (pserver.mode) {
       case ServeMode::kSync:
-        return;  // CheckStep, or the communicator's own barriers
+        return;  // see CheckStep, or the communicator's own barriers
       case ServeMode::kAsync:
         if (talks && !trainer_->by_communicator)
           wrong = "waits for a communicator's messages; this trainer sends by ops";
@@ -149,7 +149,7 @@ class BarrierRules {
     }
   }
 
-  // A communicator's round ends at all pservers together, and its barrier says whose it is.
+  // A communicator's round ends at all pservers at once, and its barrier names the trainer.
   void CheckRound() {
     if (trainer_->send_barriers.empty()) return;
     const Reached reached = Reach(trainer_->send_barriers, *trainer_->file, "send_barrier",
@@ -162,8 +162,8 @@ class BarrierRules {
     }
   }
 
-  // Where this trainer's barrier of one kind reaches each pserver; a finding for each it misses or meets
-  // twice.
+  // The position at which this trainer's barrier of one kind reaches each pserver. Adds a finding for each
+  // pserver that it misses or reaches twice.
   using Reached = std::map<std::string_view, const Barrier*>;
   Reached Reach(const std::vector<Barrier>& barriers, const RoleProgram& file, std::string_view type,
                 std::string_view consequence) {
@@ -237,7 +237,7 @@ class BarrierRules {
     }
   }
 
-  // The startup program asks for version 0, and says when it has it: a sync pserver waits for that.
+  // The startup program requests version 0 and reports when it has it; a sync pserver waits for the report.
   void CheckStart() {
     const Reached complete = Reach(trainer_->startup_barriers, *trainer_->startup, "fetch_barrier",
                                    "the start would not be complete");

@@ -1,5 +1,5 @@
-// Ranks meet, alone or beside pservers: the same rings, the same operations in the same order on each, every
-// gradient added up once, every parameter started alike.
+// Ranks, in jobs with or without pservers: all have the same rings and run the same operations in the same
+// order; every gradient is summed once, and every parameter starts alike.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -20,8 +20,8 @@ class CollectiveRules {
     for (const RankFacts& rank : ranks_) {
       if (rank.trainer->startup != nullptr) CheckMembers(rank);
       CheckRings(rank);
-      if (alone_) CheckReduced(rank);  // else see check_exchanges.cc
-      // The devices of one process start from its own scope.
+      if (alone_) CheckReduced(rank);  // with pservers: check_exchanges.cc
+      // The devices of one process start from the process's own scope.
       const bool processes = rank.ranks > 0 && !rank.rings.empty();
       if (processes || !rank.startup.empty()) CheckBroadcasts(rank);
     }
@@ -37,7 +37,7 @@ class CollectiveRules {
     return rank.trainer->startup != nullptr ? *rank.trainer->startup : *rank.trainer->file;
   }
 
-  // All ranks name the same ranks, each another one as itself.
+  // All ranks list the same addresses, and each a different one as its own.
   void CheckJoined() {
     std::map<int, const RankFacts*> by_rank;
     std::map<std::string, const RankFacts*> by_endpoint;
@@ -74,14 +74,14 @@ class CollectiveRules {
         findings_.Error("E-check-ranks", StartOf(rank), "names one rank twice", rank.joins);
       }
     }
-    if (alone_ && first.ranks > static_cast<int>(ranks_.size())) {  // else told with the pservers
+    if (alone_ && first.ranks > static_cast<int>(ranks_.size())) {  // with pservers, another rule reports it
       findings_.Note("N-check-trainers", *first.trainer->file,
                      StrCat("the set has ", ranks_.size(), " of ", first.ranks,
                             " trainers; the others are taken to be like these"));
     }
   }
 
-  // Every op of a startup program that joins a ring says the same of its rank.
+  // All ops of a startup program that join a ring state the same rank.
   void CheckMembers(const RankFacts& rank) {
     for (const OpEntry& entry : rank.trainer->startup->program.main().ops()) {
       const Op& op = *entry.op;
@@ -120,7 +120,7 @@ class CollectiveRules {
     }
   }
 
-  // Each rank does the i-th operation of a ring when all do.
+  // The i-th operation of a ring is the same on all ranks, because it runs on all of them at once.
   void Compare(const std::vector<Collective>& own, const std::vector<Collective>& reference,
                const RoleProgram* file, const RoleProgram* other) {
     if (file == nullptr || other == nullptr) return;
@@ -153,7 +153,7 @@ class CollectiveRules {
     return var == nullptr ? "" : PrintVarType(*var);
   }
 
-  // Gradients are added up once each and are means; or else parameters are.
+  // Either each gradient is summed once and is a mean, or parameters are.
   void CheckReduced(const RankFacts& rank) {
     if (rank.main.empty() && rank.rings.empty()) return CheckTold(rank);
     std::map<std::string, int> times;
@@ -177,7 +177,7 @@ class CollectiveRules {
     if (gradients) CheckLossScale(rank);
   }
 
-  // Who runs the program adds gradients up: those that backward ops say they make.
+  // The runner of the program sums the gradients that role pairs of backward ops name.
   void CheckTold(const RankFacts& rank) {
     for (const std::string_view param : rank.trainer->updated_here) {
       if (rank.trainer->gradients.contains(param)) continue;
@@ -189,7 +189,7 @@ class CollectiveRules {
   }
 
   void CheckLossScale(const RankFacts& rank) {
-    // Where a process has several devices, however many there are, or those that are listed.
+    // For the devices of a process the number may be unknown; else it is that of the listed ranks.
     const auto listed = rank.joins == nullptr ? 0 : static_cast<int>(LongsOf(*rank.joins, "devices").size());
     const int ranks = rank.ranks < 1 ? listed : rank.ranks;
     const bool devices = ranks < 1;
@@ -205,7 +205,7 @@ class CollectiveRules {
     }
   }
 
-  // Every parameter starts as rank 0's.
+  // Every parameter starts with rank 0's value.
   void CheckBroadcasts(const RankFacts& rank) {
     std::map<std::string_view, int> times;
     for (const Collective& one : rank.startup) {

@@ -1,4 +1,4 @@
-// The attributes of a trainer's communication ops say what the ops do, and control variables say in which
+// The attributes of a trainer's communication ops match what the ops do, and control variables match their
 // order.
 #include <algorithm>
 #include <span>
@@ -80,7 +80,7 @@ class CommOpRules {
           op);
   }
 
-  // Rows may be sent with repeats merged.
+  // Rows may be sent with duplicates merged.
   bool IsMadeOf(std::string_view sent, std::string_view grad) const {
     const auto& ops = trainer_.file->program.main().ops();
     return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
@@ -93,8 +93,8 @@ class CommOpRules {
     return op.type() == "send" || op.type() == "send_barrier" || (op.type() == "fetch_barrier" && startup);
   }
 
-  // What says that a communication is done says nothing else, and of one op. A step's fetch_barrier names
-  // what it completes.
+  // A control variable that reports the end of a communication has one writer and holds no value. A step's
+  // fetch_barrier has the received variables as outputs instead.
   void CheckControl(const RoleProgram& file) {
     const bool startup = &file == trainer_.startup;
     ViewMap<int> writers;
@@ -130,10 +130,10 @@ class CommOpRules {
   void CheckSend(const Transfer& send) {
     const Op& op = *send.op;
     const roles::SendView view(op);
-    // Fluid's sends say 0 whoever sends.
+    // In Fluid's sends it is always 0.
     if (roles::TrainerOf(op).value_or(0) != 0) CheckTrainerId(op);
     CheckPair(op, send);
-    // Fluid's sends of tables sharded by id say nothing where nobody waits for them.
+    // Fluid's sends of tables sharded by id have no control variable if no op waits for them.
     if (op.OutputName("Out").empty() && send.cut != Cut::kById) {
       Error("E-check-control",
             StrCat("send of ", send.whole, " has no control variable that says it is done"), op);
@@ -175,7 +175,7 @@ class CommOpRules {
     }
   }
 
-  // What tells pservers of a step is one variable under one name, whole, and nobody's gradient.
+  // A send that reports a step has one whole variable under one name, which is no gradient.
   void CheckNotice(const Transfer& send) {
     const Op& op = *send.op;
     const std::size_t names = roles::SendView(op).messages().size();
@@ -213,7 +213,7 @@ class CommOpRules {
 
   void CheckLookup(const Lookup& lookup) {
     const Op& op = *lookup.op;
-    // Fluid's prefetches say 0 whoever asks.
+    // In Fluid's prefetches it is always 0.
     if (lookup.cut == Cut::kByRows || roles::TrainerOf(op).value_or(0) != 0) CheckTrainerId(op);
     if (lookup.cut != Cut::kByRows) return;
     if (op.Input("W").size() != 1) Error("E-check-lookup", "looks up in more than one table", op);
@@ -222,7 +222,7 @@ class CommOpRules {
       Require(op, "dtype", static_cast<std::int32_t>(table->type->dtype),
               "the table's rows are of this type");
     }
-    // The gradient op is the looked-up op's own and tells which that was.
+    // The gradient op of the lookup gives the lookup's type.
     const std::string version(roles::LookupView(op).version());
     const auto& ids = op.Input("Ids");
     std::set<std::string> gradients;
@@ -287,7 +287,7 @@ class CommOpRules {
                        [&](const Piece& piece) { return Names(barrier.pservers, piece.pserver); });
   }
 
-  // Each recv waits for the send of its own parameter.
+  // Each recv waits for the send of its own parameter's gradient.
   void CheckAsyncControl() {
     for (const Transfer& recv : trainer_.recvs) {
       const Transfer* send = trainer_.FindSend(recv.param);

@@ -1,5 +1,5 @@
-// Programs that know a variable know it as the same: kind and element type everywhere, the shape too on
-// trainers. With the source, as it stands there.
+// All programs that declare a variable declare it alike: the same kind and element type everywhere, on
+// trainers also the same shape. If the source is given, as in the source.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -34,7 +34,7 @@ class DeclarationRules {
     for (std::size_t i = 0; i < vars.size(); ++i) {
       const Var* var = vars[i].get();
       const Var* there = found[i];
-      // Fluid's local training leaves the element type unset, which reads as bool.
+      // Fluid's local training leaves the element type unset, which is read as bool.
       const bool untyped = facts_.pservers.empty() && var->type && var->type->dtype == DType::kBool;
       if (there == nullptr || there == var || untyped) continue;
       const bool alike = SameKind(*var, *there) && (!var->type || Compatible(var->shape(), there->shape()));
@@ -42,8 +42,9 @@ class DeclarationRules {
     }
   }
 
-  // What a pserver computes for all its parameters, the learning rate above all, is called as in the source.
-  // The other variables are slices, or rows of a table, or checked with the messages that bring them.
+  // Variables that a pserver computes for all its parameters, such as the learning rate, have their names
+  // from the source. All other variables are slices, rows of a table, or checked with the messages that carry
+  // them.
   void ComparePserver(const PserverFacts& pserver) {
     const Program& program = pserver.file->program;
     if (pserver.lr_block < 1 || pserver.lr_block >= program.block_count()) return;
@@ -78,7 +79,7 @@ class DeclarationRules {
   const RoleFacts& facts_;
   const SourcePrograms* source_;
   Findings& findings_;
-  ViewMap<std::pair<const RoleProgram*, const Var*>> rates_;  // by name, the first that declares it
+  ViewMap<std::pair<const RoleProgram*, const Var*>> rates_;  // by name, the first program that declares it
 };
 
 }  // namespace

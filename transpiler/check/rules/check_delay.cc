@@ -1,6 +1,6 @@
-// Delay compensation: each trainer's gradient is corrected by what has changed since that trainer fetched the
-// parameter, g + l (w - w_t) g g. Its ops are run on numbers, since which of them make the correction is
-// free.
+// Delay compensation: each trainer's gradient is corrected by the change of the parameter since that trainer
+// fetched it, g + l (w - w_t) g g. The rule runs the ops on numbers, because any ops may compute the
+// correction.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 constexpr char kOwnCopy[] = "ref_by_trainer_id";
 constexpr double kTolerance = 1e-9;
 
-// Values of a block's variables; none of what an unknown op writes.
+// Values of a block's variables; outputs of unknown ops have none.
 using Values = std::unordered_map<std::string_view, double>;
 
 std::optional<double> Find(const Values& values, std::string_view name) {
@@ -20,7 +20,7 @@ std::optional<double> Find(const Values& values, std::string_view name) {
   return it == values.end() ? std::nullopt : std::optional(it->second);
 }
 
-// What an op of known arithmetic makes of single numbers, for trainer t.
+// The result of an op of known arithmetic on single numbers, for trainer t.
 std::optional<double> Compute(const Op& op, const Values& values, std::size_t t) {
   const auto x = Find(values, op.InputName("X"));
   if (op.type() == kOwnCopy) {
@@ -63,11 +63,10 @@ class DelayRules {
   }
 
  private:
-  // Delay compensation is an attribute and ops; one without the other is neither. Rows are applied as they
-  // come.
+  // Delay compensation needs both the attribute and the ops. Rows are applied without compensation.
   void CheckBlock(const UpdateBlock& update, bool told) {
     const auto& ops = pserver_.file->program.block(update.block).ops();
-    if (ops.empty()) return;  // of a server that holds nothing
+    if (ops.empty()) return;  // the server holds nothing
     const auto own = std::find_if(ops.begin(), ops.end(),
                                   [](const OpEntry& entry) { return entry.op->type() == kOwnCopy; });
     const bool done = own != ops.end();
@@ -87,7 +86,7 @@ class DelayRules {
     findings_.Error("E-check-dc-asgd", *pserver_.file, std::move(message), &op);
   }
 
-  // A pserver keeps what it gives to trainer t under a name of its own, by which the op must find it.
+  // A pserver keeps the value that trainer t fetched under a separate name, which the op must use.
   void CheckCopies(const UpdateBlock& update, const Op& own) {
     const auto& copies = own.Input("X");
     if (static_cast<int>(copies.size()) != pserver_.trainers) {
@@ -109,8 +108,8 @@ class DelayRules {
     }
   }
 
-  // The gradient that trainer t's update uses, with a parameter, its copies and what arrives; nothing if an
-  // op of another kind has part in it.
+  // The gradient that trainer t's update uses, computed from values of the parameter, its copies and the
+  // arriving variables; nullopt if it depends on an op of unknown arithmetic.
   std::optional<double> Used(const UpdateBlock& update, const Op& own, std::size_t t, double param,
                              double copy, double grad) const {
     Values values;
@@ -130,8 +129,8 @@ class DelayRules {
     return Find(values, update.grad);
   }
 
-  // The correction is as many times the change times the gradient squared, whatever these are, and the
-  // gradient is what is used where nothing has changed.
+  // The correction is a constant times the change times the squared gradient for all values, and without
+  // change the gradient is used as it is.
   void CheckCorrection(const UpdateBlock& update, const Op& own) {
     struct Sample {
       double param, copy, grad;
@@ -142,7 +141,7 @@ class DelayRules {
       for (const Sample& sample : kSamples) {
         const auto used = Used(update, own, t, sample.param, sample.copy, sample.grad);
         const auto fresh = Used(update, own, t, sample.param, sample.param, sample.grad);
-        if ((!used || !fresh) && !OnlyArithmetic(update)) return;  // an op of another kind has part in it
+        if ((!used || !fresh) && !OnlyArithmetic(update)) return;  // depends on unknown arithmetic
         if (!used || !fresh) return NotCorrected(update, own, t);
         const double of = (*used - *fresh) / ((sample.param - sample.copy) * *fresh * *fresh);
         if (!factor) factor = of;

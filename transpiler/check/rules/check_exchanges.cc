@@ -1,5 +1,6 @@
-// Trainers that have pservers and rings: every gradient has exactly one exchange. What a trainer updates has
-// been added up over the ranks once, as a mean; what pservers update is not added up.
+// Jobs with pservers and rings: every gradient has exactly one exchange. A gradient that a trainer uses for
+// an update is summed over the ranks once, as a mean; a gradient that pservers use is not summed over the
+// ranks.
 #include <algorithm>
 #include <set>
 
@@ -32,8 +33,8 @@ class ExchangeRules {
   }
 
  private:
-  // All names that the backward pass has for a parameter's gradient: clipping, which reads the one of its
-  // pair, makes another.
+  // All names of a parameter's gradient in the backward pass: clipping reads the one in its role pair and
+  // writes another.
   void ReadGradients() {
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
       const Op& op = *entry.op;
@@ -61,7 +62,7 @@ class ExchangeRules {
     return times;
   }
 
-  // The product of the scales in place that a gradient has when it is added up.
+  // The product of the in-place scales of a gradient before its sum.
   void CheckMeans() {
     ViewMap<float> scales;
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
@@ -79,7 +80,7 @@ class ExchangeRules {
       if (scale == 1.0f) continue;
       findings_.Error("E-check-merge-scale", *trainer_.file,
                       StrCat("scales the gradient of the loss by ", scale,
-                             "; pservers take the mean of what comes of it, so it needs 1"),
+                             "; pservers take the mean of the gradients that follow, so it must be 1"),
                       loss);
     }
   }

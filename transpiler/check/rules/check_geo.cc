@@ -1,4 +1,4 @@
-// Geo: trainers update for themselves and tell a communicator what changed; pservers add the changes up.
+// Geo: trainers update their own parameters and report changes to a communicator; pservers sum the changes.
 #include <algorithm>
 #include <compare>
 #include <optional>
@@ -17,7 +17,8 @@ struct RowsOf {
   auto operator<=>(const RowsOf&) const = default;
 };
 
-// The rows that an op takes of a table whose gradient is rows: those it looks up, or of the labels it drew.
+// The rows that an op reads from a table with sparse gradients: the looked-up ids, or the labels that it
+// drew.
 std::optional<RowsOf> RowsTakenBy(const Op& op) {
   if (Has(op.role(), Role::kBackward) || !op.GetOr<bool>("is_sparse", false)) return std::nullopt;
   const std::string& drawn = op.OutputName("SampleLabels");
@@ -28,7 +29,7 @@ std::optional<RowsOf> RowsTakenBy(const Op& op) {
 
 class GeoRules {
  public:
-  // `fetched`: what any trainer receives at its start.
+  // `fetched` are the variables that any trainer receives at startup.
   GeoRules(const RoleFacts& facts, const TrainerFacts& trainer, const ViewSet& fetched, Findings& findings)
       : facts_(facts), trainer_(trainer), fetched_(fetched), findings_(findings) {}
 
@@ -57,7 +58,7 @@ class GeoRules {
     findings_.Error("E-check-geo", *trainer_.file, std::move(message), &op);
   }
 
-  // Rows of a table that are named are those that an op takes, and an update changes.
+  // Reported rows of a table are those that an op reads, and an update changes them.
   void CheckTold(const Op& op) {
     const roles::Names ids = roles::SendView(op).variables();
     const roles::Names tables = roles::SendView(op).messages();
@@ -82,7 +83,8 @@ class GeoRules {
     CheckAttrs(*trainer_.file, op);
   }
 
-  // Its gradient is rows; of one that is dense, since another op has made it so, the whole is compared.
+  // Whether its gradient is selected rows. If another op has made it dense, the communicator compares the
+  // whole table.
   bool ChangesByRows(const std::string& table) const {
     const Block& main = trainer_.file->program.main();
     for (const OpEntry& entry : main.ops()) {
@@ -103,7 +105,7 @@ class GeoRules {
     findings_.Error("E-check-geo", file, "is not a send that only tells the communicator", &op);
   }
 
-  // The start is complete when the communicator has been told; all that comes has come by then.
+  // Startup ends with the notice to the communicator, after all variables are received.
   void CheckStart() {
     const auto& ops = trainer_.startup->program.main().ops();
     int told = 0;
@@ -129,7 +131,7 @@ class GeoRules {
     }
   }
 
-  // Trainers start alike, from what the pservers have.
+  // Trainers start alike, with the values of the pservers.
   void CheckFetched() {
     PlaceSet received;
     ViewSet wholes;
@@ -146,7 +148,7 @@ class GeoRules {
         if (table) {  // Fluid fetches none
           findings_.Warning("W-check-geo-table", *trainer_.startup,
                             StrCat("does not receive the table ", update.param, " from ", pserver.address,
-                                   ": rows that nobody changes stay as each started them"),
+                                   ": rows that no trainer changes keep each trainer's own initial values"),
                             update.optimizer);
           continue;
         }
@@ -165,11 +167,11 @@ class GeoRules {
     }
   }
 
-  // What the communicator sends is declared here, as the pserver takes it.
+  // The variables that the communicator sends are declared here as on the pserver.
   void CheckDelta(const PserverFacts& pserver, const UpdateBlock& update) {
     const Var* there = update.grad_var;
     const Var* here = trainer_.file->program.main().FindVar(update.grad);
-    if (there == nullptr) return;  // another rule's
+    if (there == nullptr) return;  // another rule reports it
     if (here == nullptr) {
       findings_.Error("E-check-geo", *trainer_.file,
                       StrCat("does not declare ", update.grad, ", the change that ", pserver.file->file,

@@ -1,4 +1,4 @@
-// What pservers measure of gradients before they update: a slice is not taken for the whole, and all pservers
+// Measures of gradients on pservers before updates: a slice is not mistaken for the whole, and all pservers
 // that exchange measures exchange the same ones.
 #include <algorithm>
 
@@ -36,7 +36,7 @@ class MeasureRules {
     findings_.Error("E-check-exchange", *pserver.file, std::move(message), pserver.exchange);
   }
 
-  // Whether nothing is made of the gradient but its mean and the update.
+  // Whether the gradient is used only for its mean and the update.
   static bool IsPlain(const PserverFacts& pserver, const UpdateBlock& update) {
     const std::size_t known =
         (update.merge != nullptr ? 1 : 0) + update.scales.size() + update.optimizers.size();
@@ -44,7 +44,7 @@ class MeasureRules {
            pserver.file->program.block(update.block).ops().size() == known;
   }
 
-  // Pieces of parameters that come in several; trainers are cut alike, so the first one tells.
+  // The pieces of sliced parameters. All trainers slice alike, so the first one suffices.
   bool IsSliced(const Place& piece) {
     if (!sliced_) {
       sliced_.emplace();
@@ -56,7 +56,7 @@ class MeasureRules {
     return sliced_->contains(piece);
   }
 
-  // Of what is made of a gradient alone; a regularizer has its own rules.
+  // Only for values computed from a gradient alone; regularizers have their own rules.
   void CheckSlice(const PserverFacts& pserver, const UpdateBlock& update) {
     std::set<std::string> made(update.consumes.begin(), update.consumes.end());
     for (const int block : update.blocks()) {
@@ -100,7 +100,7 @@ class MeasureRules {
     return pserver == nullptr || pserver->exchange == nullptr ? nullptr : pserver;
   }
 
-  // Whoever waits for another is waited for by it.
+  // If one pserver waits for another, the other waits for it too.
   void CheckPeers(const PserverFacts& pserver) {
     const roles::Names peers = roles::ExchangeView(*pserver.exchange).peers();
     for (const std::string& peer : peers) {
@@ -116,7 +116,7 @@ class MeasureRules {
     }
   }
 
-  // Each value comes from who has it, and each server's own is told.
+  // Each value comes from the server that has it, and each server sends its own values.
   void CheckOwners(const PserverFacts& pserver) {
     const roles::Names all = roles::ExchangeView(*pserver.exchange).all();
     const roles::Names owners = roles::ExchangeView(*pserver.exchange).owners();
@@ -147,7 +147,7 @@ class MeasureRules {
     }
   }
 
-  // In the same order too: what is added up has the same bytes everywhere.
+  // The order must be equal too, so that sums have the same bytes everywhere.
   void CompareExchanges(const PserverFacts& first, const PserverFacts& pserver) {
     const roles::ExchangeView one(*first.exchange), other(*pserver.exchange);
     if (std::ranges::equal(one.all(), other.all()) && std::ranges::equal(one.owners(), other.owners()))

@@ -24,7 +24,7 @@ class MessageRules {
   }
 
  private:
-  // The pserver a message names; a finding and null if the set has none of that address.
+  // The pserver of a message; adds a finding and returns null if no pserver of the set has its address.
   const PserverFacts* ServerOf(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
                                std::string_view verb, std::string_view preposition) {
     if (piece.to != nullptr) return piece.to;
@@ -45,7 +45,7 @@ class MessageRules {
     if (transfer.cut == Cut::kAtRunTime && shape.rank() > 0) {
       shape = shape.WithRows(piece.rows);
     }
-    // Where a gradient turns out to be rows, Fluid's clipping declares it without a shape.
+    // Fluid's clipping declares a gradient that becomes selected rows without a shape.
     const bool untold =
         here->kind == VarKind::kSelectedRows && (shape.rank() == 0 || there->shape().rank() == 0);
     if (here->kind == there->kind && here->type->dtype == there->type->dtype &&
@@ -116,7 +116,7 @@ class MessageRules {
     }
   }
 
-  // What a server updates, every trainer fetches; but rows of a table are fetched by lookups.
+  // Every trainer fetches each updated parameter, except tables, whose rows lookups fetch.
   void CheckAllPiecesFetched() {
     PlaceSet fetched;
     for (const Lookup& lookup : trainer_->lookups) {
@@ -138,7 +138,7 @@ class MessageRules {
     }
   }
 
-  // Tables that an op reads from the servers by itself: their gradient's sender says which parameter it is.
+  // Tables that an op reads from the servers directly: the send of their gradient gives the parameter.
   void AddRemoteTables(PlaceSet& fetched) const {
     for (const Transfer& send : trainer_->sends) {
       if (!trainer_->remote_tables.contains(send.param)) continue;
@@ -156,8 +156,8 @@ class MessageRules {
                     reader);
   }
 
-  // What a server reads of trainer t must be sent by trainer t, where its program is at hand: of a merge the
-  // t-th input, else all.
+  // Trainer t sends the variables that a server reads from it, if the set contains its program: the t-th
+  // input of a merge, or all inputs without a merge.
   void CheckAllSent(const PserverFacts& pserver) {
     if (pserver.mode == ServeMode::kGeo) return;
     const auto t = static_cast<std::size_t>(trainer_->trainer_id);

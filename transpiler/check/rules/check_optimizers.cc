@@ -1,5 +1,5 @@
-// Optimizer ops: their parameter and state are changed in place and last. Where trainers update for
-// themselves, each parameter once.
+// Optimizer ops change their parameter and state in place, and these are persistable. If trainers update,
+// each parameter is updated once.
 #include "transpiler/check/facts/facts.h"
 #include "transpiler/check/facts/rank_ops.h"
 
@@ -31,7 +31,7 @@ class OptimizerRules {
   }
 
  private:
-  // Empty outputs are left to the schema: state that is not kept is declared so.
+  // The schema decides about empty outputs: it declares which state is optional.
   void CheckInPlace(const std::string& in, const std::string& out) {
     if (op_.Output(out).empty() || op_.InputName(in) == op_.OutputName(out)) return;
     findings_.Error("E-check-in-place", file_,

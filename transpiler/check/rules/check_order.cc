@@ -1,5 +1,5 @@
-// What a trainer reads has been written, what it sends is final, and what it receives stays. In startup
-// programs nothing has a value before it is given one.
+// A trainer reads only written variables, sends final values, and keeps what it receives. In startup programs
+// no variable has a value before an op writes it.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -8,7 +8,7 @@
 namespace penstock::check {
 namespace {
 
-// First and last positions of block 0 that write each variable; the slot of the last.
+// The first and last positions in block 0 that write each variable, and the slot of the last.
 struct Written {
   int first = 0;
   int last = 0;
@@ -39,7 +39,7 @@ class OrderRules {
   OrderRules(const RoleProgram& file, Findings& findings)
       : file_(file), writers_(WritersOf(file.program)), findings_(findings) {}
 
-  // A temporary is written before it is read. One that nobody writes is fed.
+  // A temporary is written before it is read. One that no op writes is fed.
   void CheckReads() {
     const auto& entries = file_.program.main().ops();
     std::vector<Read> early;
@@ -62,7 +62,7 @@ class OrderRules {
     }
   }
 
-  // Before a startup program there is nothing. What a send tells a communicator is a name, not a value.
+  // No variable has a value before a startup program. A send to a communicator passes a name, not a value.
   void CheckStartReads() {
     ViewSet given;
     const auto& entries = file_.program.main().ops();
@@ -87,7 +87,7 @@ class OrderRules {
     }
   }
 
-  // What was received is what the next step, or the first one, reads.
+  // The next step, or the first one, reads received values unchanged.
   void CheckRecv(const Transfer& recv) {
     const int at = recv.cut_op != nullptr ? recv.cut_position : recv.position;
     CheckStays(recv, recv.whole, at);
@@ -142,7 +142,7 @@ class OrderRules {
     const auto it = writers_.find(name);
     if (it == writers_.end() || it->second.last <= at) return;
     const Op& writer = OpAt(it->second.last);
-    // A fetch_barrier names what it completes as its outputs.
+    // The outputs of a fetch_barrier are the variables that it completes.
     if (writer.type() == "fetch_barrier" && it->second.slot->name == "Out") return;
     findings_.Error("E-check-order", file_,
                     StrCat("receives ", name, ", but ", writer.type(), " overwrites it afterwards"), recv.op);

@@ -1,5 +1,5 @@
-// Programs that carry the plan they were made by carry one, and what they do is for as many trainers. Of the
-// plan no more is believed: it can contradict a set, and prove nothing.
+// All programs that carry a plan carry the same one, and its number of trainers is that of the set. The check
+// trusts a plan no further: a plan can contradict a set but prove nothing.
 #include <algorithm>
 #include <optional>
 
@@ -24,7 +24,8 @@ std::optional<int> TrainersIn(const std::string& plan) {
   }
 }
 
-// The first program that carries a plan; null if none does. A finding for each that carries another one.
+// The first program that carries a plan; null if none does. Adds a finding for each program with a different
+// plan.
 const RoleProgram* CheckSame(const RoleFiles& roles, Findings& findings) {
   const RoleProgram* first = nullptr;
   for (const RoleProgram* file : roles.All()) {
@@ -41,7 +42,7 @@ const RoleProgram* CheckSame(const RoleFiles& roles, Findings& findings) {
   return first;
 }
 
-// Of the devices of one process the mean that is taken over them tells how many there are.
+// For the devices of one process, the factor of the mean over them gives their number.
 std::optional<int> DevicesOfMean(const RankFacts& rank) {
   const auto losses = LossScales(rank.trainer->file->program, rank.ranks);
   return losses.empty() ? std::nullopt : DevicesOf(losses.front().first);

@@ -1,7 +1,7 @@
-// Policies: what programs say of the settings that Fluid does not have (framework/text/policies.h). All
-// programs say the same of the job; what they say goes with what they do: staleness with trainers that nobody
-// waits for, backup trainers with a step that ends and a merge that can leave gradients out, compression with
-// gradients that are pushed, dense and alike on both sides, and with a residual that starts at 0.
+// Policies are the settings that Fluid does not have (framework/text/policies.h). All programs state the same
+// policies of the job, and the programs suit them: staleness needs trainers without barriers; backup trainers
+// need steps with barriers and a merge that can leave gradients out; compression needs dense gradients that
+// are pushed, the same compression on both sides, and a residual that starts at 0.
 #include <algorithm>
 #include <map>
 
@@ -21,7 +21,7 @@ std::string Said(const ProgramMeta& meta, const std::string& name) {
   return found == meta.policies.end() ? "nothing" : Quote(found->second);
 }
 
-// Of a program whose policies can be read.
+// A program whose policies can be read.
 JobPolicies PoliciesOf(const RoleProgram& file) { return *ReadPolicies(file.program.meta()); }
 
 bool IsDenseFloat(const Var* var) {
@@ -37,7 +37,7 @@ class PolicyRules {
   void Run() {
     if (!CheckRead()) return;
     CheckSame();
-    // Where programs differ in them, the first is as good as another.
+    // If programs differ, compares with the first.
     const JobPolicies job = PoliciesOf(*roles_.All().front());
     if (job.staleness) CheckStaleness(*job.staleness);
     if (job.backup_trainers > 0) CheckBackups(job.backup_trainers);
@@ -59,7 +59,8 @@ class PolicyRules {
     return all;
   }
 
-  // But for compression, of which each says what is its own: a startup program what its main program does.
+  // All programs state the same policies, except compression: each main program states its own, and its
+  // startup program the same.
   void CheckSame() {
     const std::vector<const RoleProgram*> all = roles_.All();
     for (const RoleProgram* file : all) CompareWith(*all.front(), *file);
@@ -202,7 +203,7 @@ class PolicyRules {
                     send.op);
   }
 
-  // The send names the residual, if there is to be one, as what it reads and writes.
+  // If there is a residual, the send has it as input and output.
   void CheckKept(const TrainerFacts& trainer, const Transfer& send, bool keeps) {
     const roles::SendView view(*send.op);
     const std::string name = keeps ? ResidualName(send.param) : std::string();

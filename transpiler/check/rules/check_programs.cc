@@ -1,4 +1,4 @@
-// Each role program is one: ops fit their schemas, and shapes and element types follow from each other.
+// Each role program is valid: ops satisfy their schemas, and shapes and element types are consistent.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace penstock::check {
 namespace {
 
-// Trainers of Fluid keep the blocks of a schedule that has gone to the pservers. Nobody enters them.
+// Fluid's trainers keep the blocks of a schedule that moved to the pservers. No op enters them.
 Program WithoutUnreached(const Program& program) {
   const std::set<int> reached = ReachedBlocks(program);
   Program out = program;
@@ -19,8 +19,8 @@ Program WithoutUnreached(const Program& program) {
   return out;
 }
 
-// A trainer never uses an initial value that it then receives, or joins from what it receives; Fluid
-// may leave it the shape of a slice.
+// A trainer never uses an initializer of a variable that it then receives or joins from received slices;
+// Fluid may leave the shape of a slice in it.
 Program WithoutOverwritten(const Program& startup) {
   std::set<std::string> received;
   for (const OpEntry& entry : startup.main().ops()) {
@@ -36,8 +36,8 @@ Program WithoutOverwritten(const Program& startup) {
   return out;
 }
 
-// Fluid's local training leaves the element type of parameters unset, which reads as bool; the startup
-// program knows it.
+// Fluid's local training leaves the element type of parameters unset, which is read as bool; the startup
+// program has it.
 Program WithStartTypes(const Program& program, const Program& startup) {
   Program out = program;
   for (const VarRef& var : program.main().vars()) {
@@ -55,8 +55,8 @@ Program WithStartTypes(const Program& program, const Program& startup) {
 constexpr auto kHalf = static_cast<std::int32_t>(DType::kFp16);
 constexpr auto kSingle = static_cast<std::int32_t>(DType::kFp32);
 
-// Mixed precision, as far as a program makes f16 of other values by itself: an op says so. What follows is
-// declared f16 where it would be f32 without; kernels for it are the runner's affair.
+// Mixed precision: an op of the program casts values to f16. Variables after it are declared f16 instead of
+// f32; the runner provides the kernels.
 bool MakesHalf(const Program& program) {
   const auto& ops = program.main().ops();
   return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
@@ -91,7 +91,7 @@ bool IsDistributed(const Op& op) {
          roles::NamesServers(op);
 }
 
-// What holds of every op, whether the registry knows it or not.
+// Rules for every op, known to the registry or not.
 void CheckOps(const RoleProgram& file, Findings& findings) {
   for (int b = 0; b < file.program.block_count(); ++b) {
     for (const OpEntry& entry : file.program.block(b).ops()) {

@@ -1,6 +1,6 @@
-// A synchronous job makes progress: startup and two steps are played through, every op in its program's
-// order, every pserver in its phases. Where all that are left wait, who waits for whom is told until it
-// closes to a circle or ends at somebody who never comes.
+// A synchronous job makes progress. The rule simulates startup and two steps: every op in its program's
+// order, every pserver in its phases. If all remaining processes wait, the finding follows who waits for whom
+// until it reaches a cycle or a process that never arrives.
 //
 //   pserver  gives initial values until every trainer's startup fetch_barrier; then takes gradients until
 //            every send_barrier, updates, gives parameters until every fetch_barrier, and takes gradients
@@ -9,7 +9,7 @@
 //   trainer  waits in a send or send_barrier until the pserver takes, in a recv or fetch_barrier until it
 //            gives
 //
-// Trainers that are not in the folder do as those that are, so nobody waits for them.
+// Trainers without a program in the set behave like the others, so no process waits for them.
 #include <algorithm>
 
 #include "transpiler/check/facts/facts.h"
@@ -25,24 +25,24 @@ struct Event {
   Deed deed = Deed::kSend;
   const Op* op = nullptr;
   const RoleProgram* file = nullptr;
-  int step = 0;       // 0 is the start
-  std::string place;  // the user's line
+  int step = 0;       // 0 is startup
+  std::string place;  // line of the user's program
   std::vector<std::size_t> pservers;
 };
 
 struct TrainerState {
   std::vector<Event> events;
   std::size_t at = 0;
-  std::set<std::size_t> done;  // pservers that the current event is done with
+  std::set<std::size_t> done;  // pservers for which the current event is complete
   bool finished() const { return at == events.size(); }
 };
 
 struct PserverState {
   int step = 0;
-  bool takes = false;              // else it gives
-  std::set<std::size_t> ended;     // trainers whose barrier of this phase has come
-  std::vector<std::size_t> peers;  // whose measures it awaits before it updates
-  int told = 0;                    // the last step whose measures it has told its peers
+  bool takes = false;              // receives gradients; else gives parameters
+  std::set<std::size_t> ended;     // trainers whose barrier of this phase has arrived
+  std::vector<std::size_t> peers;  // pservers whose measures it awaits before it updates
+  int told = 0;                    // the last step whose measures it has sent to its peers
 };
 
 bool Gives(Deed deed) { return deed == Deed::kRecv || deed == Deed::kEndRecvs; }
@@ -74,7 +74,7 @@ class Play {
     for (std::size_t t = 0; t < trainers_.size(); ++t) {
       if (trainers_[t].finished()) continue;
       Tell(t);
-      return;  // the others wait for the same
+      return;  // the others wait for the same thing
     }
   }
 
@@ -93,7 +93,7 @@ class Play {
     return PserversOf(roles::ExchangeView(exchange).peers());
   }
 
-  // The user wrote no communication; the line is that of what made the gradient.
+  // The user wrote no communication op; the line is that of the op that made the gradient.
   static std::string PlaceOf(const TrainerFacts& trainer, const Transfer& transfer) {
     if (!transfer.op->location().empty()) return transfer.op->location();
     const auto made = trainer.gradients.find(transfer.param.empty() ? transfer.whole : transfer.param);
@@ -166,7 +166,8 @@ class Play {
     return moved;
   }
 
-  // The pserver whose measures this one waits for, its own gradients being complete; none if it need not.
+  // The pserver for whose measures this one waits once its own gradients are complete; nullopt if it does not
+  // wait.
   std::optional<std::size_t> AwaitedPeer(const PserverState& pserver) const {
     if (!pserver.takes || pserver.ended.size() < trainers_.size()) return std::nullopt;
     for (const std::size_t peer : pserver.peers) {
@@ -188,7 +189,7 @@ class Play {
     return true;
   }
 
-  // "recv of w.block0 and w.block1"; a barrier is of nothing.
+  // "recv of w.block0 and w.block1"; a barrier has no variables.
   static std::string DoneIn(const Event& event) {
     const ArgList& names = event.op->type() == "recv" ? event.op->Output("Out") : event.op->Input("X");
     const bool transfers = event.op->type() == "recv" || event.op->type() == "send";
@@ -199,7 +200,7 @@ class Play {
     return StrCat("(", event.file->file, event.place.empty() ? "" : ", ", event.place, ")");
   }
 
-  // Whether a trainer ends this phase of a pserver anywhere in what it still has to do.
+  // Whether any of the trainer's remaining events ends this phase of the pserver.
   bool Comes(std::size_t t, std::size_t pserver) const {
     const Deed deed = pservers_[pserver].takes ? Deed::kEndSends : Deed::kEndRecvs;
     const auto& events = trainers_[t].events;
@@ -216,7 +217,7 @@ class Play {
     return StrCat(state.takes ? "the gradients of step " : "the receives of step ", state.step);
   }
 
-  // From a trainer that waits, along what it waits for.
+  // Starts at a waiting trainer and follows what it waits for.
   void Tell(std::size_t t) {
     std::vector<std::string> story;
     std::vector<std::size_t> seen;
@@ -254,7 +255,7 @@ class Play {
       circle = comes && std::find(seen.begin(), seen.end(), t) != seen.end();
     }
     story.push_back(circle ? StrCat("trainer ", facts_.trainers[t].trainer_id,
-                                    " comes to that only after what it waits in: the circle is closed")
+                                    " reaches that only after the op in which it waits: the circle is closed")
                            : StrCat("trainer ", facts_.trainers[t].trainer_id, " never comes to that"));
     Report(first, circle ? "the job waits in a circle, forever" : "the job waits forever", std::move(story));
   }

@@ -1,6 +1,6 @@
-// How ranks start: the ids of their rings are enough and alike, what rank 0 gives to the others has its value
-// by then and has come before it is read, and copies of parameters that a step begins from are made anew by
-// each.
+// Startup of ranks: there are enough ids of rings, and all ranks have the same ones; values that rank 0
+// broadcasts are written before and awaited before they are read; each step renews the snapshots of
+// parameters from which the next begins.
 #include <algorithm>
 
 #include "transpiler/check/facts/facts.h"
@@ -9,7 +9,7 @@
 namespace penstock::check {
 namespace {
 
-// Its slots name what its block's ops read and write.
+// Its slots name the variables that the ops of its block read and write.
 bool EntersBlock(const Op& op) {
   return std::any_of(op.attrs().begin(), op.attrs().end(),
                      [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); });
@@ -31,7 +31,7 @@ class RankStartRules {
   }
 
  private:
-  // One exchange of ids for all rings.
+  // One op exchanges the ids of all rings.
   void CheckIds(const RoleProgram& startup) {
     const Op* before = nullptr;
     for (const OpEntry& entry : startup.program.main().ops()) {
@@ -74,8 +74,8 @@ class RankStartRules {
         StrCat(attr, " is ", own, ", in ", first_->file, " ", other, ": ranks would wait for ids"), &op);
   }
 
-  // The op says how many ids it makes, and finds their variables by the names that the runtime has for them;
-  // where there is none, a ring is never joined. Other raw variables are the user's.
+  // The op states how many ids it makes, and finds their variables by the runtime's names. If one is missing,
+  // its ring is never joined. Other raw variables are the user's.
   void CheckDeclared(const RoleProgram& startup, const Op& op, int rings, bool levels) {
     constexpr char kFlat[] = "NCCLID";
     if (op.OutputName("NCCLID") != kFlat) {
@@ -103,9 +103,9 @@ class RankStartRules {
     }
   }
 
-  // An exchange of an id for each ring: each ring has its own.
+  // One op per ring exchanges its id; each ring has its own id.
   void CheckRings(const RoleProgram& startup) {
-    std::map<std::string, const Op*> made;  // ids that no ring has taken
+    std::map<std::string, const Op*> made;  // ids that no ring uses yet
     std::set<std::int32_t> of_devices;      // rings
     for (const OpEntry& entry : startup.program.main().ops()) {
       const Op& op = *entry.op;
@@ -133,8 +133,8 @@ class RankStartRules {
   void CheckBroadcasts(const RoleProgram& startup) {
     const auto& ops = startup.program.main().ops();
     const RankOps uses(startup.program.main());
-    std::unordered_map<std::string, std::size_t> started;  // where a variable gets its value last
-    std::map<int, std::size_t> waited;                     // where a ring is waited for last
+    std::unordered_map<std::string, std::size_t> started;  // position of the last writer of a variable
+    std::map<int, std::size_t> waited;                     // position of the last wait for a ring
     for (std::size_t at = 0; at < ops.size(); ++at) {
       const Op& op = *ops[at].op;
       if (AwaitsRing(op)) {
@@ -166,7 +166,7 @@ class RankStartRules {
     }
   }
 
-  // What comes by a ring is not read before the ring is waited for.
+  // A value that arrives over a ring is not read before a wait for the ring.
   void CheckReadLater(const RoleProgram& startup, const RankOps& ops, const std::string& name,
                       std::size_t given, std::size_t waited) {
     for (const RankOps::Use& use : ops.UsesOf(name)) {
@@ -179,8 +179,8 @@ class RankStartRules {
     }
   }
 
-  // Local training: a step's update, which ranks add up in the parameter's place, is the distance from a copy
-  // that the startup program makes first.
+  // Local training: a step's update, which ranks sum in the parameter's variable, is the difference from a
+  // copy that the startup program makes first.
   void CheckCopies(const TrainerFacts& trainer) {
     const ViewSet added = AddedUp(trainer.file->program);
     struct Copy {
@@ -215,10 +215,10 @@ class RankStartRules {
     }
   }
 
-  // And it starts as the parameter does.
+  // The copy starts with the parameter's value.
   void CheckCopiesStart(const TrainerFacts& trainer) {
     const Program& main = trainer.file->program;
-    std::map<std::string, std::string> copies;  // what is renewed -> the parameter that it is a copy of
+    std::map<std::string, std::string> copies;  // copy that is renewed -> its parameter
     std::set<std::pair<std::string, std::string>> together;  // read by one op
     for (int b = 0; b < main.block_count(); ++b) {
       for (const OpEntry& entry : main.block(b).ops()) {
@@ -243,7 +243,7 @@ class RankStartRules {
 
   const RoleFacts& facts_;
   Findings& findings_;
-  const Op* reference_ = nullptr;  // of the first rank: what makes ids
+  const Op* reference_ = nullptr;  // the op of the first rank that makes ids
   const RoleProgram* first_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// listen_and_serv tells the truth about its blocks: which there are, in which order they run, which gradient
-// belongs to which.
+// The attributes of listen_and_serv match its blocks: which blocks exist, their order, and the block of each
+// gradient.
 #include <algorithm>
 
 #include "framework/roles/attr_names.h"
@@ -33,7 +33,7 @@ class ServingRules {
   }
   bool Exists(int block) const { return block > 0 && block < program_.block_count(); }
 
-  // Serving is all that block 0 does: what stands before it is done once, what stands behind it never.
+  // Block 0 contains only listen_and_serv: an op before it would run once, an op after it never.
   void CheckAlone() {
     for (const OpEntry& entry : program_.main().ops()) {
       if (roles::CommOf(*entry.op) == roles::Comm::kServe) continue;
@@ -59,8 +59,8 @@ class ServingRules {
     }
   }
 
-  // A server that does not wait for steps computes the learning rate when it starts and when it is told of a
-  // step. What the block keeps from one run for the next would stay as it was at the start.
+  // An asynchronous server computes the learning rate at startup and when a step is reported. Without
+  // reports, state that the block keeps between runs would never change.
   void CheckScheduleAdvances() {
     if (pserver_.mode == ServeMode::kSync || !pserver_.counters.empty()) return;
     std::set<std::string_view> read, written;
@@ -68,7 +68,7 @@ class ServingRules {
       if (AddsCounters(*entry.op, written)) {
         findings_.Error("E-check-lr-block", *pserver_.file,
                         StrCat("the schedule counts ", Join(entry.op->Input("X"), " and "),
-                               ", of which no trainer tells: it stays as it starts"),
+                               ", which no trainer advances: it keeps its initial value"),
                         entry.op.get());
         return;
       }
@@ -82,8 +82,8 @@ class ServingRules {
           written.insert(name);
           if (!read.contains(name)) continue;
           findings_.Error("E-check-lr-block", *pserver_.file,
-                          StrCat("the schedule goes on from ", name,
-                                 ", but no trainer tells of its steps: it stays as it starts"),
+                          StrCat("the schedule continues from ", name,
+                                 ", but no trainer reports its steps: it keeps its initial value"),
                           entry.op.get());
           return;
         }
@@ -91,7 +91,8 @@ class ServingRules {
     }
   }
 
-  // The trainers' steps are added up: whole numbers that last, and that the schedule itself does not write.
+  // The trainers' step counters are summed: they are whole, persistable, and not written by the schedule
+  // itself.
   bool AddsCounters(const Op& op, const std::set<std::string_view>& written) const {
     const auto& counted = op.Input("X");
     return op.type() == "sum" && std::all_of(counted.begin(), counted.end(), [&](const std::string& name) {
@@ -101,7 +102,7 @@ class ServingRules {
            });
   }
 
-  // Whether a block is the learning-rate block or lies in it.
+  // Whether a block is the learning-rate block or is nested in it.
   bool InLrBlock(int block) const {
     for (int steps = 0; Exists(block) && steps < program_.block_count(); ++steps) {
       if (block == pserver_.lr_block) return true;
@@ -110,13 +111,13 @@ class ServingRules {
     return false;
   }
 
-  // Blocks of one parent run together, after those before them: so updates share one, behind the learning
-  // rate if there is a schedule.
+  // Blocks with the same parent run in parallel, after the blocks before them. All updates therefore have the
+  // same parent, and come after the learning rate's block if there is a schedule.
   void CheckParents() {
     const UpdateBlock* first = nullptr;
     for (const UpdateBlock& update : pserver_.updates) {
       if (update.merge_block == update.block && pserver_.shared_block >= 0)
-        continue;  // behind what is shared
+        continue;  // after the shared block
       const int parent = program_.block(update.merge_block).parent();
       if (Exists(pserver_.lr_block) ? !InLrBlock(parent) : parent != 0) {
         Error(
@@ -140,11 +141,11 @@ class ServingRules {
     }
   }
 
-  // What is computed for all updates comes behind all that is measured, and before every update.
+  // The block that computes for all updates comes after all measures and before every update.
   void CheckShared() {
     const int shared = pserver_.shared_block;
     if (shared < 0) return;
-    std::map<int, std::size_t> place;  // of a block among those that are run
+    std::map<int, std::size_t> place;  // of a block in the order of the run
     for (const BlockRef block : pserver_.blocks) place.emplace(block.index, place.size());
     const auto check_before = [&](int first, int second) {
       if (place.at(first) < place.at(second)) return;
@@ -208,7 +209,7 @@ class ServingRules {
     }
   }
 
-  // What a gradient is called that has come in: the sum of the trainers', or what arrives.
+  // The name of an arrived gradient: the sum of the trainers' gradients, or the arriving variable.
   static std::string_view GradientOf(const UpdateBlock& update) {
     if (update.merge != nullptr) return update.merged;
     return update.consumes.empty() ? std::string_view() : update.consumes.front();
@@ -248,8 +249,8 @@ class ServingRules {
     }
   }
 
-  // Rows that an optimizer reads as they came in are named with their table. Names may have colons: an entry
-  // is compared as a whole.
+  // Rows that an optimizer reads as they arrive are listed with their table. Entries are compared as a whole,
+  // because names may contain colons.
   void CheckSparse() {
     std::map<std::string, const UpdateBlock*> expected;
     for (const UpdateBlock& update : pserver_.updates) {

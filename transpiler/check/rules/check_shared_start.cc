@@ -1,5 +1,5 @@
-// What no pserver updates starts as trainer 0 has it: trainer 0 sends it once, to the pserver that holds it,
-// and every trainer receives it from there.
+// Variables that no pserver updates start with trainer 0's values: trainer 0 sends each once to the pserver
+// that holds it, and every trainer receives it from there.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -37,7 +37,7 @@ class SharedStartRules {
     }
   }
 
-  // Sends of a startup program, but for those by which a communicator is told something.
+  // Sends of a startup program, except notices to a communicator.
   void CheckSent(const TrainerFacts& trainer) {
     sent_.clear();
     const auto& ops = trainer.startup->program.main().ops();
@@ -115,7 +115,7 @@ class SharedStartRules {
   const RoleFacts& facts_;
   Findings& findings_;
   std::map<Place, const Var*> held_;
-  std::map<Place, int> sent_;  // by the trainer at hand: where
+  std::map<Place, int> sent_;  // positions of the current trainer's sends
 };
 
 }  // namespace

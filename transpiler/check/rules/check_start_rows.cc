@@ -1,5 +1,5 @@
-// Slices start as the rows that they are of the whole, where programs say so (ProgramExtra), and random
-// numbers are drawn from one seed: the same values on any number of pservers.
+// Slices start as their rows of the whole if programs record them (ProgramExtra), and random numbers come
+// from one seed, so that initial values do not depend on the number of pservers.
 #include <algorithm>
 
 #include "transpiler/check/facts/facts.h"
@@ -7,7 +7,7 @@
 namespace penstock::check {
 namespace {
 
-// One slice of a parameter, where it lies.
+// One slice of a parameter and the pserver that holds it.
 struct Home {
   const PserverFacts* pserver;
   std::string_view name;
@@ -33,7 +33,8 @@ class StartRowRules {
   }
 
  private:
-  // Fluid's files carry no seed: 0 in all of them, and in a source that is read without its facts.
+  // Fluid's files carry no seed: it reads as 0 in all of them, and in a source that is read without its
+  // facts.
   void CheckSeeds() {
     const std::int64_t drawn = source_ == nullptr ? 0 : source_->startup.meta().random_seed;
     const RoleProgram* first = nullptr;
@@ -104,12 +105,12 @@ class StartRowRules {
     for (const auto& [slot, of_slot] : states) CheckParts("", of_slot);
   }
 
-  // Without a name, all are of the whole that the first says.
+  // Without a name, all belong to the whole that the first one records.
   void CheckParts(std::string_view whole, const std::vector<Part>& parts) {
     for (const bool startup : {false, true}) {
       const bool told = std::any_of(parts.begin(), parts.end(),
                                     [&](const Part& part) { return SliceOf(part, startup) != nullptr; });
-      if (!told) continue;  // the shape of the op that fills it says what it is
+      if (!told) continue;  // not recorded: the shape of its initializer decides
       for (const Part& part : parts) {
         const InitialSlice* slice = SliceOf(part, startup);
         const RoleProgram* file = startup ? part.at.pserver->startup : part.at.pserver->file;

@@ -1,4 +1,5 @@
-// What a role reads before it writes has an initial value, one, of the right type and shape.
+// A variable that a role reads before it writes it has exactly one initial value, of the right type and
+// shape.
 #include <algorithm>
 #include <unordered_set>
 
@@ -60,7 +61,7 @@ class StartupRules {
     return blocks;
   }
 
-  // What comes in from outside.
+  // Variables that arrive from other processes.
   static ViewSet GivenTo(const PserverFacts& pserver) {
     ViewSet given(pserver.received.begin(), pserver.received.end());
     for (const UpdateBlock& update : pserver.updates)
@@ -69,7 +70,7 @@ class StartupRules {
     return given;
   }
 
-  // Variables that are read before anything writes them, by name, with the op that does.
+  // Variables that are read before any op writes them, by name, with the reading op.
   using Readers = std::vector<std::pair<std::string_view, const Op*>>;
   Readers ReadFirst(const std::vector<int>& blocks, ViewSet written) const {
     std::vector<Read> reads;
@@ -111,9 +112,9 @@ class StartupRules {
     }
   }
 
-  // A trainer's temporaries are fed, whichever block reads them; a pserver is fed nothing but what is local
-  // to a block, as the number of the trainer it serves. What the startup program gives a value to was meant
-  // to last.
+  // A trainer's unwritten temporaries are fed, whichever block reads them. A pserver is fed only variables
+  // local to a block, such as the number of the trainer that it serves. A variable that the startup program
+  // initializes should be persistable.
   bool MustStart(const InBlock& read, const Var* var) const {
     if (var == nullptr || !var->type) return false;
     const bool lasts = var->persistable && !(is_fed_ && var->facts.is_data);  // a feed may be marked so
@@ -141,8 +142,8 @@ class StartupRules {
     }
   }
 
-  // A variable that is not persistable is made anew, and empty, for each run of its program. Copies of what
-  // trainers have fetched are the exception: the pserver makes them when it is asked.
+  // A variable that is not persistable is created empty for each run of its program. The exception is the
+  // backups of fetched parameters, which the pserver makes when a trainer fetches.
   void CheckLasts(std::string_view name, const Var* wanted, const Var* given, const Op& reader,
                   const Op& writer) {
     if (given != nullptr && !given->persistable) {
@@ -159,9 +160,9 @@ class StartupRules {
 
   void CheckValue(std::string_view name, const Var* wanted, const Var* given, const Op& writer) {
     if (wanted == nullptr || !wanted->type) return;
-    // Fluid's local training leaves the element type unset, which reads as bool.
+    // Fluid's local training leaves the element type unset, which is read as bool.
     const bool untyped = facts_.pservers.empty() && wanted->type->dtype == DType::kBool;
-    // A table that is only declared has no values whose number matters.
+    // A table that is only declared has no values, so its size does not matter.
     const bool has_values = writer.type() != "fake_init";
     if (given != nullptr && given->type &&
         ((has_values && !Compatible(given->shape(), wanted->shape())) || given->kind != wanted->kind ||
@@ -182,7 +183,7 @@ class StartupRules {
     if (has_values) CheckFilledShape(name, *wanted, given, writer);
   }
 
-  // A slice may be filled as the whole that its rows are taken from.
+  // A slice may be initialized with the shape of its whole, from which its rows are taken.
   void CheckFilledShape(std::string_view name, const Var& wanted, const Var* given, const Op& writer) {
     const Attr* attr = writer.FindAttr("shape");
     const auto dims = attr == nullptr ? std::nullopt : AttrAs<std::vector<std::int64_t>>(*attr);
@@ -197,7 +198,7 @@ class StartupRules {
           &writer);
   }
 
-  // A pserver's startup program gives each of its variables one value, and no others.
+  // A pserver's startup program writes each of the pserver's variables once, and no others.
   void CheckOnlyUsed() {
     for (const auto& [name, ops] : writers_) {
       const Var* var = main_->program.main().FindVar(name);
@@ -210,8 +211,8 @@ class StartupRules {
     }
   }
 
-  // What is fetched each step is fetched at the start too, to the same place and in the same order: otherwise
-  // the first step runs on values of its own.
+  // Variables that are fetched in each step are also fetched at startup, to the same variable and in the same
+  // order. Otherwise the first step runs on the trainer's own values.
   void CheckFetchedAtStart(const TrainerFacts& trainer) {
     ViewMap<const Transfer*> starts;
     for (const Transfer& start : trainer.startup_recvs) starts.emplace(start.whole, &start);
@@ -236,7 +237,7 @@ class StartupRules {
     }
   }
 
-  // Pieces that come do not last.
+  // Received pieces must be joined, because they are not kept.
   void CheckJoined(const TrainerFacts& trainer) {
     for (const Transfer& recv : trainer.startup_recvs) {
       if (recv.cut_op == nullptr || !recv.whole.empty()) continue;

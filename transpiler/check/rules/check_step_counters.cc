@@ -1,5 +1,5 @@
-// Schedules that are advanced by messages: the trainers' counters begin with a sum that is the step one
-// machine begins with, and each message adds what one machine adds.
+// Schedules that messages advance: the initial values of the trainers' counters sum to the initial step on
+// one machine, and each message adds what a step on one machine adds.
 #include <algorithm>
 #include <charconv>
 #include <span>
@@ -10,7 +10,7 @@
 namespace penstock::check {
 namespace {
 
-// What an op without inputs fills its output with; nothing if that is no one number.
+// The number with which an op without inputs fills its output; nullopt if it is not a single number.
 std::optional<double> FilledBy(const Op& op) {
   const bool fills = op.FindAttr("value") != nullptr || op.FindAttr("str_value") != nullptr;
   if (!fills || !op.InputNames().empty()) return std::nullopt;
@@ -29,10 +29,10 @@ std::optional<double> StartOf(const Program& startup, std::string_view var) {
   return start;
 }
 
-// Programs keep them in single precision.
+// Compares in single precision, in which programs store these numbers.
 bool Same(double a, double b) { return static_cast<float>(a) == static_cast<float>(b); }
 
-// What an op adds to the only variable that it reads and writes.
+// The amount that an op adds to the only variable that it reads and writes.
 std::optional<double> AddedBy(const Op& op, const std::string& counter) {
   if (op.InputNames() != std::vector{counter} || op.OutputNames() != std::vector{counter})
     return std::nullopt;
@@ -60,7 +60,7 @@ class CounterRules {
   }
 
  private:
-  // What the source's schedule counts is computed here, but not from what trainers tell.
+  // The counter of the source's schedule is computed here, but not from the trainers' reports.
   void CheckTold(const PserverFacts& pserver) {
     for (const OpEntry& entry : source_->main.main().ops()) {
       const auto counted = entry.op->OutputNames();
@@ -113,7 +113,7 @@ class CounterRules {
     begin_ = StartOf(source_->startup, counter);
   }
 
-  // A trainer's own counter stays what it begins as: what each message adds.
+  // A trainer's own counter never changes: its value is what each message adds.
   void CheckTrainer(const TrainerFacts& trainer, const PserverFacts& pserver,
                     std::span<const std::string> counted, const std::string& counter) {
     if (trainer.startup == nullptr) return;
@@ -143,13 +143,13 @@ class CounterRules {
     double sum = 0.0;
     for (const std::string& name : counted) {
       const std::optional<double> start = StartOf(pserver.startup->program, name);
-      if (!start) return;  // another rule's
+      if (!start) return;  // another rule reports it
       sum += *start;
     }
     if (!begin_ || !step_ || Same(sum, *begin_ + *step_)) return;
     const std::string differs =
         StrCat(counter, " is ", sum, " at the first step; in the source it is ", *begin_ + *step_);
-    // Fluid begins each trainer's counter with a step: ahead of the source, by the same steps all along.
+    // Fluid starts each trainer's counter at one step, which stays ahead of the source by a constant.
     if (Same(sum, *step_ * static_cast<double>(counted.size()))) {
       findings_.Warning("W-check-schedule-ahead", *pserver.startup, differs);
     } else {
@@ -160,8 +160,8 @@ class CounterRules {
   const RoleFacts& facts_;
   const SourcePrograms* source_;
   Findings& findings_;
-  std::optional<double> begin_, step_;  // of the source's counter: its initial value, what a step adds
-  std::set<std::pair<const TrainerFacts*, std::string>> told_;           // what has been looked at
+  std::optional<double> begin_, step_;  // the source's counter: initial value, increment per step
+  std::set<std::pair<const TrainerFacts*, std::string>> told_;           // already checked
   std::map<std::string, std::pair<const TrainerFacts*, double>> added_;  // by the first trainer, by counter
 };
 

@@ -1,5 +1,5 @@
-// What ranks exchange is exchanged in place, after it is computed and before anybody reads it: operations
-// have streams of their own.
+// Ranks exchange a value in place, after it is computed and before any op reads it, because operations
+// between ranks run on their own streams.
 #include "transpiler/check/facts/rank_facts.h"
 #include "transpiler/check/facts/rank_ops.h"
 
@@ -16,7 +16,8 @@ class StreamRules {
   }
 
  private:
-  // Operations of all ranks, and what waits for them, give back what they are given. A user's own need not.
+  // Operations between ranks, and waits for them, write their input in place. Those on a user's own variables
+  // need not.
   void CheckInPlace(const RankFacts& rank) {
     for (const RoleProgram* file : {rank.trainer->startup, rank.trainer->file}) {
       if (file == nullptr) continue;
@@ -46,8 +47,8 @@ class StreamRules {
     }
   }
 
-  // An operation on a stream of its own begins when its input is there, and is over before its result is
-  // read. A stream is waited for as a whole.
+  // An operation on its own stream must start after its input is computed, and end before its result is read.
+  // A wait covers the whole stream.
   void CheckWaits(const RankFacts& rank, const Collective& one, const RankOps& ops) {
     const std::string& name = one.op->InputName("X");
     const int ring = RingOf(*one.op);
@@ -70,7 +71,7 @@ class StreamRules {
     }
   }
 
-  // Who reads what is to be added up reads the sum, not the rank's own part.
+  // Readers of a reduced variable read the sum, not the rank's own part.
   void CheckReadBefore(const RankFacts& rank, const Collective& one, const RankOps& ops) {
     const std::string& name = one.op->InputName("X");
     if (!rank.exchanged.contains(name)) return;

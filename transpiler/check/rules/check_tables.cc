@@ -1,5 +1,5 @@
-// Tables whose rows are asked for: every shard or slice is asked where it lies, and is the one that is
-// updated.
+// Tables whose rows are requested: every request goes to the pserver that holds the shard or slice, and that
+// shard or slice is the one that is updated.
 #include <algorithm>
 
 #include "framework/ir/mentions.h"
@@ -78,7 +78,7 @@ class TableRules {
     CheckAsksLikeGradient(lookup);
   }
 
-  // The gradient of a lookup is still computed here: it has the ids and says which id stands for nothing.
+  // The trainer still computes the gradient of a lookup: that op has the ids and padding_idx.
   void CheckAsksLikeGradient(const Lookup& lookup) {
     const auto& ids = lookup.op->Input("Ids");
     if (ids.size() != lookup.op->Output("Outputs").size()) {
@@ -103,7 +103,7 @@ class TableRules {
           lookup.op);
   }
 
-  // Rows that have a gradient have been looked up, by one of the lookups of the table.
+  // One of the table's lookups has looked up the rows that have a gradient.
   void CheckAllLookedUp(const Lookup& lookup) {
     ViewSet asked;
     for (const Lookup& one : trainer_->lookups) {
@@ -160,7 +160,7 @@ class TableRules {
     }
   }
 
-  // What is asked is what the block reads, and its answer, called as the trainer calls it, what is awaited.
+  // The block reads the requested ids, and writes the answer under the name that the trainer awaits.
   void CheckAnswerFits(const Lookup& lookup, const Piece& piece, const PserverFacts& pserver, int block,
                        int shard) {
     const Program& program = pserver.file->program;
@@ -181,7 +181,7 @@ class TableRules {
     }
   }
 
-  // All shards leave out the same id.
+  // All shards use the same padding id.
   void CompareAnswers(const PserverFacts& pserver, const Op& answer) {
     if (first_answer_ == nullptr) first_answer_ = &answer;
     const auto own = answer.GetOr<std::int64_t>("padding_idx", -1);
@@ -207,7 +207,7 @@ class TableRules {
           lookup.op);
   }
 
-  // Ids are sharded over as many pservers as hold a shard, and gradients in the same order.
+  // Ids are sharded over all pservers that hold a shard, and gradients in the same order.
   void CheckAllShards(const Lookup& lookup) {
     std::vector<std::string_view> asked;
     for (const Piece& piece : lookup.pieces) asked.push_back(piece.pserver);
@@ -229,7 +229,7 @@ class TableRules {
     }
   }
 
-  // A shard that is asked for is updated, saved if there is a block for it, and lies in its block's parent.
+  // A requested or saved shard is updated here, and these blocks are children of the update's block.
   void CheckServer(const PserverFacts& pserver) {
     const Program& program = pserver.file->program;
     for (const std::string& entry : pserver.said().lookup_blocks()) {
@@ -270,7 +270,7 @@ class TableRules {
         program.block(saved).ops().front().op.get());
   }
 
-  // What is done with a shard beside its update lies in the block of the update.
+  // A block that uses a shard, other than its update, is a child of the update's block.
   void CheckParent(const PserverFacts& pserver, int block, const UpdateBlock& update) {
     const int parent = pserver.file->program.block(block).parent();
     if (parent == update.block) return;
@@ -314,8 +314,8 @@ class TableRules {
   const RoleFacts& facts_;
   Findings& findings_;
   const TrainerFacts* trainer_ = nullptr;
-  const Op* first_answer_ = nullptr;  // of the lookup at hand
-  std::set<const Op*> odd_answers_;   // reported, whichever trainer asks
+  const Op* first_answer_ = nullptr;  // of the current lookup
+  std::set<const Op*> odd_answers_;   // already reported, for any trainer
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Slices cover their variable once, in order, and a slice's gradient goes where its parameter comes from.
+// Slices cover their variable once, in order, and a slice's gradient goes to the pserver that sends its
+// parameter.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -40,7 +41,7 @@ class TilingRules {
     return std::vector<std::int64_t>(roles::SplitView(op).sections());
   }
 
-  // A piece holds what its whole holds.
+  // A piece has the kind and element type of its whole.
   void CheckTypes(const Transfer& transfer) {
     const Var* whole = file_->program.FindVar(0, transfer.whole);
     if (whole == nullptr || !whole->type) return;
@@ -118,7 +119,7 @@ class TilingRules {
     }
   }
 
-  // Slice i of a gradient updates the slice that is received, or looked up, as the parameter's i-th.
+  // Slice i of a gradient updates the slice that trainers receive or look up as the parameter's i-th.
   void CheckSendsAndRecvs(const TrainerFacts& trainer) {
     for (const Transfer& send : trainer.sends) {
       if (send.counts_steps || send.param.empty()) continue;
@@ -219,7 +220,7 @@ class TilingRules {
           recv.cut_op != nullptr ? recv.cut_op : recv.op);
   }
 
-  // As declared here; what is joined at run time is declared by its pserver alone.
+  // As declared here; pieces joined at run time are declared only by their pserver.
   static std::optional<Shape> ShapeOfPiece(const Transfer& recv, const Piece& piece) {
     const Var* var = recv.cut != Cut::kAtRunTime ? piece.here : piece.there;
     if (var == nullptr || !var->type) return std::nullopt;

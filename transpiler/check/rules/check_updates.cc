@@ -104,7 +104,7 @@ class UpdateRules {
     }
   }
 
-  // Whether the optimizer's gradient is what arrives, or made of it by ops of its block.
+  // Whether the optimizer's gradient arrives, or is computed from an arriving variable by ops of its block.
   bool DependsOnArriving(const UpdateBlock& update) const {
     std::set<std::string_view> made(update.consumes.begin(), update.consumes.end());
     for (const int block : update.blocks()) {
@@ -151,7 +151,7 @@ class UpdateRules {
     CheckScale(update);
   }
 
-  // Also of trainers that are not in the folder.
+  // Includes trainers without a program in the set.
   void CheckMergedAlike(const UpdateBlock& update) {
     const std::vector<std::string_view> names(update.merge_inputs.begin(), update.merge_inputs.end());
     std::vector<const Var*> vars(names.size());
@@ -213,7 +213,7 @@ class UpdateRules {
         &op);
   }
 
-  // Pieces of parameters that come in several; trainers are cut alike, so the first one tells.
+  // The pieces of sliced parameters. All trainers slice alike, so the first one suffices.
   void FindSliced() {
     if (facts_.trainers.empty()) return;
     for (const Transfer& recv : facts_.trainers.front().recvs) {
@@ -222,7 +222,7 @@ class UpdateRules {
     }
   }
 
-  // No parameter and no other lasting variable is written by two blocks.
+  // No two blocks write the same parameter or other persistable variable.
   void CheckOnce() {
     ViewMap<int> writer;
     std::vector<std::pair<int, const Op*>> blocks;
@@ -236,7 +236,7 @@ class UpdateRules {
     for (const auto& [block, op] : blocks) {
       std::set<std::string_view> written;
       for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
-        if (entry.op.get() == pserver_->exchange) continue;  // names what others have written
+        if (entry.op.get() == pserver_->exchange) continue;  // its outputs are values of other servers
         for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
       }
       for (const std::string_view name : written) {
@@ -317,7 +317,7 @@ class UpdateRules {
     }
   }
 
-  // What a backward op says that it makes for a parameter, it does.
+  // A backward op writes the gradient that its role pair names.
   void CheckMadeGradients(const TrainerFacts& trainer, const Op& op) {
     const std::vector<Slot>& outputs = op.outputs();
     for (const auto& pair : op.RolePairs()) {
@@ -333,7 +333,7 @@ class UpdateRules {
     }
   }
 
-  // An op that nobody knows may write what a pserver updates; then that is lost when the next value comes.
+  // An unknown op may write a parameter that a pserver updates; the next received value then overwrites it.
   void CheckStrangers(const TrainerFacts& trainer) {
     for (const OpEntry& entry : trainer.file->program.main().ops()) {
       const Op& op = *entry.op;
@@ -350,7 +350,7 @@ class UpdateRules {
     }
   }
 
-  // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
+  // If a gradient is computed, the trainer either sends it or updates the parameter itself.
   void CheckTrained(const TrainerFacts& trainer) {
     ViewSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const Transfer& send : trainer.sends) trained.insert(send.param);

@@ -1,4 +1,4 @@
-// Gives each slice that a geo pserver holds a block that adds what trainers send to it.
+// Gives each slice that a geo pserver holds a block that adds the arriving differences to it.
 //
 //   after   block 1 in 0 { w.block1 = sum(X=[w.block1, w.block1.delta]) }
 //

@@ -1,5 +1,6 @@
-// Corrects each gradient for what happened to the parameter since the trainer that sent it fetched it
-// (DC-ASGD): g + lambda * g * g * (w - w_then), taken element by element.
+// Corrects each gradient for the change of the parameter since the sending trainer fetched it:
+// g + lambda * g * g * (w - w_then), elementwise. Source: DC-ASGD (Zheng et al., Asynchronous Stochastic
+// Gradient Descent with Delay Compensation, 2017).
 //
 //   plan    {dc_asgd_lambda=0.5}; w whole on pserver 0
 //   before  block 1 { sgd(Param=w, Grad=w@GRAD) }
@@ -8,12 +9,12 @@
 //                     tmp_dc_output_0 = elementwise_sub(X=w, Y=w.local_bak)
 //                     tmp_dc_output_1 = elementwise_mul(X=tmp_dc_output_0, Y=w@GRAD)
 //                     tmp_dc_output_2 = elementwise_mul(X=tmp_dc_output_1, Y=w@GRAD)
-//                     tmp_dc_output_2 = scale(X=tmp_dc_output_2) {scale=0.5}        not for a lambda of 1
+//                     tmp_dc_output_2 = scale(X=tmp_dc_output_2) {scale=0.5}        omitted if lambda is 1
 //                     tmp_dc_output_3 = elementwise_add(X=w@GRAD, Y=tmp_dc_output_2)
 //                     sgd(Param=w, Grad=tmp_dc_output_3) }
 //
-// The server keeps w.trainer_i_bak whenever trainer i fetches w. Regularizers have done their part before.
-// Requires: ServeGradients ran, and no pass that adds blocks after it.
+// The server updates w.trainer_i_bak whenever trainer i fetches w. Regularizers run before the correction.
+// Requires: ServeGradients ran, and no pass has added blocks since.
 #include <algorithm>
 
 #include "framework/ir/edit.h"
@@ -27,7 +28,7 @@ namespace penstock::passes {
 namespace {
 
 constexpr char kCompensateGradients[] = "compensate_gradients";
-constexpr char kTrainerId[] = "@TRAINER_ID@";  // the server sets it to who sent what it works on
+constexpr char kTrainerId[] = "@TRAINER_ID@";  // the server sets it to the sender of the gradient
 
 // The ops of one update block.
 class Compensation {
@@ -41,7 +42,7 @@ class Compensation {
   }
   void Add(Op op) { block_.InsertBefore(optimizer_, std::move(op.SetMadeBy(kCompensateGradients))); }
 
-  // `temporary` counts through the programs of all pservers, as Fluid's names do.
+  // `temporary` counts across the programs of all pservers, as Fluid's names do.
   std::string Compute(std::string_view op, const std::string& x, const std::string& y, int& temporary) {
     std::string out = Declare(StrCat("tmp_dc_output_", temporary++));
     Add(MakeElementwise(op, x, y, out));
@@ -55,7 +56,7 @@ class Compensation {
   const Shape& shape_;
 };
 
-// As if one process made the programs of all pservers, in their order.
+// The number that the first temporary has if one process makes the programs of all pservers in order.
 int FirstTemporary(const PassContext& context) {
   constexpr int kPerUpdate = 4;
   int before = 0;
@@ -63,7 +64,7 @@ int FirstTemporary(const PassContext& context) {
   return kPerUpdate * before;
 }
 
-// The copy of the optimizer op: the block has one op for each of the update's, in their order.
+// The copy of the optimizer op. The block has one op for each op of the update, in the same order.
 const OpEntry& OptimizerIn(const Block& block, const plan::TrainedParam& trained) {
   const auto at = std::find(trained.server_ops.begin(), trained.server_ops.end(), trained.optimizer);
   return block.ops().at(static_cast<std::size_t>(at - trained.server_ops.begin()));
@@ -77,7 +78,7 @@ void ReplaceInput(Op& op, const std::string& from, const std::string& to) {
   }
 }
 
-// Of all that is held here, what is not updated (compat) included.
+// Declares backups of all held slices, including those that compat does not update.
 Status DeclareBackups(const PassContext& context, BlockEdit& main) {
   for (const plan::SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     const plan::ParamPlacement& param = context.plan.param(ref);

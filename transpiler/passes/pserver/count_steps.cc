@@ -1,4 +1,4 @@
-// Makes a schedule's step the sum of what the trainers have told of theirs.
+// Makes a schedule's step the sum of the trainers' step counters.
 //
 //   before  (pserver) block 1 { step = increment(X=step) {step=1.0} @lr_sched ; ... }
 //   after   (pserver) block 1 { step = sum(X=[step.trainer_0, step.trainer_1]) @lr_sched ; ... }

@@ -1,4 +1,4 @@
-// Begins a geo pserver's program: declares the slices it holds and the differences it takes.
+// Begins a geo pserver's program: declares the slices it holds and the differences it receives.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   (pserver 0)  persist w.block1 : f32[6, 2048] ; var w.block1.delta : f32[6, 2048]

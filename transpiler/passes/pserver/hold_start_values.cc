@@ -1,4 +1,4 @@
-// Makes a pserver hold what trainer 0 sends at the start, for all trainers to receive.
+// Makes a pserver hold the variables that trainer 0 sends at the start and all trainers receive.
 //
 //   plan    start mean : f32[3] on pserver 1
 //   before  (pserver 1)  listen_and_serv(...)

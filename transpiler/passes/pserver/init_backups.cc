@@ -1,4 +1,4 @@
-// Lets every trainer's copy of a parameter begin as the parameter does (DC-ASGD).
+// Initializes every trainer's copy of a parameter with the parameter's value (DC-ASGD).
 //
 //   before  (Out=w) = uniform_random()
 //   after   (Out=w) = uniform_random()

@@ -1,12 +1,12 @@
-// A pserver's startup program: all variables of its main program, and the initial values of those the user's
-// startup program has some for.
+// Makes a pserver's startup program: declares all variables of its main program, and initializes those that
+// the user's startup program initializes.
 //
 //   before  (startup) (Out=w) = uniform_random() {shape=[13l, 2048l]}
 //   after   (pserver) (Out=w.block1) = uniform_random() {shape=[6l, 2048l]}
 //
-// A slice starts from the rows of the whole: they are recorded with the variable (slice_facts.h), by which
-// random numbers are drawn, and lists of values are cut (initial_values.h). Requires: the rest of the pserver
-// pipeline ran; begins with its result.
+// A slice starts as its rows of the whole: the variable records these rows (slice_facts.h), random
+// initializers draw the numbers of these rows, and lists of values are cut (initial_values.h). Requires: the
+// input is the result of the whole pserver pipeline.
 #include <memory>
 #include <optional>
 #include <set>
@@ -21,7 +21,7 @@
 namespace penstock::passes {
 namespace {
 
-// An op that starts variables here, and these.
+// An op that initializes variables of this pserver, and these variables.
 struct Starter {
   struct Made {
     Word slot;
@@ -31,7 +31,7 @@ struct Starter {
   std::vector<Made> made;
 };
 
-// For the `which`-th variable here of each output; none if there is no such variable.
+// The copy of `op` for the `which`-th variable that replaces each output here; nullopt if there is none.
 std::optional<Starter> StarterFor(const Op& op, std::size_t which, const ServerNames& names,
                                   const PassContext& context, const Block& block) {
   std::vector<Starter::Made> made;
@@ -48,7 +48,7 @@ std::optional<Starter> StarterFor(const Op& op, std::size_t which, const ServerN
   return starter;
 }
 
-// The user's ops that make anything for which something stands here: where they stand, in their order.
+// The positions of the user's ops that initialize any variable of this pserver, ascending.
 std::set<int> StartersOf(const Block& block, const ServerNames& names, const PassContext& context) {
   std::set<int> positions;
   const auto add = [&](std::string_view name) {
@@ -66,7 +66,7 @@ VarRef Declare(Var var, Block& block) {
   return declared;
 }
 
-// What an op of the main program makes another type of is declared there as that, and starts as what it was.
+// Gives each variable the element type of the user's startup program, if the main program changes it later.
 void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context, Block& block) {
   for (auto& [slot, here] : starter.made) {
     const Var* started = context.startup.main().FindVar(users.OutputName(slot));
@@ -78,7 +78,7 @@ void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context
   }
 }
 
-// Other variables that an initial value is computed from are the trainers'.
+// An initial value must not depend on variables that only trainers have.
 Status RequireInputsHere(const Op& op, const Block& block) {
   for (const std::string& name : op.InputNames()) {
     if (block.FindVar(name) != nullptr) continue;
@@ -113,7 +113,8 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
     copy.facts = var.facts;
     block.SetVar(std::move(copy));
   };
-  // What trainer 0 sends at the start is declared behind the ops, so that none is made for it.
+  // Variables that trainer 0 sends at the start are declared after the ops, so that no initializer is made
+  // for them.
   std::set<std::string> awaited;
   for (const plan::StartValue& value : context.plan.start_values) awaited.insert(value.name);
   for (const VarRef& var : in.main().vars()) {
@@ -122,7 +123,7 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
   const ServerNames names(context, context.self.index);
   for (const int position : StartersOf(block, names, context)) {
     const Op& op = *context.startup.main().ops()[static_cast<std::size_t>(position)].op;
-    // Once for each variable that stands here for what it makes.
+    // Once for each variable that replaces its output here.
     for (std::size_t which = 0;; ++which) {
       std::optional<Starter> starter = StarterFor(op, which, names, context, block);
       if (!starter) break;

@@ -1,4 +1,4 @@
-// Makes a pserver take one gradient from each trainer and begin each update, or what is measured before it,
+// Makes a pserver receive one gradient from each trainer, and begin each update, or the measuring before it,
 // with their mean.
 //
 //   before  listen_and_serv(X=w@GRAD) ; block 1 { ... sgd(Grad=w@GRAD) }
@@ -25,7 +25,7 @@ NameList Received(const PassContext& context, plan::SliceRef ref) {
   return names;
 }
 
-// In front of what stands in the block.
+// Inserts the sum and the scale at the start of the block.
 void BeginWithMean(Block& block, const NameList& received, const std::string& merged) {
   const auto trainers = static_cast<double>(received.size());
   block.Insert(0,

@@ -1,11 +1,11 @@
-// Makes a pserver take the rows of a distributed table's gradient from each trainer and update its shard with
-// their mean.
+// Makes a pserver receive the rows of a distributed table's gradient from each trainer and update its shard
+// with their mean.
 //
 //   before  block 4 { (ParamOut=t) = sgd(Param=t, Grad=t@GRAD, LearningRate=lr) }
 //   after   block 4 { t@GRAD = sum(X=[t@GRAD.trainer_0.pserver_1, t@GRAD.trainer_1.pserver_1])
 //                     t@GRAD = scale(X=t@GRAD) {scale=0.5} ; (ParamOut=t) = sgd(...) }
 //
-// Fluid adds, and does not divide; compat does the same. Requires: ServeTables.
+// Fluid sums without dividing; compat does the same. Requires: ServeTables ran.
 #include "framework/ir/mentions.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMergeTableGradients[] = "merge_table_gradients";
 
-// The block that reads the gradient: its update.
+// The block that reads the gradient, which is its update.
 int BlockReading(const Program& program, const std::string& grad) {
   for (int b = 1; b < program.block_count(); ++b) {
     for (const OpEntry& entry : program.block(b).ops()) {
@@ -37,7 +37,7 @@ Result<Program> MergeTableGradients(const Program& in, const PassContext& contex
     const int index = BlockReading(out, merged);
     if (index < 0) return PassError(kMergeTableGradients, "no block updates table ", table.table);
     if (plan::SentShardGradName(context.plan, table, context.self.index, 0) == merged)
-      continue;  // as it comes
+      continue;  // it is not merged
     NameList received;
     for (int trainer = 0; trainer < trainers; ++trainer) {
       received.push_back(plan::SentShardGradName(context.plan, table, context.self.index, trainer));

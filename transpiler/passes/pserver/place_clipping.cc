@@ -1,7 +1,7 @@
-// Puts clipping by a norm over all gradients in front of the updates: a block for each slice that measures
-// its merged gradient, then one in which pservers tell each other what they have measured and each computes
-// what is the same for all of them. Blocks of one parent run side by side, after those before them, so all of
-// that is done when the first update begins.
+// Inserts clipping by a norm over all gradients before the updates: for each slice a block that measures its
+// merged gradient, then one block in which pservers exchange their measures and each computes the common
+// values. Blocks with the same parent run in parallel, after all blocks before them, so all of this is
+// complete when the first update begins.
 //
 //   plan    w: rows [0, 2) on pserver 0, rows [2, 3) on pserver 1
 //   after   (pserver 0)  block 1 in 0 { w.square = square(X=w@GRAD.block0)
@@ -10,9 +10,9 @@
 //                          {epmap=[first server, second], endpoints=[both]}
 //                          w.norm = sum(X=[both]) ; norm = sqrt(X=w.norm) ; ... }
 //
-// What slices have measured is added in the order of parameters and slices, on all servers alike. Clipping
-// that needs no other gradient stands in the update itself. Requires: PlaceLrSchedule; PlaceOptimizers runs
-// next, whose blocks lie below the last one made here.
+// All servers sum the measures in the same order, that of parameters and slices. Clipping that needs no other
+// gradient is part of the update itself. Requires: PlaceLrSchedule ran; PlaceOptimizers runs next and puts
+// its blocks below the last one made here.
 #include <algorithm>
 #include <map>
 
@@ -67,7 +67,7 @@ class Clipper {
     return param.sliced() ? plan::OwnName(param, slice, measure) : measure;
   }
 
-  // What each server has to tell, in the order of parameters and slices, and who takes part.
+  // The measures of all servers, in the order of parameters and slices, and the servers that take part.
   ExchangeSpec Exchange() {
     ExchangeSpec spec;
     std::vector<bool> takes_part(context_.plan.pservers.size(), false);
@@ -100,7 +100,7 @@ class Clipper {
     Append(block, MakeSum(parts, measure));
   }
 
-  // As the user's variable `like`.
+  // Declares `name` like the user's variable `like`.
   void Declare(const std::string& like, const std::string& name) {
     const Var* var = context_.main.main().FindVar(like);
     if (var == nullptr || out_.main().FindVar(name) != nullptr) return;

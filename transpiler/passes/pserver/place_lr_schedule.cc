@@ -1,12 +1,12 @@
-// Copies the learning-rate ops into a block of their own, which a pserver runs once a step before its
-// updates. Blocks that conditional ops enter come along, below it. Ops that none of its updates depends on
-// are left out; if there are no others, there is no block (lr_ops.h).
+// Copies the learning-rate ops into a separate block, which a pserver runs once per step before its updates,
+// and the blocks that conditional ops enter below it. Leaves out ops on which none of the pserver's updates
+// depends; if none is left, makes no block (lr_ops.h).
 //
 //   before  (main)    lr = scale(X=decay) @lr_sched
 //   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
 //
-// Ops that compute a rate without being marked as a schedule's, and what advances a counter of the user's own
-// that the schedule reads, get that mark here.
+// Ops that compute a rate without the schedule role, and ops that advance a user's own counter which the
+// schedule reads, get the role here.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/lr_ops.h"
 #include "transpiler/passes/spell/server_copy.h"
@@ -38,7 +38,7 @@ class LrCopier {
     return OkStatus();
   }
 
-  // Fluid declares in each copied block all that its ops name, once more.
+  // Like Fluid, declares all variables that its ops name again in each copied block.
   Status CopyBlock(const Block& from, int parent, int depth) {
     const int index = out_.AddBlock(parent).index();
     for (const VarRef& var : from.vars()) out_.MutableBlock(index).SetVar(ServerCopy(*var));

@@ -1,6 +1,6 @@
 // Gives each slice that a pserver holds a block with the ops that update it: regularizers, then the
-// optimizer, on the slice's variables. All these blocks have the same parent, so that they may run side by
-// side.
+// optimizer, on the slice's variables. All these blocks have the same parent, so that they may run in
+// parallel.
 //
 //   before  (main)    (ParamOut=w) = momentum(Param=w, Grad=w@GRAD, Velocity=w_velocity, LearningRate=lr)
 //   after   (pserver) block 1 in 0 {
@@ -8,7 +8,7 @@
 //                     }
 //
 // State keeps its name; state shaped like the parameter takes the slice's shape. A second slice of the same
-// parameter has state of its own: w_velocity.block2. Requires: DeclareSlices, PlaceLrSchedule.
+// parameter has its own state: w_velocity.block2. Requires: DeclareSlices and PlaceLrSchedule ran.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/lr_ops.h"
 #include "transpiler/passes/spell/update_block.h"

@@ -1,10 +1,11 @@
-// Lets the ops of a pserver speak of a gradient that is sent whole as trainer 0 does.
+// Replaces the name of each gradient that is sent whole, in the role pairs of a pserver's ops, by trainer 0's
+// name for it.
 //
 //   before  (pserver) block 1 { sgd(Param=b, Grad=b@GRAD) @optimize(b, b@GRAD) }
 //   after   (pserver) block 1 { sgd(Param=b, Grad=b@GRAD) @optimize(b, b@GRAD.trainer_0) }
 //
-// What is merged here keeps its name. In compat an op may name a gradient that is merged elsewhere; Fluid
-// then means trainer 0's, which nobody sends. Requires: PlaceOptimizers ran.
+// The merged gradient itself keeps its name. In compat an op may name a gradient that another pserver merges;
+// Fluid then uses trainer 0's name for it, which no trainer sends here. Requires: PlaceOptimizers ran.
 #include <optional>
 #include <string_view>
 #include <unordered_set>

@@ -1,9 +1,10 @@
-// Adds the op that waits for differences and says which block each of them starts.
+// Adds the op that waits for differences and maps each of them to the block that it starts.
 //
 //   after   listen_and_serv() {distributed_mode=3, optimize_blocks=[^1],
 //                              grad_to_block_id=["w.block1.delta:1"]}
 //
-// Requires: AddDeltas ran, whose blocks are the last. As Fluid, a geo pserver does not know its number.
+// Requires: AddDeltas ran, and its blocks are the last. As in Fluid, a geo pserver does not know its own
+// index.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
 #include "transpiler/plan/names.h"

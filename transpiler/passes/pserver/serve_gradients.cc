@@ -1,10 +1,10 @@
-// Adds the op that waits for gradients and says which block each of them starts.
+// Adds the op that waits for gradients and maps each of them to the block that it starts.
 //
 //   after   (block 0)  listen_and_serv(X=[b@GRAD, w@GRAD.block1]) {optimize_blocks=[^1, ^2],
 //                                                                  grad_to_block_id=["b@GRAD:1",
 //                                                                  "w@GRAD.block1:2"]}
 //
-// Requires: PlaceOptimizers ran, whose blocks are the last.
+// Requires: PlaceOptimizers ran, and its blocks are the last.
 #include "framework/ir/mentions.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -15,12 +15,12 @@
 namespace penstock::passes {
 namespace {
 
-// Whether the update reads the merged gradient itself; a regularizer may have made a dense one of it.
+// Whether the update reads the merged gradient itself; a regularizer may have made it dense.
 bool ReadsMerged(const ServerUpdate& update, const Program& main) {
   return Reads(*main.main().FindOp(update.trained->optimizer), update.trained->grad);
 }
 
-// In the order in which they are run: what measures gradients, what servers compute alike, the updates.
+// Blocks in the order in which they run: measuring, common values, updates.
 std::vector<int> BlocksIn(const UpdateLayout& layout) {
   std::vector<int> blocks;
   for (const int block : layout.merges) {
@@ -47,7 +47,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
     serve.blocks.push_back({serve.lr_block});
   }
   for (const int block : BlocksIn(layout)) serve.blocks.push_back({block});
-  // PlaceOptimizers made an empty block.
+  // Lists the empty block that PlaceOptimizers made.
   if (serve.blocks.empty() && context.plan.tables.empty()) serve.blocks.push_back({out.block_count() - 1});
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const ServerUpdate& update = updates[i];

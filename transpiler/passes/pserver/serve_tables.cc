@@ -1,5 +1,5 @@
-// Lets a pserver answer for its shard of each distributed table: a block that updates it, one for each
-// request that trainers make, and one that saves all shards.
+// Makes a pserver serve its shard of each distributed table: adds a block that updates the shard, one for
+// each request that trainers make, and one that saves all shards.
 //
 //   plan    table t, rows by id
 //   after   persist t : rows<f32[1000, 32]>
@@ -7,8 +7,8 @@
 //           block 5 in 4 { rows0 = lookup_sparse_table(W=t, Ids=ids0) }
 //           block 6 in 4 { save(X=t) }
 //
-// State that is shaped like the table is kept like it, by rows. Fluid updates by sgd whatever the user chose,
-// and leaves regularizers out; compat does the same. Requires: ServeGradients; passes after it do not expect
+// State shaped like the table is selected rows too. Fluid updates by sgd whatever optimizer the user chose,
+// and leaves out regularizers; compat does the same. Requires: ServeGradients ran; later passes do not expect
 // the optimizers' blocks to be the last.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -30,7 +30,7 @@ class TableServer {
         updates_(out, context),
         requests_(context.main.main(), context.plan.dialect) {}
 
-  // The number of the block that updates the shard.
+  // Adds the block that updates the shard, and returns its index.
   Result<int> AddUpdate(const plan::TablePlacement& table, int parent) {
     const plan::TrainedParam* trained = Trained(table.table);
     if (trained == nullptr) return PassError(kServeTables, "nothing updates table ", table.table);
@@ -122,7 +122,7 @@ class TableServer {
     const int number = next_request_++;
     const Var asked = AskedIds(main, request, number, context_.self.index, dialect);
     Var answered = AnsweredRows(main, request, number, context_.self.index, dialect);
-    // Fluid's op infers as many rows as the ids have extents.
+    // Fluid's op infers a number of rows equal to the rank of the ids.
     answered.type->shape = answered.shape().WithRows(asked.shape().rank());
     const std::int64_t padding_idx =
         dialect == plan::Dialect::kFluid18

@@ -1,4 +1,4 @@
-// Adds up the gradients of several steps before ranks exchange them and parameters are updated.
+// Sums the gradients of several steps before ranks exchange them and update parameters.
 //
 //   plan    {average_every=4} reduce w@GRAD on ring 0
 //   before  w@GRAD = c_allreduce_sum(X=w@GRAD) @backward
@@ -14,9 +14,10 @@
 //                     (ParamOut=w) = sgd(Grad=w@GRAD@SUM, ...)
 //                     w@GRAD@SUM = fill_zeros_like(X=w@GRAD@SUM) }
 //
-// The block has all operations between ranks and all ops of the role optimize but learning-rate schedules,
-// which go on in each step; variables that only these name are the block's own. All ranks count alike.
-// Requires: the passes that exchange gradients ran; gradients are dense, and no op that moves has a block.
+// The block contains all operations between ranks and all ops of role optimize, except learning-rate
+// schedules, which advance in each step. Variables that only the moved ops name move too. All ranks count
+// alike. Requires: the passes that exchange gradients ran; gradients are dense, and no op that moves has a
+// block.
 #include <set>
 
 #include "framework/ir/edit.h"

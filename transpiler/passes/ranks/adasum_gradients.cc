@@ -1,4 +1,4 @@
-// Reduces gradients by Adasum where they would be added up.
+// Reduces gradients by Adasum instead of summing them.
 //
 //   before  w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //   after   w@GRAD = c_allreduce_adasum(X=w@GRAD) {ring_id=0} @backward

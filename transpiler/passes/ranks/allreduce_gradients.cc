@@ -1,4 +1,4 @@
-// Adds up each gradient over all ranks, right behind the backward op that completes it.
+// Sums each gradient over all ranks, right after the backward op that completes it.
 //
 //   plan    reduce w@GRAD on ring 0
 //   before  (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
@@ -6,9 +6,9 @@
 //           w@GRAD = c_sync_calc_stream(X=w@GRAD) @backward
 //           w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //
-// What `dgc` lets pass of a gradient is mostly zero: c_sparse_allreduce_sum adds it up, except for compat,
-// where Fluid leaves that to its executor. Of several gradients of one op the last is sent first, as the plan
-// has them. Clipping and regularization, which are optimize-role ops, work on the sum.
+// The part of a gradient that `dgc` selects is mostly zero, so c_sparse_allreduce_sum sums it, except in
+// compat: Fluid leaves that to its executor. Of several gradients of one op the last is sent first, in the
+// plan's order. Clipping and regularization, which are optimize-role ops, work on the sum.
 #include <unordered_map>
 
 #include "framework/ir/edit.h"

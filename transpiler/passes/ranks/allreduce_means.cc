@@ -1,5 +1,5 @@
-// Replaces each gradient that the plan reduces by its mean over all trainers, right behind the op of the
-// backward pass, clipping included, that writes it last.
+// Replaces each gradient that the plan reduces by its mean over all trainers, right after its last writer in
+// the backward pass, clipping included.
 //
 //   plan    {2 trainers} reduce w@GRAD on ring 0
 //   before  (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
@@ -8,8 +8,8 @@
 //           w@GRAD = c_sync_calc_stream(X=w@GRAD) @backward
 //           w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //
-// The gradient is scaled, not the loss: pservers take means of what else the backward pass makes. Requires:
-// KeepClipping ran.
+// The pass scales the gradient and not the loss, because pservers take the mean of the other gradients of the
+// same backward pass. Requires: KeepClipping ran.
 #include <unordered_map>
 
 #include "framework/ir/edit.h"

@@ -1,4 +1,4 @@
-// Turns each updated parameter into its update since the snapshot and adds that up over all ranks.
+// Turns each updated parameter into its update since the snapshot and sums that over all ranks.
 //
 //   plan    reduce w on ring 0
 //   before  (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr)
@@ -7,7 +7,7 @@
 //           w = c_sync_calc_stream(X=w)
 //           w = c_allreduce_sum(X=w) {ring_id=0}
 //
-// Fluid declares the snapshot without an element type, and its inference then makes the parameter bool;
+// Fluid declares the snapshot without an element type, and its type inference then makes the parameter bool;
 // compat does the same.
 #include <unordered_map>
 

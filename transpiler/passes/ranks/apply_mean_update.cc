@@ -1,5 +1,5 @@
-// Ends a step of local SGD: each parameter becomes the snapshot less the mean of all ranks' updates, and the
-// next snapshot.
+// Ends a step of local SGD: each parameter becomes the snapshot minus the mean of all ranks' updates, and
+// that value is the next snapshot.
 //
 //   plan    {2 ranks, rings=1} reduce w on ring 0
 //   after   w = c_sync_comm_stream(X=w) {ring_id=0}

@@ -1,6 +1,5 @@
-// Replaces each parameter by the snapshot less the mean of all ranks' updates, as average_every, but after as
-// many steps as the loss and the learning rate say: few where training gains from averages, many where it is
-// slow.
+// Replaces each parameter by the snapshot minus the mean of all ranks' updates, like average_every, but
+// computes the number of steps between averages from the loss and the learning rate.
 //
 //   plan    {average_every=4} reduce w on ring 0
 //   after   @LOCAL_SGD_STEP@ = increment(X=@LOCAL_SGD_STEP@)
@@ -11,15 +10,16 @@
 //                     @LOCAL_SGD_K@ = ... ; c_broadcast(X=@LOCAL_SGD_K@)
 //                     @LOCAL_SGD_STEP@ = fill_constant() {value=0} }
 //
-// The first average is after one step, whose loss and rate are loss_0 and lr_0. After each the next is due in
+// The first average is after one step, whose loss and rate are loss_0 and lr_0. After each average, the next
+// is due in
 //
 //   k = ceil(sqrt(lr_0 / lr * loss / loss_0 * average_every)) steps, at least 1 and at most kStepsMax
 //
-// where `loss` is the mean of all ranks' losses of the step (with on_uneven by their examples) and lr the
-// rate of the first update. A loss that is no number makes k 1. All ranks take rank 0's k. Source: Wang and
+// where `loss` is the mean of all ranks' losses of the step (with on_uneven weighted by examples) and lr is
+// the rate of the first update. A loss that is NaN makes k 1. All ranks use rank 0's k. Source: Wang and
 // Joshi, Adaptive Communication Strategies to Achieve the Best Error-Runtime Trade-off in Local-Update SGD
-// (2018), whose number to begin with stands outside the root; under it, as here, in Paddle's later adaptive
-// local SGD.
+// (2018). There the initial number of steps is outside the root; here, as in Paddle's later adaptive local
+// SGD, it is inside.
 #include <deque>
 #include <utility>
 #include <vector>
@@ -59,7 +59,7 @@ const Var* LossOfStep(const Program& program) {
   return nullptr;
 }
 
-// Of the first update; null if its op takes none.
+// The learning rate of the first update; null if its op has none.
 const Var* RateOfFirstUpdate(const PassContext& context) {
   const plan::Analysis& analysis = context.analysis;
   if (analysis.update_order.empty()) return nullptr;
@@ -72,7 +72,7 @@ const Var* RateOfFirstUpdate(const PassContext& context) {
   return nullptr;
 }
 
-// Ops of the block that chooses the next number of steps.
+// Adds the ops that compute the next number of steps.
 class StepsChooser {
  public:
   StepsChooser(const PassContext& context, BlockEdit& body) : plan_(context.plan), body_(body) {}
@@ -115,7 +115,7 @@ class StepsChooser {
     Add(MakeAwaitRing(var, 0, Role::kOptimize));
   }
   void Measure(const Var& var, const char* into) { Add(MakeCast(var, Float(into), Role::kOptimize)); }
-  // kept = kept where something was kept before, else now: kept * begun + now * (1 - begun).
+  // Sets `kept` to `now` the first time only: kept = kept * begun + now * (1 - begun).
   void KeepFirst(const char* now, const char* kept) {
     Add(MakeElementwise("elementwise_mul", now, kFirstTime, Float(kFirstPart).name));
     Add(MakeProduct(kept, kStepsBegun, Role::kOptimize));

@@ -1,4 +1,4 @@
-// After every k-th step, replaces each parameter by the snapshot less the mean of all ranks' updates.
+// After every k-th step, replaces each parameter by the snapshot minus the mean of all ranks' updates.
 //
 //   plan    {average_every=4, rings=1} reduce w on ring 0
 //   after   @LOCAL_SGD_STEP@ = increment(X=@LOCAL_SGD_STEP@)
@@ -7,11 +7,11 @@
 //           conditional_block(Cond=@LOCAL_SGD_DUE@, Input=[w, w@SNAPSHOT]) {sub_block=^1}
 //           block 1 { w = elementwise_sub(X=w@SNAPSHOT, Y=w) ; w = c_allreduce_sum(X=w) ; ... }
 //
-// All ranks count alike, so all enter the block in the same steps. With on_uneven the mean is by the ranks'
-// examples since the last one: the block begins with
+// All ranks count alike, so all enter the block in the same steps. With on_uneven the mean is weighted by the
+// ranks' examples since the last average: the block begins with
 //           @RANK_SHARE@ = c_share_of_elements(X=w, Count=@RANK_EXAMPLES@)
 //           @RANK_EXAMPLES@ = fill_constant() {value=0}
-// and each update is multiplied by @RANK_SHARE@ before it is added up, instead of scaled afterwards.
+// and each update is multiplied by @RANK_SHARE@ before the sum, instead of being scaled after it.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/local_sgd_ops.h"

@@ -1,4 +1,4 @@
-// Lets the first update wait until all sums of gradients are there.
+// Makes the first update wait until all gradients are reduced.
 //
 //   plan    reduce b@GRAD on ring 0, rings=2
 //   before  (ParamOut=b) = sgd(...) @optimize

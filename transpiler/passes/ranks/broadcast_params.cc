@@ -1,4 +1,4 @@
-// Gives every rank the initial values of rank 0, at the end of the startup program.
+// Broadcasts the initial values of rank 0 to all ranks, at the end of the startup program.
 //
 //   plan    broadcast w on ring 0, broadcast b on ring 1
 //   after   w = c_broadcast(X=w) {ring_id=0}

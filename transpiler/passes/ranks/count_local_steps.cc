@@ -1,5 +1,5 @@
-// Starts this rank's count of steps at 0, at the end of the startup program; with on_uneven that of its
-// examples too.
+// Initializes this rank's step counter to 0, at the end of the startup program; with on_uneven also its
+// counter of examples.
 //
 //   after   persist @LOCAL_SGD_STEP@ : i64[1]
 //           @LOCAL_SGD_STEP@ = fill_constant() {shape=[1l], dtype=3}

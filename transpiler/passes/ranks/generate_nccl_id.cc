@@ -1,12 +1,12 @@
 // Adds the op by which all trainers agree on the ids of their rings, at the end of the startup program. The
-// main program stays: what sums gradients is whoever runs it on several devices.
+// main program does not change: the runner that executes it on several devices sums the gradients.
 //
 //   plan    {ranks=["a:1", "b:1"], rings=2}
 //   after   persist NCCLID : raw ; persist NCCLID_1 : raw
 //           (NCCLID=NCCLID) = gen_nccl_id() {trainers=["a:1", "b:1"], trainer_id=0, nccl_comm_num=2}
 //
-// With groups (node_ranks) each ring has two more ids: of the ranks of a group, and of the groups' first
-// ranks. The op knows all variables but the first by their names.
+// With groups (node_ranks) each ring has two more ids: one for the ranks of a group, and one for the first
+// ranks of all groups. The op finds all variables except the first by their names.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"

@@ -1,4 +1,4 @@
-// Dense gradients travel between ranks as f16.
+// Makes dense gradients travel between ranks as f16.
 //
 //   before  w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //           ...
@@ -9,7 +9,7 @@
 //           w@GRAD = cast(X=w@GRAD@FP16) {in_dtype=4, out_dtype=5} @backward
 //           (ParamOut=w) = sgd(Grad=w@GRAD, ...) @optimize
 //
-// All are cast back in front of the first update: until then the exchange runs beside the backward pass.
+// All are cast back before the first update; until then the exchange overlaps with the backward pass.
 // Requires: AllreduceGradients and AwaitGradients ran.
 #include <algorithm>
 
@@ -21,7 +21,7 @@
 namespace penstock::passes {
 namespace {
 
-// What is worth it and can be: wider floats, in a tensor.
+// The reduced variable if it can be halved, a tensor of f32 or f64; null otherwise.
 const Var* HalvedBy(const Program& in, const Op& op) {
   const bool reduces = roles::CollectiveView(op).kind() == roles::CollectiveKind::kAllReduce;
   if (!reduces || !Has(op.role(), Role::kBackward)) return nullptr;

@@ -1,4 +1,4 @@
-// Makes the communicators of all rings among the devices of one process, at the end of the startup program.
+// Creates the communicators of all rings among the devices of one process, at the end of the startup program.
 //
 //   after   c_comm_init_all()
 #include "framework/ir/edit.h"

@@ -1,10 +1,10 @@
-// Makes the communicators of all rings, at the end of the startup program.
+// Creates the communicators of all rings, at the end of the startup program.
 //
 //   plan    {ranks=["a:1", "b:1"], rings=1}
 //   after   nccl_id_0 = c_gen_nccl_id() {rank=0, endpoint="a:1", other_endpoints=["b:1"]}
 //           c_comm_init(X=nccl_id_0) {nranks=2, rank=0}
 //
-// Changes nothing where the plan joins no trainers.
+// Changes nothing if the plan has no rings of trainers.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"

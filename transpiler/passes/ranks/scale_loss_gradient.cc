@@ -4,7 +4,7 @@
 //   after   loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //           loss@GRAD = scale(X=loss@GRAD) {scale=0.5} @backward
 //
-// With on_uneven nothing changes: ranks have shares of their own (share_loss_gradient.cc).
+// With on_uneven nothing changes: each rank has its own share (share_loss_gradient.cc).
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"

@@ -1,7 +1,7 @@
 // Multiplies the loss's gradient by this rank's share of all ranks' examples, so that the sum of all ranks'
-// gradients is that of the mean over all of them, whatever the sizes of their batches.
+// gradients is the gradient of the mean over all examples, whatever the sizes of the batches.
 //
-//   plan    {on_uneven="join"}; without, nothing changes
+//   plan    {on_uneven="join"}; without it nothing changes
 //   before  loss = mean(X=cost)
 //           loss@GRAD = fill_constant() {value=1.0} @backward|loss
 //   after   loss = mean(X=cost)
@@ -9,8 +9,9 @@
 //           @RANK_SHARE@ = c_share_of_elements(X=cost, Live=@RANK_LIVE@) @backward
 //           loss@GRAD = elementwise_mul(X=loss@GRAD, Y=@RANK_SHARE@) @backward
 //
-// Live is 1, or 0 where the rank has no more examples and repeats a batch that does not count. What is
-// counted is what the mean is taken over. Each rank's own loss stays the mean of its own batch.
+// Live is 1, or 0 if the rank has no more examples and repeats a batch that does not count. The counted
+// elements are those over which the loss takes the mean. Each rank's own loss stays the mean of its own
+// batch.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/example_shares.h"
 

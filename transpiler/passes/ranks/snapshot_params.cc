@@ -1,4 +1,5 @@
-// Keeps a copy of every parameter as all ranks had it last, at the end of the startup program.
+// Makes the first snapshot of every parameter, at the end of the startup program. A snapshot is the last
+// value that all ranks had in common.
 //
 //   plan    broadcast w on ring 0
 //   after   persist w@SNAPSHOT : f32[13, 2048]

@@ -1,5 +1,5 @@
-// Starts what ranks choose the number of their steps by, at the end of the startup program: the first
-// average is after one step.
+// Initializes the variables of adaptive local SGD, at the end of the startup program: the first average is
+// after one step.
 //
 //   after   persist @LOCAL_SGD_K@ : i64[1]
 //           @LOCAL_SGD_K@ = fill_constant() {value=1}

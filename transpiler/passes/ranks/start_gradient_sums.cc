@@ -1,4 +1,4 @@
-// Starts the sums of several steps' gradients at 0, at the end of the startup program.
+// Initializes the sums of several steps' gradients to 0, at the end of the startup program.
 //
 //   plan    reduce w@GRAD : f32[13, 1] on ring 0
 //   after   persist w@GRAD@SUM : f32[13, 1]

@@ -1,6 +1,6 @@
-// Lets this rank's examples count from the first step on, at the end of the startup program.
+// Makes this rank's examples count from the first step on, at the end of the startup program.
 //
-//   plan    {on_uneven="join"}; without, nothing changes
+//   plan    {on_uneven="join"}; without it nothing changes
 //   after   persist @RANK_LIVE@ : f32[1]
 //           @RANK_LIVE@ = fill_constant() {shape=[1l], value=1.0}
 #include "framework/ir/edit.h"

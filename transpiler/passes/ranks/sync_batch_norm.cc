@@ -1,4 +1,4 @@
-// Lets batch normalisation take its moments over the batches of all ranks, on the last ring.
+// Makes batch normalisation compute its moments over the batches of all ranks, on the last ring.
 //
 //   plan    {2 ranks, rings=2}
 //   before  (Y=y, ...) = batch_norm(X=x, ...)
@@ -6,9 +6,9 @@
 //   after   (Y=y, ...) = sync_batch_norm(X=x, ...) {ring_id=1}
 //           (X@GRAD=x@GRAD, ...) = sync_batch_norm_grad(X=x, ...) {ring_id=1}
 //
-// With on_uneven both also get Live=@RANK_LIVE@, so that a batch that a rank repeats counts for nothing.
+// With on_uneven both also get Live=@RANK_LIVE@, so that a batch that a rank repeats does not count.
 //
-// The ring is one that no gradient is sent on: moments do not wait for gradients that are under way.
+// No gradient is sent on that ring, so moments do not wait for gradients in flight.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/names.h"

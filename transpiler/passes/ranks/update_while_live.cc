@@ -1,7 +1,7 @@
-// Lets a rank of local SGD train alone only while its examples count, and count them: a rank that has no more
-// of them stays as it is until parameters are averaged.
+// Makes a rank of local SGD update parameters only while its examples count, and counts these examples. The
+// parameters of a rank without further examples stay unchanged until the next average.
 //
-//   plan    {on_uneven="join"}; without, nothing changes
+//   plan    {on_uneven="join"}; without it nothing changes
 //   before  loss = mean(X=cost)
 //           (ParamOut=w) = momentum(Param=w, Grad=w@GRAD, ...) @optimize
 //   after   loss = mean(X=cost)
@@ -13,8 +13,8 @@
 //                     @RANK_MORE@ = cast(X=@RANK_ELEMENTS@)
 //                     @RANK_EXAMPLES@ = elementwise_add(X=@RANK_EXAMPLES@, Y=@RANK_MORE@) }
 //
-// The block has all ops of the role optimize but learning-rate schedules, which go on in each step, so that
-// all ranks have one rate. Requires: no op that moves has a block.
+// The block contains all ops of role optimize except learning-rate schedules, which advance in each step so
+// that all ranks have the same rate. Requires: no op that moves has a block.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/collective_ops.h"

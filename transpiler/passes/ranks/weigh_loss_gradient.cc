@@ -1,6 +1,6 @@
-// Multiplies the loss's gradient by this trainer's share of all trainers' examples, times their number: the
-// mean of all trainers' gradients, which pservers or a later pass take, is then that of the mean over all
-// examples.
+// Multiplies the loss's gradient by this trainer's share of all trainers' examples, times the number of
+// trainers. The mean of all trainers' gradients, which pservers or a later pass take, is then the gradient of
+// the mean over all examples.
 //
 //   plan    {3 trainers, on_uneven="join"}; without on_uneven nothing changes
 //   before  loss = mean(X=cost)
@@ -10,7 +10,7 @@
 //           @RANK_SHARE@ = c_share_of_elements(X=cost, Live=@RANK_LIVE@) {scale=3.0} @backward
 //           loss@GRAD = elementwise_mul(X=loss@GRAD, Y=@RANK_SHARE@) @backward
 //
-// Trainers with as many examples as all others have the factor 1.
+// If all trainers have equally many examples, the factor is 1.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/example_shares.h"
 

@@ -1,4 +1,4 @@
-// The one place that spells the slots and attributes of ops between ranks, as comm_ops.h does for pservers.
+// The only file that spells the slots and attributes of ops between ranks, as comm_ops.h does for pservers.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace penstock::passes {
 
 struct NcclIdSpec {
-  std::vector<std::string> trainers;  // all addresses
+  std::vector<std::string> trainers;  // addresses of all ranks
   int trainer_id = 0;
   int rings = 1;
-  int node_ranks = 0;  // 0: no groups
-  std::string id;      // the first ring's
+  int node_ranks = 0;  // ranks per group of hierarchical all-reduce; 0: no groups
+  std::string id;      // the variable of the first ring's id
 };
 Op MakeGenNcclId(const NcclIdSpec& spec);
 
-// Holds the id of a ring.
+// The variable that holds the id of a ring.
 Var RingIdVar(std::string name);
 
-// One ring: rank 0 makes its id, all ranks make its communicator.
+// One ring. Rank 0 creates its id, and all ranks create its communicator.
 struct RingSpec {
   std::vector<std::string> addresses;
   int rank = 0;
@@ -32,20 +32,20 @@ Op MakeGenRingId(const RingSpec& spec);
 Op MakeInitRing(const RingSpec& spec);
 Op MakeInitRingOfDevices(int ring);
 
-// In place: all ranks get rank 0's values, or the sum of all ranks'.
+// In place: every rank gets rank 0's values, or the sum over all ranks.
 Op MakeBroadcast(const std::string& var, int ring);
 Op MakeAllReduce(const std::string& var, int ring, Role role);
-// The same, for tensors that are mostly zero.
+// The same sum, for tensors that are mostly zero.
 Op MakeSparseAllReduce(const std::string& var, int ring, Role role);
 Op MakeAllReduceAdasum(const std::string& var, int ring, Role role);
-// Communication waits for what was computed; computation waits for a ring.
+// The communication stream waits for the computation of `var`; the computation waits for a ring.
 Op MakeAwaitComputation(const std::string& var, Role role);
 Op MakeAwaitRing(const std::string& var, int ring, Role role);
 
-// param = snapshot - param: a parameter becomes the update since the snapshot, and back.
+// param = snapshot - param: turns a parameter into its update since the snapshot, and back.
 Op MakeSubtractFromSnapshot(const std::string& snapshot, const std::string& param);
 Op MakeCopy(const std::string& from, const std::string& to, Role role);
-// A variable as another type.
+// Converts a variable to the element type of another.
 Op MakeCast(const Var& from, const Var& to, Role role);
 
 }  // namespace penstock::passes

@@ -160,8 +160,8 @@ Op MakeMergeIds(const ShardRequestSpec& spec) {
   Op op("merge_ids");
   op.AddInput("Ids", spec.ids).AddInput("Rows", spec.asked).AddInput("X", spec.answered);
   op.AddOutput("Out", spec.outputs);
-  // Whether a last extent of 1 of the ids is dropped is the lookup's to say; Fluid's op knows the one that
-  // does.
+  // The lookup type decides whether the last extent, 1, of the ids is dropped. Fluid's op has no attribute
+  // for it and assumes the type that drops it.
   if (spec.lookup_type != kFirstLookup) op.Set("lookup_table_version", spec.lookup_type);
   return WithFrame(std::move(op), Role::kForward);
 }
@@ -174,7 +174,7 @@ Op MakeTableLookup(const std::string& ids, const std::string& table, const std::
   return WithFrame(std::move(op), Role::kForward);
 }
 
-// The path is what kTablePathVar holds; Fluid writes this one.
+// The path comes from kTablePathVar at run time; the attribute has Fluid's value.
 Op MakeSaveTable(const std::string& table) {
   Op op("save");
   op.AddInput("X", {table}).Set("file_path", "none");

@@ -1,4 +1,4 @@
-// The difference of a parameter or of a slice of it: rows, if its gradients are.
+// Geo: the variable for the difference of a parameter or slice. Selected rows if its gradients are.
 #pragma once
 
 #include "framework/ir/var.h"

@@ -11,7 +11,7 @@
 namespace penstock::passes {
 namespace {
 
-// What the loss whose gradient `grad` is the mean of; empty: it is no mean.
+// The variable of whose elements the loss is the mean, given the loss's gradient; empty if it is not a mean.
 std::string ElementsOfMean(const Block& main, const std::string& grad) {
   for (const OpEntry& entry : main.ops()) {
     if (entry.op->type() != "mean") continue;
@@ -20,7 +20,7 @@ std::string ElementsOfMean(const Block& main, const std::string& grad) {
   return "";
 }
 
-// The op that begins the backward pass, the gradient that it makes, and what that is the mean of.
+// The op that starts the backward pass, the loss's gradient, and the variable of which the loss is the mean.
 struct LossGradient {
   OpId op = OpId::kNone;
   std::string grad, counted;

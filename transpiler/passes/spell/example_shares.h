@@ -1,4 +1,4 @@
-// Trainers with unequal batches: what counts their examples.
+// Trainers with unequal batches: counts their examples and weights the loss's gradient.
 #pragma once
 
 #include <string>
@@ -8,12 +8,14 @@
 
 namespace penstock::passes {
 
-// What the loss whose gradient begins the backward pass is the mean of. E-pass-no-loss: nothing begins one;
-// E-pass-uneven-loss: that is the gradient of no mean.
+// Returns the variable of which the loss is the mean; its elements are the examples to count.
+//
+// E-pass-no-loss      no op starts a backward pass from a loss
+// E-pass-uneven-loss  the loss is not a mean
 Result<std::string> CountedByLoss(std::string_view pass, const Program& program);
 
-// Multiplies the loss's gradient by `scale` times this trainer's share of all trainers' examples, and
-// declares plan::kRankLive, which says whether its examples count.
+// Multiplies the loss's gradient by `scale` times this trainer's share of all trainers' examples. Declares
+// plan::kRankLive, which states whether its examples count.
 Result<Program> MultiplyLossGradientByShare(std::string_view pass, const Program& in, float scale);
 
 }  // namespace penstock::passes

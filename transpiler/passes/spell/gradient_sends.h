@@ -1,4 +1,4 @@
-// Where and of what gradients are sent, for the passes that send them.
+// Shared code of the passes that send gradients: the place and the arguments of each send.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,16 @@
 
 namespace penstock::passes {
 
-// Calls `place` for each planned gradient with the op that writes it last: a gradient summed over several
-// uses is written more than once. Fluid puts each send right behind the writer, so of two gradients of one
-// writer the later stands first; the calls are made in the order that gives the same.
+// Calls `place` for each planned gradient with its last writer, because a gradient summed over several uses
+// is written more than once. The order of the calls reproduces Fluid's order of sends: Fluid inserts each
+// send directly after its writer, so of two gradients of one writer the later one is sent first.
 //
-// Declares the control variable of a barrier behind them, which Fluid does in programs without one too.
+// Also declares the control variable of a barrier after the sends, as Fluid does even in programs without
+// one.
 Status ForEachGradient(BlockEdit& main, const PassContext& context, std::string_view pass,
                        const std::function<void(const plan::ParamPlacement& param, OpId writer)>& place);
 
-// A send of this gradient to its pservers, its pieces still to be said; its control variable is declared.
+// Returns a send of the gradient to its pservers without its pieces, and declares its control variable.
 SendSpec SendOf(const plan::ParamPlacement& param, const PassContext& context, BlockEdit& main);
 
 }  // namespace penstock::passes

@@ -18,7 +18,7 @@ void SetShape(Op& op, const Shape& shape) {
   }
 }
 
-// If the attribute lists an element each of the whole: those of the slice's rows.
+// If the attribute lists all elements of the whole, keeps those of the slice's rows.
 template <typename T>
 bool CutList(Op& op, const NamedAttr& attr, const InitialSlice& slice) {
   const auto* values = std::get_if<std::vector<T>>(&attr.value);

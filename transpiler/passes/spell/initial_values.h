@@ -1,4 +1,4 @@
-// What makes a variable's initial values on a pserver, fitted to the rows that the pserver holds.
+// Fits the initializer of a variable to the rows that a pserver holds.
 #pragma once
 
 #include "framework/base/status.h"
@@ -8,17 +8,20 @@
 
 namespace penstock::passes {
 
-// An initializer that makes what its shape says.
+// Whether the op is an initializer whose output has the shape in its attribute `shape`.
 bool ShapeDecides(const Op& op);
 
-// `op`, of the user's startup program, writes the whole that `var` holds rows of (var.facts.slice).
-// Afterwards it writes `var`: what fills a shape gets this one (at run time random numbers are those of the
-// rows), what lists its values keeps the rows' values. A variable that is no slice keeps its values, and its
-// shape is the declared one. kUnimplemented E-pass-initial-value: the op cannot be cut, or `var` has rows by
-// id, which only what fills a shape can start.
+// Changes `op`, which writes a whole variable in the user's startup program, to write `var`, which holds rows
+// of that whole (var.facts.slice). An initializer that fills a shape gets the shape of `var`; at run time it
+// draws the random numbers of these rows. An initializer that lists values keeps those of the rows. If `var`
+// is not a slice, its values stay, and its shape becomes the declared one.
+//
+// kUnimplemented E-pass-initial-value: the op cannot be sliced, or `var` has rows by id, which only an
+// initializer that fills a shape supports.
 Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops);
 
-// The same as Fluid does it: what lists values is left alone, and `var` becomes as large as the whole.
+// The same in Fluid's way: an initializer that lists values is not changed, and `var` gets the shape of the
+// whole.
 void FitInitializerAsFluid(Op& op, Var& var);
 
 }  // namespace penstock::passes

@@ -21,7 +21,7 @@ std::vector<Op> AddUpOps(const plan::RingUse& param) {
           MakeAllReduce(param.var, param.ring, Role::kOptimize)};
 }
 
-// The share of the examples, in each type that a parameter has.
+// The share of the examples, for each element type of the parameters.
 std::vector<Op> ShareOps(const plan::RankPlan& ranks, BlockEdit& body) {
   std::vector<Op> ops;
   std::set<DType> types;

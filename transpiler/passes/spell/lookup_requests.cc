@@ -23,7 +23,7 @@ Result<std::vector<LookupRequest>> LookupRequests::Of(const plan::SparseTable& t
   return dialect_ == plan::Dialect::kFluid18 ? AsFluid(table) : ByDependency(table);
 }
 
-// The gaps between ops in which a lookup may stand, the first and the last. Gap i is in front of op i.
+// The first and last gap between ops at which a lookup may be placed. Gap i is before op i.
 struct LookupRequests::Span {
   int first = 0;
   int last = 0;
@@ -46,7 +46,8 @@ LookupRequests::Span LookupRequests::SpanOf(OpId lookup) const {
   return span;
 }
 
-// Fluid asks for rows of slices as soon as the ids are there, and for rows of shards at the first lookup.
+// As in Fluid, requests to slices are placed as soon as the ids are written, requests to shards at the first
+// lookup.
 void LookupRequests::Place(const plan::SparseTable& table, int first_gap, LookupRequest& request) const {
   const bool at_lookup = table.distributed && first_gap <= main_.PositionOf(request.lookups.front());
   request.behind = !at_lookup && first_gap > 0;
@@ -92,8 +93,8 @@ Status LookupRequests::RequireFluidsRank(const plan::SparseTable& table) const {
   return OkStatus();
 }
 
-// One op for all, behind the last op that makes any of the ids. Fluid checks that no result was read for the
-// last time by then.
+// One request for all lookups, after the last writer of any ids. Like Fluid, only rejects it if the last
+// reader of a result comes earlier.
 Result<std::vector<LookupRequest>> LookupRequests::AsFluid(const plan::SparseTable& table) const {
   LookupRequest request{.lookups = table.lookups, .at = table.lookups.front(), .behind = false};
   if (table.distributed) return std::vector<LookupRequest>{std::move(request)};
@@ -117,7 +118,7 @@ Result<std::vector<LookupRequest>> LookupRequests::AsFluid(const plan::SparseTab
 
 namespace {
 
-// Fluid declares what goes through a request like the first lookup's variables, whose ids have rank 2.
+// Fluid declares the variables of a request like those of the first lookup, whose ids have rank 2.
 Var LikeFirst(const Var* first, std::string name, Dim width, plan::Dialect dialect) {
   const Shape& shape = first->shape();
   const bool alike = dialect == plan::Dialect::kFluid18 || shape.rank() == 2;

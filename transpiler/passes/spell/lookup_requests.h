@@ -1,5 +1,5 @@
-// Which lookups of a table one request for rows can stand for, and where it stands. Trainers and pservers
-// find the same ones: both look at the user's program.
+// Groups the lookups of a table into requests for rows, and finds the place of each request. Trainers and
+// pservers get the same requests, because both read the user's program.
 //
 //   LookupRequests requests(context.main.main(), context.plan.dialect);
 //   PENSTOCK_ASSIGN_OR_RETURN(const auto found, requests.Of(table));
@@ -20,9 +20,9 @@ namespace penstock::passes {
 struct LookupRequest {
   // In program order; of one op type and padding_idx (compat: the first one's counts).
   std::vector<OpId> lookups;
-  OpId at = OpId::kNone;  // the op next to which it stands
-  bool behind = false;    // it, not in front of it
-  // In the order of the calls.
+  OpId at = OpId::kNone;  // the op next to which the request is inserted
+  bool behind = false;    // whether it goes after that op instead of before it
+  // Inserts `op` there; several calls insert in the order of the calls.
   void Insert(BlockEdit& block, Op op) const;
 };
 
@@ -30,10 +30,10 @@ class LookupRequests {
  public:
   LookupRequests(const Block& main, plan::Dialect dialect);
 
-  // Default dialect: as few requests as there are op types, values of padding_idx and levels of dependency. A
-  // request stands where all its ids exist and none of its results is read yet: as early as it can, or for a
-  // distributed table at its first lookup. Compat: one request; kInvalidArgument E-pass-prefetch-order,
-  // E-pass-prefetch-rank where Fluid refuses it.
+  // Default dialect: lookups of equal op type and padding_idx share a request if their dependencies allow it.
+  // Its place is after all its ids are written and before any of its results is read: as early as possible,
+  // or for a distributed table at its first lookup. Compat: one request; kInvalidArgument
+  // E-pass-prefetch-order or E-pass-prefetch-rank where Fluid rejects it.
   Result<std::vector<LookupRequest>> Of(const plan::SparseTable& table) const;
 
  private:
@@ -50,8 +50,8 @@ class LookupRequests {
   plan::Dialect dialect_;
 };
 
-// What a request to shards passes through: the ids one pserver is asked for and the rows it answers with, as
-// the trainer declares them. `number` counts the requests of a job.
+// The trainer's variables of a request to one pserver's shard: the requested ids and the returned rows.
+// `number` counts the requests of a job.
 Var AskedIds(const Block& main, const LookupRequest& request, int number, int pserver, plan::Dialect dialect);
 Var AnsweredRows(const Block& main, const LookupRequest& request, int number, int pserver,
                  plan::Dialect dialect);

@@ -17,7 +17,7 @@ bool AnyIn(std::span<const std::string> names, const Names& set) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
 }
 
-// What an op reads or writes, its blocks included: a block's ops may use anything of the blocks around it.
+// The variables that an op and the ops in its blocks read or write: a block may use all variables around it.
 class Mentioned {
  public:
   explicit Mentioned(const Program& main) : main_(main) {}
@@ -56,8 +56,8 @@ std::vector<OpId> LrOpsOn(const PassContext& context, int pserver) {
       for (std::string& name : main.FindOp(id)->InputNames()) needed.insert(std::move(name));
     }
   }
-  // What writes something that is needed is needed, and so is all that it mentions. Again until nothing is
-  // added: a counter may be written behind its readers, for the next step.
+  // An op that writes a needed variable is needed, and so are all variables that it mentions. Repeats until
+  // nothing changes, because a counter may be written after its readers, for the next step.
   Mentioned mentioned(context.main);
   std::set<OpId> kept;
   for (std::size_t before = all.size() + 1; before != kept.size();) {

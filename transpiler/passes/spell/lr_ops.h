@@ -1,4 +1,4 @@
-// Which of the learning-rate ops a pserver runs.
+// Selects the learning-rate ops that a pserver runs.
 #pragma once
 
 #include <vector>
@@ -11,9 +11,9 @@ namespace penstock::passes {
 // The attribute of ops that run a block: conditional_block, while.
 inline constexpr char kSubBlockAttr[] = "sub_block";
 
-// In program order, those that an update of the pserver depends on, and no other: a server without a
-// parameter has none, and a rate that is scaled for one parameter is computed where that parameter is. In
-// compat all of them on every pserver, as Fluid has it.
+// In program order, exactly the ops on which an update of the pserver depends: a server without a parameter
+// has none, and a rate scaled for one parameter is computed only where that parameter is. In compat every
+// pserver gets all of them, as in Fluid.
 std::vector<OpId> LrOpsOn(const PassContext& context, int pserver);
 
 }  // namespace penstock::passes

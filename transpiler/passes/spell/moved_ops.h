@@ -1,4 +1,4 @@
-// Ops that a pass moves from the first block to another, which a conditional_block runs, and what these name.
+// Moves ops, and the variables that only they use, from block 0 to a block that a conditional_block runs.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@ namespace penstock::passes {
 
 using ChooseOp = std::function<bool(const Op& op)>;
 
-// Variables that ops which move name: declared outside the block, ascending, or nobody else's and not kept
-// between steps, so that they move too.
+// The variables that moved ops name, ascending: `outside` stay declared outside the block; `own` move with
+// the ops, because no other op names them and they are not kept between steps.
 struct MovedVars {
   std::vector<std::string> outside, own;
 };
 MovedVars VarsOfMoved(const Program& in, const ChooseOp& moves);
 
-// Moves these ops, in their order, and their own variables. An op with a block of its own stays where its
-// block's parent is: it is returned, and the move is not to be applied.
+// Moves the selected ops, in their order, and their own variables. Returns null, or an op with a block of its
+// own, which must stay with its block's parent: then the caller must not apply the edit.
 const Op* MoveOps(const Program& in, const ChooseOp& moves, const MovedVars& vars, BlockEdit& from,
                   BlockEdit& to);
 
-// The last op that moves; kNone: none does.
+// The last op that moves; kNone if none does.
 OpId LastMoved(const Program& in, const ChooseOp& moves);
 
 }  // namespace penstock::passes

@@ -1,4 +1,4 @@
-// The variables of a trainer that hold slices of a parameter or of its gradient.
+// The variables of a trainer that hold the slices of a parameter or of its gradient.
 #pragma once
 
 #include "framework/ir/edit.h"
@@ -8,15 +8,15 @@
 namespace penstock::passes {
 
 // kInvalidArgument E-plan-name-clash: the user's program has a variable called `name`, which role programs
-// need for what is made of `owner`.
+// need for a variable derived from `owner`.
 Status RequireFreeName(const Program& main, const std::string& owner, const std::string& name);
 
-// w.block0, w.block1; w alone if it is not sliced.
+// w.block0, w.block1; only w if it is not sliced.
 NameList ParamPieces(const plan::ParamPlacement& param);
-// w@GRAD.block0, w@GRAD.block1; w@GRAD alone if it is not sliced.
+// w@GRAD.block0, w@GRAD.block1; only w@GRAD if it is not sliced.
 NameList GradPieces(const plan::ParamPlacement& param);
 
-// Declare them; the whole of what is not sliced is declared already.
+// Declare these variables; do nothing if the parameter is not sliced, because the whole is already declared.
 void DeclareParamPieces(const plan::ParamPlacement& param, BlockEdit& main);
 void DeclareGradPieces(const plan::ParamPlacement& param, BlockEdit& main);
 

@@ -1,4 +1,4 @@
-// What a trainer has not sent of a gradient that is compressed with error feedback.
+// The residual of a gradient that is compressed with error feedback: the part that was not sent yet.
 #pragma once
 
 #include "framework/ir/op.h"
@@ -7,11 +7,11 @@
 
 namespace penstock::passes {
 
-// w@RESIDUAL, persistable, of the parameter's shape.
+// w@RESIDUAL, persistable, with the shape of the whole parameter.
 Var ResidualVar(const plan::ParamPlacement& param);
-// The op that sends the gradient, with the residual as what it reads and writes.
+// Adds the residual to the inputs and outputs of the op that sends the gradient.
 Op KeepingResidual(Op send, const plan::ParamPlacement& param);
-// Fills it with zeros.
+// Fills the residual with zeros.
 Op MakeEmptyResidual(const plan::ParamPlacement& param);
 
 }  // namespace penstock::passes

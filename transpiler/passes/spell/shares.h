@@ -1,5 +1,5 @@
-// Which part of a plan each pserver has, found once for all role programs: what a pass asks of it costs what
-// that pserver holds, not what the job has.
+// Each pserver's part of a plan, computed once for all role programs. A pass that asks for one pserver's part
+// takes time proportional to that part, not to the whole job.
 //
 //   const Shares shares(plan, analysis, startup);
 //   for (const SliceRef ref : shares.SlicesOn(pserver)) ...
@@ -17,28 +17,29 @@
 
 namespace penstock::passes {
 
-// The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
-// optimizer ops and then of their rows. Their blocks are the last ones of its program, in this order. In
-// compat only the first slice of a parameter is updated: Fluid forgets others on the same pserver.
+// One update that a pserver runs: of a slice that it holds and whose parameter has an optimizer. Updates are
+// in the order of the optimizer ops, then of rows; their blocks are the last ones of the pserver's program,
+// in this order. In compat only the first slice of a parameter is updated, because Fluid forgets others on
+// the same pserver.
 struct ServerUpdate {
   plan::SliceRef at;
   const plan::ParamPlacement* placement = nullptr;
   const plan::TrainedParam* trained = nullptr;
-  bool again = false;  // an earlier slice of the parameter is here too: what this update writes is its own
+  bool again = false;  // an earlier slice of the parameter is here too: this update has its own state
 };
 
 class Shares {
  public:
   Shares(const plan::PlacementPlan& plan, const plan::Analysis& analysis, const Program& startup);
 
-  // In the order in which they were placed; those of a parameter side by side.
+  // In the order in which they were placed; slices of one parameter are adjacent.
   const std::vector<plan::SliceRef>& SlicesOn(int pserver) const { return slices_[Index(pserver)]; }
   const std::vector<ServerUpdate>& UpdatesOn(int pserver) const { return updates_[Index(pserver)]; }
-  // Parameters of which every pserver has a shard.
+  // Parameters of which every pserver holds a shard.
   const std::vector<const plan::TrainedParam*>& distributed() const { return distributed_; }
   // Null if the plan has no parameter with this gradient.
   const plan::ParamPlacement* OfGrad(std::string_view grad) const;
-  // Who starts which variable, in the user's startup program.
+  // The writers of each variable in the user's startup program.
   const DefUse& started() const { return started_; }
 
  private:

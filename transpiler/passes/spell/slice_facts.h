@@ -1,6 +1,6 @@
-// Records in a pserver's variable which rows of which whole it is, so that any slicing starts from the same
-// values: the startup program's op is run for the whole and these rows are taken. Fluid starts each slice as
-// if it were a parameter of its own; compat records nothing.
+// Records in a pserver's variable which rows of which whole it holds, so that initial values do not depend on
+// the slicing: the initializer gives these rows the values that they have in the whole. Fluid initializes
+// each slice as if it were a whole parameter; compat records nothing.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ inline void RecordSlice(const plan::PlacementPlan& plan, plan::SliceRef ref, con
       .whole = whole, .whole_shape = param.shape, .row_begin = slice.row_begin, .row_end = slice.row_end};
 }
 
-// What a pserver's program declares of a slice of a parameter that it holds.
+// The variable that a pserver's program declares for a slice of a parameter.
 inline Var HeldPiece(const plan::PlacementPlan& plan, plan::SliceRef ref) {
   const plan::ParamPlacement& param = plan.param(ref);
   Var piece = TensorVar(plan::ParamPieceName(param, ref.slice), param.dtype, param.ShapeOf(plan.slice(ref)));
@@ -29,7 +29,7 @@ inline Var HeldPiece(const plan::PlacementPlan& plan, plan::SliceRef ref) {
   return piece;
 }
 
-// A variable that stands for the whole of another, whose value it starts from.
+// Records that a variable starts as a copy of another whole variable.
 inline void RecordCopy(const std::string& whole, const Shape& shape, Var& var) {
   if (shape.rank() == 0) return;
   var.facts.slice = InitialSlice{.whole = whole, .whole_shape = shape, .row_begin = 0, .row_end = shape[0]};

@@ -1,5 +1,5 @@
-// The counters of a learning-rate schedule where trainers do not step together: each trainer has one, and
-// their sum is the step that the schedule is at.
+// The counters of a learning-rate schedule in asynchronous modes: each trainer has one, and their sum is the
+// step of the schedule.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace penstock::passes {
 
-// One variable a trainer, declared as the schedule's own counter is.
+// One variable per trainer, declared like the schedule's own counter.
 std::vector<Var> StepCounterVars(const plan::StepCounter& counter, const PassContext& context);
-// The pservers that run the op which counts.
+// The addresses of the pservers that run the op which advances the counter.
 NameList ScheduledPservers(const plan::StepCounter& counter, const PassContext& context);
 
 }  // namespace penstock::passes

@@ -16,7 +16,7 @@ Op MakeCount(const std::string& var, std::int64_t value, Role role) {
   Op op("fill_constant");
   op.AddOutput("Out", {var});
   op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kInt64));
-  // The text is exact where a float is not.
+  // str_value is exact even where a float is not.
   op.Set("value", static_cast<float>(value)).Set("str_value", StrCat(value)).Set("force_cpu", false);
   return WithFrame(std::move(op), role);
 }

@@ -1,5 +1,5 @@
-// Ops that count a trainer's own steps and run a block after every few of them, what such steps add up, and
-// those of a rank's share.
+// Ops that count a trainer's own steps and run a block after several of them; sums of several steps'
+// gradients; ops that compute a rank's share of the examples.
 #pragma once
 
 #include <cstdint>
@@ -12,40 +12,40 @@
 
 namespace penstock::passes {
 
-// i64[1], each with one value.
+// Variables and constants of i64[1].
 Var CountVar(std::string name);
 Op MakeCount(const std::string& var, std::int64_t value, Role role);
-Op MakeFloat(const std::string& var, float value, Role role);  // f32[1] of one value
+Op MakeFloat(const std::string& var, float value, Role role);  // a constant of f32[1]
 Op MakeIncrement(const std::string& var);
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into);
 Op MakeEqual(const std::string& a, const std::string& b, const std::string& into);
 
-// f32[1], persistable: 1, or 0 where the rank's examples do not count.
+// f32[1], persistable: 1, or 0 if the rank's examples do not count.
 Var RankLiveVar();
 Op MakeShareOfElements(const std::string& counted, float scale);
-// The same of a count, as an element type that `typed` has.
+// The same from a count, with the element type of `typed`.
 Op MakeShareOfCount(const std::string& count, const std::string& typed, const std::string& out);
 Op MakeProduct(const std::string& var, const std::string& by, Role role);  // in place
 
-// Operators of one or two tensors, of the role optimize: MakeElementwise("elementwise_div", a, b, quotient).
+// Ops of role optimize on one or two tensors: MakeElementwise("elementwise_div", a, b, quotient).
 Op MakeElementwise(const char* type, const std::string& x, const std::string& y, const std::string& out);
 Op MakeUnary(const char* type, const std::string& x, const std::string& out);  // sqrt, ceil
-// i32[rank], then i32[1]: how many elements `of` has.
+// The extents of `of` (i32[rank]), then the number of its elements (i32[1]).
 Op MakeExtents(const std::string& of, const std::string& into);
 Op MakeElementCount(const std::string& extents, const std::string& into);
 
 struct ConditionalSpec {
   std::string condition;              // bool[1]
-  std::vector<std::string> in_place;  // what the block reads and writes
-  std::string scope;                  // where its own variables live
+  std::vector<std::string> in_place;  // variables that the block reads and writes
+  std::string scope;                  // the step-scopes variable for the block's own variables
   int block = 0;
-  std::vector<std::string> reads = {};  // what the block reads alone
+  std::vector<std::string> reads = {};  // variables that the block only reads
 };
 Op MakeConditional(const ConditionalSpec& spec);
 // Whether an op runs blocks.
 bool HasBlocks(const Op& op);
 
-// The sum of several steps' gradients, which stays between steps: "w@GRAD@SUM".
+// The persistable sum of several steps' gradients: "w@GRAD@SUM".
 std::string GradientSumName(const std::string& gradient);
 Var GradientSumVar(const plan::RingUse& gradient);
 Op MakeZeroTensor(const Var& var);

@@ -27,7 +27,7 @@ UpdateSite SiteOf(const plan::PlacementPlan& plan, const ServerUpdate& update) {
                   .describe = [&plan, at = update.at](const std::string& name, Var& state) {
                     RecordSlice(plan, at, name, state);
                   }};
-  // Servers tell each other what they have measured of their slices.
+  // Measures of slices need their own names, because servers exchange them.
   if (placement.sliced()) OwnNames(update.trained->measures, update, site);
   if (update.again) OwnNames(update.trained->written, update, site);
   return site;
@@ -94,7 +94,8 @@ Op UpdateBlocks::Before(const Op& op, const UpdateSite& site) {
   });
 }
 
-// Fluid declares as it was what is read, and shapes it like what is held where it is written in place.
+// Gives an existing temporary that is written in place the shape of the held slice. (A temporary that is only
+// read keeps its declaration, as in Fluid.)
 void UpdateBlocks::Reshape(const std::string& here, const UpdateSite& site) {
   const Var& declared = *out_.main().FindVar(here);
   if (site.kind != VarKind::kTensor || declared.kind != VarKind::kTensor || site.whole == site.here) return;
@@ -112,9 +113,9 @@ Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
   });
 }
 
-// A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it. Rows
-// of a gradient keep their numbers, and with them the height of the whole; Fluid may not have told their
-// shape.
+// A temporary that was shaped like the whole gets the shape and kind of what is held here. Selected rows of a
+// gradient keep their row numbers, and therefore the height of the whole; in Fluid's programs their shape may
+// be missing.
 void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                                     bool written) {
   const Var* var = context_.main.main().FindVar(name);
@@ -133,7 +134,7 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& 
   out_.MutableBlock(0).SetVar(std::move(copy));
 }
 
-// What the user keeps of a parameter beside its optimizer, such as an average of its values.
+// Whether the variable is state of the parameter outside its optimizer, such as an average of its values.
 bool UpdateBlocks::IsStateBeside(const Var& users, const UpdateSite& site) const {
   return context_.plan.dialect == plan::Dialect::kDefault && site.kind == VarKind::kTensor &&
          users.persistable && users.HasShape() && users.shape() == site.whole &&

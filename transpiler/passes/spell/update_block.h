@@ -1,5 +1,5 @@
-// The block of a pserver that updates what it holds of one parameter: the user's clipping, regularizers, then
-// the user's optimizer, on the server's own variables.
+// Makes the block in which a pserver updates its slice or shard of a parameter: the user's clipping ops and
+// regularizers, then the user's optimizer, on the server's own variables.
 //
 //   UpdateBlocks blocks(out, context);
 //   PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, kPass));
@@ -17,14 +17,14 @@
 
 namespace penstock::passes {
 
-// What is held here of one parameter, and what it and its gradient are called here.
+// The slice or shard to update, and the names of it and its gradient on the server.
 struct UpdateSite {
   const plan::TrainedParam* trained = nullptr;
   std::string param, grad;
-  Shape whole, here;  // what is shaped like the whole is shaped like this on the server
+  Shape whole, here;  // variables of shape `whole` get shape `here` on the server
   VarKind kind = VarKind::kTensor;
-  std::map<std::string, std::string> own;  // what it writes under another name than the user's
-  // Completes the declaration of state that is cut like the parameter.
+  std::map<std::string, std::string> own;  // written variables whose names differ from the user's
+  // Completes the declaration of state that is sliced like the parameter.
   std::function<void(const std::string& name, Var& state)> describe;
 };
 UpdateSite SiteOf(const plan::PlacementPlan& plan, const ServerUpdate& update);
@@ -33,9 +33,9 @@ class UpdateBlocks {
  public:
   // Blocks and declarations go to `out`, which must outlive this.
   UpdateBlocks(Program& out, const PassContext& context);
-  // Appends a block below `parent`. Temporaries and state that are not declared yet are declared in block 0.
+  // Appends a block whose parent is `parent`. Declares missing temporaries and state in block 0.
   Status Add(const UpdateSite& site, int parent, std::string_view pass);
-  // The same with the ops that measure the gradient.
+  // The same with only the ops that measure the gradient.
   Status AddMeasures(const UpdateSite& site, int parent, std::string_view pass);
 
  private:
@@ -43,7 +43,7 @@ class UpdateBlocks {
   Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
   Op Before(const Op& op, const UpdateSite& site);
   Op Optimizer(const Op& op, const UpdateSite& site);
-  // What a variable of the user's is called in this update.
+  // The name in this update of a variable of the user's.
   std::string Here(const std::string& name, const UpdateSite& site) const;
   void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                         bool written);
@@ -54,7 +54,7 @@ class UpdateBlocks {
   Program& out_;
   const PassContext& context_;
   ServerNames names_;
-  std::set<std::string> of_grad_;  // temporaries that are made from a gradient
+  std::set<std::string> of_grad_;  // temporaries computed from a gradient
 };
 
 }  // namespace penstock::passes

@@ -1,5 +1,5 @@
-// Lets the threads of this trainer meet: the communicator then merges what all of them gave, sends it and
-// receives the parameters, before any of them goes on.
+// Adds a barrier for the threads of this trainer. The communicator then merges the gradients of all threads,
+// sends them and receives the parameters before any thread continues.
 //
 //   before  __control_var@0.send.b = send(...) ; __control_var@0.send.w = send(...)
 //   after   the same, and at the end of the block
@@ -18,7 +18,7 @@ Result<Program> AddCommunicatorBarrier(const Program& in, const PassContext& con
     sent.push_back(
         plan::ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
   }
-  // Fluid's barrier waits for them even where nothing sets the variable.
+  // Fluid's barrier waits for these variables even if no op sets them.
   const bool fluid = context.plan.dialect == plan::Dialect::kFluid18;
   for (const plan::TablePlacement& table : context.plan.tables) {
     if (fluid || plan::TableSendIsAwaited(context.plan))

@@ -1,5 +1,5 @@
-// Completes the recvs of the step for whatever comes after. It names all they fill as its outputs, so that
-// ops stay in order by what they write.
+// Adds a barrier that completes the recvs of the step. Its outputs are all received variables, so that ops
+// that read these run after it.
 //
 //   before  b = recv(...) ; [w.block0, w.block1] = recv(...)
 //   after   the same, then

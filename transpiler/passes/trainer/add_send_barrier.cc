@@ -1,4 +1,4 @@
-// Ends the trainer's step: says to every pserver that all its gradients of this step were sent.
+// Ends the trainer's step: tells every pserver that the trainer has sent all gradients of the step.
 //
 //   before  __control_var@0.send.b = send(...) ; __control_var@0.send.w = send(...)
 //   after   the same, and at the end of the block

@@ -1,9 +1,9 @@
-// Tells the communicator that the initial values are there: differences count from them. At the end of the
-// trainer's startup program.
+// Tells the communicator, at the end of the trainer's startup program, that the initial values have arrived.
+// Differences count from these values.
 //
 //   after   __control_var@0.send.param_init = send(X=param_init) {send_varnames=["param_init"]}
 //
-// The name is Fluid's; its variable holds nothing. Requires: ReceiveInitialParams ran.
+// The name is Fluid's; the variable is empty. Requires: ReceiveInitialParams ran.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"

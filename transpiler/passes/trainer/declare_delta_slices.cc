@@ -1,4 +1,4 @@
-// Declares what the communicator cuts parameters and their differences into.
+// Declares the slices into which the communicator splits parameters and their differences.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   var w.block0 : f32[7, 2048] ; var w.block0.delta : f32[7, 2048]

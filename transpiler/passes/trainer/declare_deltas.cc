@@ -1,9 +1,9 @@
-// Declares, for each parameter, what trainers send of it: the difference since they last did.
+// Declares, for each parameter, the variable that trainers send: the difference since the last send.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   var w.delta : f32[13, 2048]
 //
-// Of a parameter with sparse gradients it is selected rows. The communicator fills it.
+// It is selected rows if the parameter's gradients are sparse. The communicator fills it.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/delta_vars.h"

@@ -1,12 +1,13 @@
-// Gives the send of each gradient that is compressed with error feedback a place for what it does not send.
+// Gives the send of each gradient that is compressed with error feedback a variable for the part it does not
+// send.
 //
 //   plan    w: compression two_bit 0.5; b: compression fp16
 //   before  __control_var@0.send.w = send(X=w@GRAD)
 //   after   persist w@RESIDUAL : f32[13, 2048]
 //           (ResidualOut=w@RESIDUAL, Out=__control_var@0.send.w) = send(X=w@GRAD, Residual=w@RESIDUAL)
 //
-// It lasts, and is saved with the trainer's state; it is whole, as the parameter is, so that it fits however
-// the parameter is sliced.
+// The variable is persistable, so that it is saved with the trainer's state. It has the shape of the whole
+// parameter, so that it fits any slicing.
 //
 // Requires: SendGradients or SendWholeGradients ran.
 #include <unordered_map>

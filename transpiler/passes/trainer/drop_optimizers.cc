@@ -1,12 +1,12 @@
-// Takes the optimizer, regularizer and learning-rate ops out of the trainer, with the variables that only
-// they used.
+// Removes the optimizer, regularizer and learning-rate ops from the trainer, and the variables that only they
+// used.
 //
 //   before  ... (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr) @optimize(w, w@GRAD) ; persist lr
 //   after   ...
 //
-// Blocks of conditional learning-rate ops stay behind without an op that enters them, as in Fluid: blocks are
-// known by their index. Requires: the ops of the analysis are still there; SendGradients, which may stand
-// behind one, ran.
+// Blocks of conditional learning-rate ops remain without an op that enters them, as in Fluid, because other
+// blocks are referenced by index. Requires: the ops of the analysis are still there; SendGradients ran,
+// because it may insert a send after one of them.
 #include <algorithm>
 
 #include "framework/ir/edit.h"

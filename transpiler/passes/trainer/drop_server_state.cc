@@ -1,4 +1,4 @@
-// Takes the optimizers' variables and their initial values out of the trainer's startup program.
+// Removes the optimizers' variables and their initial values from the trainer's startup program.
 //
 //   before  (Out=lr) = fill_constant() {value=0.1} ; (Out=w) = uniform_random()
 //   after   (Out=w) = uniform_random()

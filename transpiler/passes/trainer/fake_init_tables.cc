@@ -1,9 +1,10 @@
-// Replaces the initial values of tables that trainers ask for row by row: the rows live on the pservers only.
+// Replaces the initializers of tables from which trainers request rows, because only pservers hold the rows.
 //
 //   before  (Out=table) = uniform_random() {shape=[1000000l, 16l]}
 //   after   (Out=table) = fake_init() {shape=[1000000l, 16l]}      at the end of the block
 //
-// Fluid also drops the values of tables that only look as if they were asked for so (compat).
+// Fluid also replaces those of tables that only look as if trainers requested their rows; compat does the
+// same.
 #include <map>
 
 #include "framework/ir/edit.h"

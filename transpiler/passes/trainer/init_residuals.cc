@@ -1,4 +1,4 @@
-// Starts what compression has not sent of a gradient at 0, at the end of the startup program.
+// Initializes the residuals of compression to 0, at the end of the startup program.
 //
 //   plan    w: compression two_bit 0.5; b: compression fp16
 //   after   persist w@RESIDUAL : f32[13, 2048]

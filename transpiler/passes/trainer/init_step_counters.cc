@@ -1,12 +1,12 @@
-// Gives the trainers' step counters their initial values, in the startup programs of trainers and pservers. A
-// trainer's own stays as it is forever: what each of its steps adds on the servers.
+// Initializes the trainers' step counters in the startup programs of trainers and pservers. A trainer's own
+// counter never changes: it is the amount that each of its steps adds on the servers.
 //
 //   before  step = fill_constant() {value=-1.0}
 //   after   step.trainer_1 = fill_constant() {value=1.0} ; step.trainer_0 = fill_constant() {value=1.0}
 //           step = fill_constant() {value=-2.0}
 //
-// In Fluid the servers' counters begin with 1 each too, so that a schedule is ahead by the number of trainers
-// before the first step. Here their sum begins with the step that one machine begins with.
+// In Fluid the servers' counters also start at 1 each, so that a schedule is ahead by the number of trainers
+// before the first step. Here their initial sum is the initial step on one machine.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/server_copy.h"
@@ -18,7 +18,7 @@ namespace {
 constexpr char kInitStepCounters[] = "init_step_counters";
 constexpr char kValue[] = "value";
 
-// What one machine has counted when it first computes a rate.
+// The value of the counter on one machine when it first computes a rate.
 float FirstStep(const plan::StepCounter& counter, const PassContext& context) {
   for (const OpEntry& entry : context.startup.main().ops()) {
     const float* begin = entry.op->Get<float>(kValue);
@@ -50,7 +50,7 @@ Result<Program> InitStepCounters(const Program& in, const PassContext& context) 
   BlockEdit& main = edit.main();
   for (const plan::StepCounter& counter : context.analysis.step_counters) {
     const std::optional<OpId> begin = main.LastWriter(counter.var);
-    // A trainer has none where updates read the counter itself: it went with them.
+    // A trainer has no initializer if only updates read the counter, because it was removed with them.
     if (!begin && context.self.role == Self::Role::kPserver) continue;  // this server has no schedule
     if (context.plan.dialect == plan::Dialect::kDefault && ScheduledPservers(counter, context).empty())
       continue;

@@ -1,4 +1,4 @@
-// Puts received slices together.
+// Joins the received slices of each parameter.
 //
 //   before  [w.block0, w.block1] = recv(...)
 //   after   the same, and at the end of the block

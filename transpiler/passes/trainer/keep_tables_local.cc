@@ -1,9 +1,9 @@
-// Lets trainers look rows up in their own copy of a table: none are asked for.
+// Makes trainers look rows up in their own copy of a table instead of requesting them.
 //
 //   before  a = lookup_table(W=table, Ids=i) {remote_prefetch=true}
 //   after   a = lookup_table(W=table, Ids=i) {remote_prefetch=false}
 //
-// As Fluid, it leaves lookup_table_v2 as it is: without names of remote pieces it looks up locally anyway.
+// Like Fluid, it does not change lookup_table_v2, which looks up locally if it has no names of remote pieces.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 

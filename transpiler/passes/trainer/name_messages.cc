@@ -1,5 +1,5 @@
 // Gives each gradient that the communicator sends the name under which its pserver awaits it from this
-// trainer. The variables of the trainer keep theirs.
+// trainer. The trainer's own variables keep their names.
 //
 //   before  send(X=w@GRAD) {send_varnames=["w@GRAD.block0", "w@GRAD.block1"]}
 //   after   send(X=w@GRAD) {send_varnames=["w@GRAD.block0.trainer_1", "w@GRAD.block1.trainer_1"]}

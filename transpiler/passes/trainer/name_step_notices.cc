@@ -1,4 +1,4 @@
-// Names the steps that are told, for the communicator, which keeps what it sends by name.
+// Names the step counters in sends for the communicator, which identifies messages by name.
 //
 //   before  send(X=step.trainer_0) {use_send_handler=false}
 //   after   send(X=step.trainer_0) {use_send_handler=false, send_varnames=["step.trainer_0"]}

@@ -8,8 +8,8 @@
 //   after   [ids0, ids1] = split_ids(Ids=[i, j]) ; [rows0, rows1] = prefetch(X=[ids0, ids1]) {epmap=[both]}
 //           [a, b] = merge_ids(Ids=[i, j], Rows=[ids0, ids1], X=[rows0, rows1])
 //
-// Which lookups one request stands for, and where: lookup_requests.h. An op that chooses its rows itself
-// stays, and is told where the table's slices are.
+// lookup_requests.h defines which lookups a request replaces and where it is placed. An op that selects rows
+// itself stays, and gets the places of the table's slices.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -139,7 +139,7 @@ Result<Program> PrefetchTables(const Program& in, const PassContext& context) {
   if (tables.empty()) return in;
   ProgramEdit edit(in);
   Prefetcher prefetcher(edit.main(), context);
-  // Fluid puts each new op in front of those it put at the same place before.
+  // Fluid inserts each new op before those that it inserted earlier at the same place.
   for (auto table = tables.rbegin(); table != tables.rend(); ++table) {
     if (!table->distributed) PENSTOCK_RETURN_IF_ERROR(prefetcher.AskSlices(*table));
   }

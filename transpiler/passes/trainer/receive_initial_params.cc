@@ -6,8 +6,8 @@
 //           __control_var@0.fetch_barrier = fetch_barrier() {endpoints=[all]}
 //           w = concat(X=[w.block0, w.block1])
 //
-// The trainer's own initial values stay, as in Fluid, and are overwritten. Prefetched tables are not
-// received, nor are those that Fluid takes for such (compat).
+// The trainer's own initializers stay, as in Fluid; the received values overwrite theirs. Prefetched tables
+// are not received; in compat neither are those that Fluid mistakes for prefetched ones.
 #include <set>
 #include <string>
 #include <string_view>

@@ -1,5 +1,5 @@
 // Receives each parameter, or its slices, at the end of the step: after the send barrier if there is one,
-// else after the parameter's own send.
+// else after the send of the parameter's own gradient.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   [w.block0, w.block1] = recv(X=__control_var@0.send_barrier) {epmap=[second server, first]}

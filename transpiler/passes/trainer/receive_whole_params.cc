@@ -1,5 +1,5 @@
-// Receives each parameter at the end of the step, after its own send. The op asks for the slices and puts
-// them together itself.
+// Receives each parameter at the end of the step, after the send of its gradient. The op requests the slices
+// and joins them itself.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   w = recv(X=__control_var@0.send.w) {epmap=[second server, first],

@@ -1,5 +1,5 @@
-// Tells the pservers with a learning-rate schedule that this trainer has finished a step. Each trainer has a
-// counter of its own there; what it sends is added.
+// Tells the pservers with a learning-rate schedule that this trainer has finished a step. Each trainer has
+// its own counter there, to which the pserver adds the sent value.
 //
 //   before  step = increment(X=step) {step=1.0} @lr_sched
 //   after   the same, and at the end of the block

@@ -1,5 +1,5 @@
-// Sends each pserver the rows of a distributed table's gradient that its shard has, in every step, also if
-// there are none.
+// Sends each pserver the rows of a distributed table's gradient that belong to its shard, in every step, even
+// if there are none.
 //
 //   plan    table t, rows by id
 //   before  (W@GRAD=t@GRAD) = lookup_table_grad(...)
@@ -8,8 +8,8 @@
 //           [t@GRAD.trainer_0.pserver_0, t@GRAD.trainer_0.pserver_1] = split_ids(Ids=t@GRAD.merged)
 //           __control_var@0.send.t = send(X=[both]) {epmap=[both servers]}
 //
-// split_ids keeps one value for a row, so what an id that occurs twice was taught must be added up before.
-// Fluid does not, nor does compat.
+// split_ids keeps only one value per row, so the gradients of an id that occurs several times must be summed
+// first. Fluid does not sum them; compat does the same.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -26,7 +26,7 @@ Var RowsVar(std::string name, const plan::TablePlacement& table) {
   return var;
 }
 
-// Fluid takes the first writer of the gradient as the lookups made it.
+// Fluid takes the first writer of the gradient, before any op changes it.
 std::optional<OpId> WriterOf(const BlockEdit& main, const plan::TablePlacement& table,
                              plan::Dialect dialect) {
   const std::vector<OpId>& writers = main.def_use().Writers(table.grad);

@@ -1,12 +1,12 @@
-// Ends a step of geo-SGD: tells the communicator which rows of which table the step has looked up.
+// Ends a step of geo-SGD: tells the communicator which rows of which tables the step has looked up.
 //
 //   plan    table: sparse
 //   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
 //   after   __control_var@0.send = send(X=[i, j]) {send_varnames=["table", "table"]}
 //
-// Of a sampler these are the rows of the labels it drew. As in Fluid, the same rows are told once in a row,
-// and gradient ops take rows too: ids that two tables share are told a third time. The op stands there
-// without a table too: it is what counts the steps.
+// For a sampler these are the rows of the labels that it drew. As in Fluid, adjacent duplicates are reported
+// once, and gradient ops count as look-ups too, so that ids which two tables share are reported a third time.
+// The op exists even without tables, because it counts the steps.
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,7 +24,7 @@ struct TouchedRows {
   std::string ids;
 };
 
-// The rows of a table that an op takes; both names are empty if it takes none.
+// A table and the ids of its rows that an op reads; both names are empty if it reads none.
 TouchedRows RowsTakenBy(const Op& op) {
   const std::string& drawn = op.OutputName("SampleLabels");
   if (!drawn.empty() && !Has(op.role(), Role::kBackward)) return {op.InputName("Weight"), drawn};
@@ -39,7 +39,7 @@ Result<Program> SendTouchedRows(const Program& in, const PassContext& context) {
     if (param.sparse) tables.insert(param.param);
   }
   NameList ids, touched;
-  std::unordered_map<std::string, std::string> last;  // table of which these ids were told
+  std::unordered_map<std::string, std::string> last;  // the table for which these ids were reported last
   for (const OpEntry& entry : in.main().ops()) {
     const TouchedRows rows = RowsTakenBy(*entry.op);
     if (rows.ids.empty() || !tables.contains(rows.table)) continue;

@@ -1,5 +1,5 @@
-// Gives each planned gradient to the trainer's communicator, right after the op that last writes it. The
-// communicator cuts it by `sections`, merges what waits and sends in the background.
+// Passes each planned gradient to the trainer's communicator, right after the op that last writes it. The
+// communicator splits it by `sections`, merges waiting gradients and sends in the background.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   before  (Y@GRAD=w@GRAD) = mul_grad(...)

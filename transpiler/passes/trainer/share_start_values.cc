@@ -1,5 +1,5 @@
-// Lets all trainers start from trainer 0's values of what no pserver updates: trainer 0 sends them, everybody
-// receives them, before the parameters.
+// Makes all trainers start from trainer 0's values of variables that no pserver updates: trainer 0 sends them
+// and every trainer receives them, before the parameters.
 //
 //   plan    start mean : f32[3] on pserver 1
 //   before  (Out=mean) = fill_constant()

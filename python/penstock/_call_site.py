@@ -1,4 +1,4 @@
-"""The user's line that leads to a call: the nearest frame outside this package."""
+"""Finds the user's line that leads to a call: the nearest frame outside this package."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ def _belongs_to_us(code):
 
 
 def call_site():
-    """'file:line in function' of the nearest frame that is not Penstock's; '' if there is none."""
+    """Returns 'file:line in function' of the nearest frame outside Penstock; '' if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -31,7 +31,7 @@ def call_site():
 
 
 def stack_level():
-    """The `stacklevel` with which the caller's warnings.warn names the nearest line that is not Penstock's."""
+    """Returns the `stacklevel` with which the caller's warnings.warn names the nearest line outside Penstock."""
     frame, level = sys._getframe(1), 1
     while frame is not None and _belongs_to_us(frame.f_code):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,5 @@
-"""The `penstock` command of an installed package: becomes the C++ tool that lies inside it. `plot` is Python."""
+"""The `penstock` command of an installed package: runs the C++ tool inside the package in its place. `plot` is
+Python."""
 
 import os
 import sys

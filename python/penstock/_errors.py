@@ -1,15 +1,15 @@
-"""Errors that only Python can find, in the form of those from C++."""
+"""Errors that only Python can find, in the format of those from C++."""
 
 from penstock._penstock import ProgramError, StateError
 
 
 def program_error(id, message, *details):
-    """A ProgramError to raise: `message   [id]`, then one line for each detail."""
+    """Returns a ProgramError to raise: `message   [id]`, then one line for each detail."""
     return _error(ProgramError, id, message, details)
 
 
 def state_error(id, message, *details):
-    """The same of a StateError."""
+    """Returns a StateError to raise, like program_error."""
     return _error(StateError, id, message, details)
 
 

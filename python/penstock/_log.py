@@ -1,4 +1,4 @@
-"""Log lines of Python code, in the form and by the rules of those from C++: time, severity, file and line, role."""
+"""Log lines of Python code, in the format of those from C++: time, severity, file and line, role."""
 
 import os
 import sys
@@ -7,7 +7,8 @@ from penstock import _penstock
 
 
 def role_of(environment):
-    """Who this process is, as the launcher or a hand-written script says it: "trainer 0", "pserver 1"; else ""."""
+    """Returns the role of this process as the environment states it, such as "trainer 0" or "pserver 1"; otherwise
+    ""."""
     kind = environment.get('TRAINING_ROLE') or environment.get('PADDLE_TRAINING_ROLE') or ''
     name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
                       'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))
@@ -33,6 +34,6 @@ def _log(severity, text):
 
 
 def name_process():
-    """Lines of this process begin with its role from here on, if the environment says which it has."""
+    """Makes all further log lines of this process contain its role, if the environment states it."""
     if role_of(os.environ):
         _penstock.set_log_role(role_of(os.environ))

@@ -1,4 +1,4 @@
-"""Role programs from C++. They come proved; what the proof found that is no error becomes a Python warning."""
+"""Role programs from C++, which have passed the check. Findings that are not errors become Python warnings."""
 
 import collections
 import warnings
@@ -35,14 +35,14 @@ Example:
 
 
 class ProgramWarning(UserWarning):
-    """A finding of the proof about role programs: they run, but perhaps not as intended.
+    """A finding of the check of role programs that is not an error: they run, but perhaps not as intended.
 
-    With compat='fluid-1.8' it may also be that they do not run, as Fluid's do not.
+    With compat='fluid-1.8' it may also mean that they do not run, as Fluid's programs do not.
     """
 
 
 def native_roles(main, startup, config):
-    """What C++ makes of two programs' values, after a warning for each of its findings."""
+    """Returns the roles that C++ makes from two programs, after a warning for each finding."""
     roles = _penstock.transpile(main, startup, config)
     for finding in roles.warnings:
         warnings.warn(finding, ProgramWarning, stacklevel=stack_level())
@@ -50,8 +50,8 @@ def native_roles(main, startup, config):
 
 
 def role_set(main, startup, config):
-    """The RoleSet of two Programs, which stay as they are."""
-    from penstock.fluid.framework import Program  # `import penstock` does not load the whole front end
+    """Returns the RoleSet of two Programs, which are not changed."""
+    from penstock.fluid.framework import Program  # here: `import penstock` loads little
     roles = native_roles(main.desc, startup.desc, config)
 
     def role(made):

@@ -1,4 +1,4 @@
-"""penstock.transpile: one program in, the programs of all roles out. Nothing that is given is changed."""
+"""penstock.transpile: makes the programs of all roles from one program. Changes none of its arguments."""
 
 from penstock import _penstock
 from penstock._role_set import role_set
@@ -10,7 +10,8 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
               dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none', exchange=None, rings=1,
               exchange_gbit=10.0, exchange_message_us=20.0, on_uneven='', clip='local', bn_sync='none',
               chunk_bytes=1 << 20):
-    """Rewrites the programs of one machine into those of trainers and parameter servers; changes neither.
+    """Rewrites the programs of one machine into those of trainers and parameter servers, without changing the
+    originals.
 
     Args:
         main (Program): the main program, after minimize.
@@ -18,38 +19,39 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
         pservers (str | list[str]): addresses, comma-separated or in a list.
         trainers (int | str | list[str]): number of trainers, or their addresses, which `exchange` and `on_uneven`
             need.
-        trainer_ids (list[int] | None): whose programs are made; None: all.
-        sync (bool): pservers wait for all trainers' gradients of a step; else each gradient is applied when it
+        trainer_ids (list[int] | None): the trainers whose programs are made; None: all.
+        sync (bool): True: pservers wait for all trainers' gradients of a step; False: each gradient is applied when it
             arrives.
         slice_params (bool): cut large parameters into slices.
-        min_block_size (int): elements; slices are not made smaller.
+        min_block_size (int): the minimum number of elements of a slice.
         placement (str | type): assigns slices to pservers: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
             penstock.fluid.transpiler.PSDispatcher.
-        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': parameters
-            of `big_array_bound` elements or more are cut over all pservers, and placement has no effect.
+        slicing (str): how parameters are cut: 'fluid'; 'even': the slices' row counts differ by at most one; 'mxnet':
+            parameters of `big_array_bound` elements or more are cut over all pservers, and placement has no effect.
         big_array_bound (int): elements, for slicing='mxnet'.
         compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; defects that the
-            proof finds are then ProgramWarnings instead of errors.
+            check finds are then ProgramWarnings instead of errors.
         runtime_split_send_recv (bool): async: the trainer's communicator splits, merges and sends gradients.
-        half_async (bool): with it: a trainer waits for its own gradients to arrive.
-        completely_not_async (bool): with it: pservers wait for all trainers nevertheless.
+        half_async (bool): with runtime_split_send_recv: a trainer waits for its own gradients to arrive.
+        completely_not_async (bool): with runtime_split_send_recv: sync; pservers wait for all trainers.
         dc_asgd (bool): async: correct gradients for their staleness (DC-ASGD).
         dc_asgd_lambda (float): factor of that correction.
-        staleness (int | None): async: the most steps that a trainer may be ahead of the slowest.
+        staleness (int | None): async: the maximum number of steps by which a trainer may be ahead of the slowest.
         backup_trainers (int): sync: the number of trainers that a step does not wait for.
-        compression (str): how gradients travel to pservers: 'two_bit 0.5 from 65536, fc_0.w_0: none', for example.
+        compression (str): how trainers compress gradients, for example 'two_bit 0.5 from 65536, fc_0.w_0: none'; see
+            DistributeTranspilerConfig.
         exchange (dict | str | None): {'dense': 'allreduce', 'sparse': 'pserver'} or 'auto': how gradients of dense
-            parameters are added up; see DistributeTranspilerConfig. `trainers` is then their addresses.
-        rings (int): with `exchange`: communicators of the trainers that are used in turn.
-        exchange_gbit (float): for 'auto': what a link carries each way, in Gbit/s.
-        exchange_message_us (float): for 'auto': what a message costs beside its bytes, in microseconds.
-        on_uneven (str): sync, also with an `exchange`: 'join', 'pad' or 'error' where trainers' batches may differ in
-            size and number, and Executor.batches yields them; `trainers` is then their addresses. '': they do not.
+            parameters are summed; see DistributeTranspilerConfig. `trainers` must then be addresses.
+        rings (int): with `exchange`: the number of rings of trainers, which are used in turn.
+        exchange_gbit (float): for 'auto': the bandwidth of a link in each direction, in Gbit/s.
+        exchange_message_us (float): for 'auto': the fixed cost of a message, in microseconds.
+        on_uneven (str): sync, also with an `exchange`: 'join', 'pad' or 'error' if trainers' batches may differ in size
+            and number; Executor.batches then yields them, and `trainers` must be addresses. '': batches do not differ.
         clip (str): 'local': each trainer clips its gradients before it sends them; 'global': pservers clip the mean.
         bn_sync (str): running statistics of batch_norm: 'none': each trainer keeps its own; 'average': they are
             averaged over the trainers.
-        chunk_bytes (int): the most in a chunk of a slice, but at least one row. A chunk is the unit that pservers
-            merge, update and send: smaller ones overlap more, larger ones cost fewer messages.
+        chunk_bytes (int): the maximum size of a chunk of a slice; a chunk has at least one row. A chunk is the unit
+            that pservers merge, update and send: smaller chunks overlap more, larger ones need fewer messages.
 
     Returns:
         RoleSet: the role programs and the plan.

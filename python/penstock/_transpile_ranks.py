@@ -1,4 +1,4 @@
-"""penstock.transpile_ranks: the programs of a job without pservers. Nothing that is given is changed."""
+"""penstock.transpile_ranks: makes the programs of a job without pservers. Changes none of its arguments."""
 
 from penstock import _penstock
 from penstock._role_set import role_set
@@ -6,22 +6,23 @@ from penstock._role_set import role_set
 
 def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1, node_ranks=0, k_steps=1,
                     trainer_ids=None, compat=None, adaptive=False, on_uneven=''):
-    """Rewrites the programs of one machine into those of ranks without parameter servers; changes neither.
+    """Rewrites the programs of one machine into those of ranks without pservers, without changing the originals.
 
     Args:
         main (Program): the main program, after minimize.
         startup (Program): its startup program.
         trainers (str | list[str]): the address of each rank, comma-separated or in a list.
         exchange (str): what the programs exchange: 'grad_allreduce': gradients; 'local_sgd': parameters, after every
-            `k_steps` steps; 'single_process_multi_thread': gradients of the devices of one process; 'nccl2': nothing:
-            the executor adds up gradients.
-        rings (int): communicators that are used in turn.
-        node_ranks (int): nccl2: number of ranks of one machine, which add up among themselves first; 0: no groups.
+            `k_steps` steps; 'single_process_multi_thread': gradients of the devices of one process; 'nccl2': nothing,
+            because the executor sums the gradients.
+        rings (int): the number of rings, which are used in turn.
+        node_ranks (int): nccl2: the number of ranks of one machine, which first sum gradients among themselves; 0: no
+            groups.
         k_steps (int): local_sgd: steps between two exchanges.
-        trainer_ids (list[int] | None): whose programs are made; None: all.
+        trainer_ids (list[int] | None): the ranks whose programs are made; None: all.
         adaptive (bool): local_sgd: the interval starts at `k_steps` and then follows the loss and the learning rate.
-        on_uneven (str): 'join', 'pad' or 'error' where ranks' batches may differ in size and number, and
-            Executor.batches yields them; '': they do not differ.
+        on_uneven (str): 'join', 'pad' or 'error' if the ranks' batches may differ in size and number; Executor.batches
+            then yields them. '': batches do not differ.
         compat (str | None): 'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included.
 
     Returns:

@@ -2,7 +2,7 @@
 
     penstock plot mylog/workerlog.0 [--out progress.png]
 
-With matplotlib a PNG is written; without it, or with --text, bars are printed.
+Writes a PNG with matplotlib; without matplotlib, or with --text, prints bars.
 """
 
 import argparse
@@ -17,14 +17,14 @@ _TITLES = (('loss', 'loss'), ('examples', 'examples/s'), ('waited', 'share of ti
 
 
 def read_progress(lines):
-    """Reads progress lines; others are passed over.
+    """Reads progress lines and skips all others.
 
     Args:
         lines (Iterable[str]): the lines of a log.
 
     Returns:
-        list[dict]: for each progress line 'step', 'loss' (None if it has none), 'examples' a second, and 'waited', the
-            share of time in communication.
+        list[dict]: for each progress line 'step', 'loss' (None if it has none), 'examples' per second, and 'waited',
+            the share of time in communication.
 
     Example:
         from penstock.plot import read_progress
@@ -40,7 +40,7 @@ def read_progress(lines):
 
 
 def _bars(found):
-    """The lines of one table for each curve."""
+    """Returns the lines of a table for each curve."""
     for key, title in _TITLES:
         values = [(one['step'], one[key]) for one in found if one[key] is not None and one[key] == one[key]]
         if not values:
@@ -52,7 +52,7 @@ def _bars(found):
 
 
 def _draw(found, path):
-    """Writes the PNG; False without matplotlib."""
+    """Writes the PNG; returns False without matplotlib."""
     try:
         import matplotlib
     except ImportError:

@@ -1,4 +1,5 @@
-// Tensors and Python's buffer protocol: numpy is not linked against, so any version of it will do.
+// Converts between tensors and arrays by Python's buffer protocol, without numpy's C API, so every version of
+// numpy works.
 #include <cstring>
 #include <memory>
 #include <string>
@@ -41,8 +42,8 @@ class BufferView {
   Py_buffer view_{};
 };
 
-// Keeps the memory of numpy arrays where it is. A view of a buffer does not: resize(refcheck=False) moves it
-// all the same. What it never moves is the memory of an array with a weak reference.
+// Pins the memory of numpy arrays. A buffer view alone does not: resize(refcheck=False) moves the memory all
+// the same. But it never moves the memory of an array that has a weak reference.
 class PinnedArray {
  public:
   explicit PinnedArray(py::handle array) : view_(array) {
@@ -54,7 +55,7 @@ class PinnedArray {
       if (base.is_none()) pinned_ = at.attr("flags").attr("owndata").cast<bool>();
       at = std::move(base);
     }
-    // What was fetched before: the view keeps the tensor's buffer alive.
+    // A result that was fetched before: the view keeps the tensor's buffer alive.
     const py::handle owner = PyMemoryView_Check(at.ptr()) != 0 ? PyMemoryView_GET_BASE(at.ptr()) : nullptr;
     if (owner && py::isinstance<TensorMemory>(owner)) pinned_ = true;
   }
@@ -66,7 +67,7 @@ class PinnedArray {
   PinnedArray(const PinnedArray&) = delete;
   PinnedArray& operator=(const PinnedArray&) = delete;
 
-  // False for memory of somebody else than numpy and us, who may take it back.
+  // False for memory that belongs neither to numpy nor to a tensor, because its owner may free it.
   bool pinned() const { return pinned_; }
   void* data() { return view_->buf; }
 
@@ -156,7 +157,7 @@ Tensor BorrowArray(py::handle array) {
   const Shape shape = ShapeOf(*view);
   const bool aligned = reinterpret_cast<std::uintptr_t>(view->buf) % SizeOf(type) == 0;
   const bool contiguous = PyBuffer_IsContiguous(&*view, 'C') != 0;
-  // An integer may be an index: what another thread changes after an op's check is not to be what it uses.
+  // Integers are copied: they may be indices, which another thread could change after an op has checked them.
   if (IsFloat(type) && aligned && contiguous && view->len >= kBorrowBytesMin) {
     auto owner = std::make_shared<PinnedArray>(view->obj);
     void* data = owner->data();

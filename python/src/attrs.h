@@ -1,5 +1,5 @@
-// Attributes between Python and C++. A Python int may be an INT, a LONG or a FLOAT: the op's schema decides
-// where it is known, else the value does.
+// Converts attributes between Python and C++. A Python int may be an INT, a LONG or a FLOAT: the op's schema
+// decides if it is known; otherwise the value decides.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,10 +11,11 @@
 
 namespace penstock::python {
 
-// Throws StatusError(E-attr-type) that names the attribute if the value does not fit the kind.
+// Converts `value` to `kind`, or to the kind that fits the value if `kind` is empty. Throws StatusError
+// E-attr-type, which names the op and the attribute, if the value does not fit.
 Attr AttrFromPython(pybind11::handle value, std::optional<AttrKind> kind, std::string_view op,
                     std::string_view name);
-// A block comes out as its index.
+// A block is converted to its index.
 pybind11::object AttrToPython(const Attr& attr);
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// append_backward, minimize and its parts.
+// Bindings of append_backward, minimize and the parts of minimize.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Of one more call for the program.
+// The options of one more backward pass of the program.
 BackwardOptions Options(ProgramBox& main, std::string loss, std::vector<std::string> parameters,
                         const std::vector<std::string>& no_grad, std::vector<std::string> checkpoints = {}) {
   return {.loss = std::move(loss),
@@ -35,7 +35,7 @@ BackwardOptions Options(ProgramBox& main, std::string loss, std::vector<std::str
           .checkpoints = std::move(checkpoints)};
 }
 
-// Hyperparameters take the kinds that the op declares.
+// Converts hyperparameters to the kinds that the op declares.
 void SetAttrs(OptimizerSpec& spec, const py::dict& attrs) {
   const OpDef* def = AllOps().Find(spec.op_type);
   for (const auto& [key, value] : attrs) {
@@ -53,8 +53,8 @@ Regularizer RegularizerOf(const py::object& value) {
           .coefficient = value.attr("coefficient").cast<float>()};
 }
 
-// learning_rate: a number, or the name of a variable. regularizers: {parameter: regularizer}, each with kind
-// and coefficient.
+// learning_rate: a number, or the name of a variable. regularizers: {parameter: regularizer}; a regularizer
+// has a kind and a coefficient.
 OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate,
                        std::string name, const py::object& regularizer, const py::dict& regularizers,
                        std::map<std::string, double> initial, std::int32_t rate_dtype,
@@ -88,7 +88,7 @@ std::vector<ParamGrad> Regularize(ProgramBox& main, int block, UniqueNames& name
   return params_grads;
 }
 
-// The ops of a block from a position on, taken away so that they can be put back one by one.
+// Removes the ops of a block from position `begin` on, and puts them back one by one.
 class TakenOps {
  public:
   TakenOps(ProgramBox& main, int block, std::size_t begin) : block_(block) {
@@ -97,7 +97,7 @@ class TakenOps {
     taken_.assign(from, ops.end());
     main.program.MutableBlock(block).SetOps({ops.begin(), from});
   }
-  // At the end of the block; its id, which stays. False: none is left.
+  // Appends the next op to the block and returns its id, which is unchanged; false if none is left.
   std::optional<std::uint64_t> PutNext(ProgramBox& main) {
     if (next_ == taken_.size()) return std::nullopt;
     Block& block = main.program.MutableBlock(block_);
@@ -126,7 +126,7 @@ std::vector<std::uint64_t> Ids(const std::vector<OpId>& ops) {
   return ids;
 }
 
-// `block` is the one that ops are being added to.
+// In these functions `block` is the block to which ops are added.
 void BindBackward(py::module_& m) {
   py::class_<TakenOps>(m, "TakenOps")
       .def(py::init<ProgramBox&, int, std::size_t>())

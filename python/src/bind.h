@@ -1,4 +1,4 @@
-// One function a file of bindings; module.cc calls each.
+// The functions that bind classes and functions to Python, one per source file. module.cc calls all of them.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -56,7 +56,7 @@ void RefuseUnknownSlots(const std::string& type, const py::object& slots, const 
   }
 }
 
-// Fluid leaves all input slots out when it is given none at all, else it declares each.
+// As in Fluid: without any inputs the op has no input slots; otherwise it has all slots of the schema.
 void SetInputs(Op& op, const OpDef& def, const py::object& inputs) {
   if (inputs.is_none()) return;
   RefuseUnknownSlots(op.type(), inputs, def.inputs(), "input");

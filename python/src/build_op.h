@@ -1,6 +1,5 @@
-// An op from Python's arguments, as Fluid's Operator makes one: slots and attributes in the order of the
-// schema, absent slots as declared but empty, attributes that the schema does not know dropped, defaults
-// filled in.
+// Builds an op from Python's arguments, as Fluid's Operator does: slots and attributes are in the order of
+// the schema, missing input slots are empty, unknown attributes are dropped, and defaults are filled in.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,7 +10,7 @@
 
 namespace penstock::python {
 
-// What the program guard of the moment says of a new op.
+// Attributes that a new op takes from the guards that are active.
 struct OpContext {
   int role = 0;
   std::vector<std::string> role_var;
@@ -20,7 +19,8 @@ struct OpContext {
   std::string location;
 };
 
-// inputs, outputs: None or {slot: name, Variable, or a list of these}; attrs: None or {name: value}.
+// inputs, outputs: None or {slot: name, Variable, or a list of these}; attrs: None or {name: value}. Throws
+// StatusError E-op-slot for a slot that the schema lacks.
 Op BuildOp(const std::string& type, const pybind11::object& inputs, const pybind11::object& outputs,
            const pybind11::object& attrs, const OpContext& context);
 

@@ -1,4 +1,4 @@
-// Datasets: files read by threads, instances in memory; and what who trains with them asks.
+// Bindings of data sets: files that threads read, instances in memory, and queries of train_from_dataset.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 namespace py = pybind11;
 
-// (name, whether its numbers are floats, whether batches have it, the extents of an instance; None: a
+// (name, whether its numbers are floats, whether batches contain it, the extents of an instance or None for a
 // sequence)
 using SlotFacts = std::tuple<std::string, bool, bool, std::optional<std::vector<Dim>>>;
 
@@ -80,7 +80,7 @@ class PyDataset {
     RequireIdle();
     records_ = dataset::Records();
   }
-  // What each of `parts` trainers is to have.
+  // The packed instances for each of `parts` trainers.
   std::vector<py::bytes> Pack(std::size_t parts, std::uint64_t salt) const {
     std::vector<std::string> packed(parts);
     {
@@ -112,14 +112,14 @@ class PyDataset {
 
   dataset::Format format_;
   dataset::Records records_;
-  int readings_ = 0;  // of records, in progress
+  int readings_ = 0;  // readings of records_ in progress
 };
 
-// Nanoseconds that the thread that trains has waited for peers so far.
+// Nanoseconds that the training thread has waited for peers so far.
 std::int64_t ExposedNs() { return process::Diagnosis::OfThisProcess().observer().Now().exposed.count(); }
 
-// Whether several threads of this process may run the program at once: it exchanges nothing with other
-// processes, or leaves that to a communicator that counts no steps of its threads (mode ASYNC).
+// Whether several threads of this process may run the program at the same time: it exchanges nothing with
+// other processes, or leaves the exchange to a communicator that has no steps (mode ASYNC).
 bool ThreadsMayShare(const ProgramBox& box) {
   using Kind = roles::CommOp::Kind;
   for (const roles::CommOp& one : roles::ReadTrainer(box.program).ops) {

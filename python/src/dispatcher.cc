@@ -11,7 +11,7 @@ namespace {
 
 namespace py = pybind11;
 
-// The last holder may let go of it on any thread.
+// The last owner may release the object on any thread.
 std::shared_ptr<py::object> Shared(py::object object) {
   return {new py::object(std::move(object)), [](py::object* held) {
             const py::gil_scoped_acquire acquire;
@@ -19,7 +19,7 @@ std::shared_ptr<py::object> Shared(py::object object) {
           }};
 }
 
-// An exception stays on this side: the transpiler is told that there is one.
+// Stores an exception in `raised` and returns an error, so that no exception passes through the transpiler.
 template <typename T, typename Call>
 Result<T> Guarded(const Raised& raised, Call call) {
   const py::gil_scoped_acquire acquire;

@@ -1,4 +1,4 @@
-// penstock.ProgramError and its kin, one a kind of StatusCode.
+// penstock.ProgramError and the other exceptions, and the StatusCodes that each stands for.
 #include "python/src/errors.h"
 
 #include <pybind11/stl.h>
@@ -20,7 +20,7 @@ PyObject* state_error = nullptr;
 PyObject* peer_error = nullptr;
 PyObject* data_error = nullptr;
 PyObject* internal_error = nullptr;
-PyObject* eof_exception = nullptr;  // of a reader: no error, so by its id and not by a code
+PyObject* eof_exception = nullptr;  // the end of a reader: not an error, so selected by id instead of code
 
 PyObject* NewError(py::module_& m, const char* name, const char* doc, PyObject* base) {
   PyObject* type = PyErr_NewExceptionWithDoc(StrCat("penstock.", name).c_str(), doc, base, nullptr);

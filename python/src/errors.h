@@ -1,4 +1,8 @@
-// The edge where Status becomes a Python exception: the only place of the project that throws.
+// Converts a Status to a Python exception. Only the bindings in this folder throw; the rest of the project
+// returns Status.
+//
+//   Check(client.Complete());                                 // throws if the status is not OK
+//   const plan::PlacementPlan plan = Take(ParsePlan(text));   // throws, or returns the value
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// Executor: runs programs with the GIL released and Ctrl-C heard.
+// Bindings of Executor, which runs programs with the GIL released and reacts to Ctrl-C.
 #include "executor/schedule/executor.h"
 
 #include <pybind11/pybind11.h>
@@ -44,8 +44,8 @@ namespace {
 
 namespace py = pybind11;
 
-// The process's one client of its parameter servers, its communicator and its rings: a trainer is a process,
-// whatever executors it makes.
+// The client of the parameter servers, the communicator and the rings of this process. A process is one
+// trainer and has one of each, however many executors it creates.
 struct ProcessClient {
   explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
     shared.set_communicator(&communicator);
@@ -53,7 +53,7 @@ struct ProcessClient {
   client::SharedClient shared;
   const std::unique_ptr<RpcClient> of_communicator = shared.NewHelper();
   communicator::Communicator communicator{*of_communicator};
-  process::JobRings rings;  // of ranks without servers
+  process::JobRings rings;  // for ranks without servers
 };
 
 std::unique_ptr<ProcessClient>& ClientSlot() {
@@ -63,7 +63,7 @@ std::unique_ptr<ProcessClient>& ClientSlot() {
 
 pid_t client_made_by = 0;
 
-// The wire of this process's job: that of its first executor, else PENSTOCK_WIRE.
+// The wire of this process's job: that of its first executor if it names one, otherwise PENSTOCK_WIRE.
 std::string& ProcessWire() {
   static auto* wire = new std::string();
   return *wire;
@@ -76,7 +76,7 @@ ProcessClient& ThisProcess(const std::string& wire = {}) {
     if (!wire.empty()) options.wire = wire;
     const std::string chosen = options.wire.empty() ? "native" : options.wire;
     std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
-    (void)client.release();  // a parent's; what waits in it waits in the parent
+    (void)client.release();  // the parent's, not destroyed here: its threads exist only in the parent
     client = std::make_unique<ProcessClient>(std::move(made));
     client_made_by = getpid();
     ProcessWire() = chosen;
@@ -95,16 +95,16 @@ process::GrpcServerOptions ServerOptions() {
   return options;
 }
 
-std::atomic<int> running = 0;     // executors that are in a run
-std::atomic<bool> ended = false;  // the process is about to: nothing runs any more
+std::atomic<int> running = 0;     // runs in progress
+std::atomic<bool> ended = false;  // the process is about to end: no run may start
 
 struct Running {
   Running() { ++running; }
   ~Running() { --running; }
 };
 
-// Says to the servers, and to other ranks, how this process ended, then ends connections and gRPC's threads.
-// A run that a daemon thread has not left keeps them, for it may still use them.
+// Reports to the servers and the other ranks how this process ended, then ends connections and gRPC's
+// threads. They are kept if a daemon thread is still in a run, because it may use them.
 void EndClient(const Status& how) {
   if (how.ok()) {
     const Status completed = ClientSlot()->shared.Complete();
@@ -118,8 +118,8 @@ void EndClient(const Status& how) {
   ClientSlot()->shared.Disconnect();
 }
 
-// Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
-// `raise SystemExit(3)`: Python's own hooks run before it and do not see it.
+// exit() calls it with the process's status, after Python has ended. Only here is the status of
+// `raise SystemExit(3)` known: Python's own hooks run earlier and do not see it.
 void OnProcessExit(int status, void*) {
   const int code = status & 0xff;
   if (getpid() != client_made_by) return;
@@ -128,7 +128,7 @@ void OnProcessExit(int status, void*) {
                                     " and had not completed"));
 }
 
-// At the interpreter's end. A child process has the client, but not its threads.
+// Called at the interpreter's end. A forked child has the client, but not its threads, so it does nothing.
 void EndRpc(bool thread_failed) {
   LeaveRunsBehind();
   if (ended || getpid() != client_made_by) return;
@@ -137,11 +137,11 @@ void EndRpc(bool thread_failed) {
     const GilReleased others;
     EndClient(Unavailable("E-trainer-exit", "an exception ended a thread that ran its programs"));
   } else {
-    on_exit(&OnProcessExit, nullptr);  // here, so that it runs before the destructors of all that is in use
+    on_exit(&OnProcessExit, nullptr);  // registered late, so it runs before the destructors of objects in use
   }
 }
 
-// Of a child of multiprocessing, which leaves by os._exit: exit() is never called there.
+// Called at the end of a child of multiprocessing, which ends by os._exit: exit() is never called there.
 void EndChildRpc(const std::string& why) {
   if (ended || getpid() != client_made_by) return;
   const GilReleased others;
@@ -149,7 +149,8 @@ void EndChildRpc(const std::string& why) {
   ended = true;
 }
 
-// The trainer's failure in Python, for its servers: the exception's last line, and lines of its traceback.
+// Reports the trainer's failure in Python to its servers and the other ranks: the exception's last line, and
+// the lines of its traceback.
 void AbandonRpc(const std::string& message, const std::vector<std::string>& details, bool interrupted) {
   if (ended || client_made_by != getpid()) return;
   Status why =
@@ -160,7 +161,7 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
   ClientSlot()->rings.Leave(why);
 }
 
-// A peer's failure, for the other ranks: they may wait for this one, and have not heard of that peer.
+// Reports a peer's failure to the other ranks, which may wait for this rank and may not know of the failure.
 void AbandonRings(const std::string& message) {
   if (ended || client_made_by != getpid()) return;
   const GilReleased others;
@@ -177,7 +178,7 @@ class PyExecutor {
     executor_.set_server(server_.get());
   }
 
-  // A LoDTensor for each fetch, or a LoDTensorArray.
+  // Returns a LoDTensor or a LoDTensorArray for each fetch.
   py::list Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope, const py::list& feeds,
                const std::vector<std::string>& fetches) {
     const Running here;
@@ -210,15 +211,15 @@ class PyExecutor {
     return HandlesOf(Take(*std::move(result)));
   }
 
-  // Makes the runs in progress, of other threads, end with an error.
+  // Makes runs in progress on other threads end with an error.
   void Cancel() {
     const GilReleased others;
     executor_.Cancel();
     BatchQueue::CancelWaits();
   }
 
-  // Tells the servers that this trainer is done, and waits until they know; unless another executor of the
-  // process still uses them.
+  // Reports to the servers that this trainer has completed, and waits for their answer. Does nothing while
+  // another executor of the process uses the servers.
   void Close() {
     if (closed_ || ended) return;
     closed_ = true;
@@ -230,7 +231,7 @@ class PyExecutor {
  private:
   exec::Executor::Compiled Compile(const ProgramBox& box, const std::vector<exec::Feed>& feeds,
                                    const std::vector<std::string>& fetches) {
-    // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
+    // The copy shares all data, and does not change if another Python thread changes the program meanwhile.
     const Program program = box.program;
     std::optional<Result<exec::Executor::Compiled>> compiled;
     RunHere([&](const std::function<bool()>&) { compiled = executor_.Compile(program, feeds, fetches); });
@@ -242,7 +243,7 @@ class PyExecutor {
     Status status;
     RunInterruptibly([&] { status = client::InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
                      [&] { rpc_->Cancel(); });
-    changed.merge(taken);  // what no program has taken over yet
+    changed.merge(taken);  // values that no program has taken over yet
     Check(std::move(status));
   }
 
@@ -259,7 +260,7 @@ class PyExecutor {
   bool closed_ = false;
 };
 
-// Tells the servers that this process's trainer is done, whatever executors it has.
+// Reports to the servers that this process's trainer has completed, even if executors are open.
 void CompleteRpc() {
   if (ended || client_made_by != getpid()) return;
   Status status;

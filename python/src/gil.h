@@ -12,10 +12,10 @@ namespace penstock::python {
 //   const GilReleased others;       // the calling thread holds the GIL
 //   queue.Push(std::move(batch));   // other Python threads run meanwhile
 //
-// Once the interpreter ends, CPython before 3.14 ends a daemon thread that asks for the GIL by pthread_exit,
-// which unwinds the stack. The destructor of py::gil_scoped_release must not throw, so the process aborts
-// there; further up, Python objects would be released without the GIL. Here such a thread stops for good, as
-// in CPython 3.14.
+// At the interpreter's end, CPython before 3.14 ends a daemon thread that requests the GIL with pthread_exit,
+// which unwinds the stack. The destructor of py::gil_scoped_release must not throw, so the process would
+// abort there; further up the stack, Python objects would be released without the GIL. With this class such a
+// thread stops forever, as in CPython 3.14.
 class GilReleased {
  public:
   GilReleased() : state_(PyEval_SaveThread()) {}

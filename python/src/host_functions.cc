@@ -1,4 +1,4 @@
-// Python functions as ops call them (framework/runtime/host_functions.h): from a thread without the GIL.
+// Lets ops call Python functions (framework/runtime/host_functions.h) from threads that do not hold the GIL.
 #include "framework/runtime/host_functions.h"
 
 #include <pybind11/pybind11.h>
@@ -30,7 +30,8 @@ Tensor FromPython(const py::handle& value) {
   return BorrowArray(value);
 }
 
-// The traceback below the message; first what the function says of itself, by which Python knows it again.
+// The error of a function that raised. Its details are the function's `place`, by which Python finds the
+// function, and the lines of the traceback.
 Status Raised(const py::handle& function, const py::error_already_set& error) {
   const auto type = error.type().attr("__name__").cast<std::string>();
   const auto text = py::str(error.value()).cast<std::string>();
@@ -59,8 +60,9 @@ Result<std::vector<Tensor>> Call(const py::handle& function, std::vector<Tensor>
   }
 }
 
-// `function` takes and gives lists of LoDTensors, arrays (given only) and None; it has a name and a place. It
-// is never let go: programs may call it as long as the process lives.
+// `function` has the attributes `name` and `place`. It takes a list of LoDTensors and None, and returns a
+// list of LoDTensors, arrays and None. It is never released, because programs may call it until the process
+// ends.
 int Add(const py::object& function) {
   const py::handle held = function.inc_ref();
   return HostFunctions::Add(

@@ -1,4 +1,4 @@
-// Programs that need less memory and compute the same, and how much one needs.
+// Bindings that rewrite a program to use less memory, and that estimate how much memory a program needs.
 #include "transpiler/memory/memory.h"
 
 #include <pybind11/pybind11.h>

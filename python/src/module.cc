@@ -1,4 +1,4 @@
-// penstock._penstock: the C++ side of the Python package. Nothing here but the list of what is bound.
+// penstock._penstock, the C++ side of the Python package: calls every function of bind.h.
 #include <pybind11/pybind11.h>
 
 #include "python/src/bind.h"

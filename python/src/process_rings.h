@@ -1,19 +1,20 @@
-// The rings of this process as a rank of a job, which its executors and its arrays share.
+// The rings by which this process exchanges data with the other ranks of its job. Executors and operations on
+// arrays (penstock.hvd) share them.
 #pragma once
 
 #include "executor/process/job_rings.h"
 
 namespace penstock::python {
 
-// A child of fork has its own. Throws StateError E-run-late once the process has said how it ends.
+// A forked child has its own rings. Throws StateError E-run-late once the process has reported how it ends.
 process::JobRings& RingsOfThisProcess();
 
-// Tells the launcher of an error that other ranks have caused: this process is not the cause of the job's
-// failure.
+// Reports an error that another rank caused to the launcher, so that the launcher does not take this process
+// for the cause of the job's failure.
 void NoteReaction(const Status& status);
 
-// Leaves the job in order, and ends its groups unless a run may still use them. Waits for other ranks, at
-// most 5 s. Without effect in a process that has no rings.
+// Leaves the job in an orderly way, and ends its groups unless a run may still use them. Waits for other
+// ranks for at most 5 s. Has no effect in a process without rings.
 void LeaveRings();
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// The timer of ops: what fluid.profiler is made of.
+// Bindings of the op timer, which fluid.profiler uses.
 #include "python/src/profiler.h"
 
 #include <pybind11/pybind11.h>
@@ -24,7 +24,7 @@ py::list Times() {
   return out;
 }
 
-// ([(index into times, thread, begin, end)], how many more there were)
+// ([(index into times, thread, begin, end)], number of events that were not kept)
 py::tuple Events() {
   py::list out;
   for (const exec::OpEvent& event : TimerOfThisProcess().Events()) {

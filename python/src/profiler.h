@@ -1,4 +1,4 @@
-// The timer that all executors of this process tell.
+// The op timer that all executors of this process share.
 #pragma once
 
 #include "executor/schedule/op_timer.h"

@@ -1,5 +1,5 @@
-// ProgramDesc (its blocks and head), UniqueNames, and the small values that building an op or a variable
-// takes.
+// Bindings of ProgramDesc (its blocks and header), UniqueNames, and the small classes that are needed to
+// build an op or a variable.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -1,4 +1,4 @@
-// The Python class ProgramDesc, bound in three files.
+// The Python class ProgramDesc, which is bound in three files: program.cc, program_ops.cc, program_vars.cc.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -1,4 +1,4 @@
-// ProgramDesc's ops: what a Python Operator calls. A read, or one change of the program value.
+// The methods of ProgramDesc for ops, which a Python Operator calls. Each reads or changes the program value.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -1,4 +1,5 @@
-// ProgramDesc's variables: what a Python Variable calls. A read, or one change of the program value.
+// The methods of ProgramDesc for variables, which a Python Variable calls. Each reads or changes the program
+// value.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -24,7 +25,7 @@ void ChangeVar(ProgramBox& box, int block, const std::string& name, Change chang
   box.WriteBlock(block).SetVar(std::move(var));
 }
 
-// A new declaration. Type and shape may come later, from the op that writes the variable.
+// A new declaration. Type and shape may be set later by the op that writes the variable.
 struct NewVar {
   std::string name;
   int kind;
@@ -76,7 +77,7 @@ void CreateVar(ProgramBox& box, int block, NewVar what) {
   box.WriteBlock(block).SetVar(std::move(var));
 }
 
-// In block 0. One that is there already keeps its type and gets the new facts.
+// Creates a parameter in block 0. An existing variable keeps its type and shape and gets the new facts.
 void CreateParameter(ProgramBox& box, const std::string& name, int kind, int dtype, std::vector<Dim> shape,
                      int lod_level, const VarFacts& facts) {
   const Var* there = box.program.main().FindVar(name);
@@ -143,7 +144,7 @@ void BindVarReaders(ProgramClass& program) {
            [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).persistable; })
       .def("var_need_check_feed", [](const ProgramBox& box, int b,
                                      const std::string& n) { return box.ReadVar(b, n).need_check_feed; })
-      // What a reader gives: [(element type, shape, LoD level)].
+      // The tensors that a reader returns: [(element type, shape, LoD level)].
       .def("var_reader",
            [](const ProgramBox& box, int b, const std::string& n) {
              py::list parts;

@@ -1,8 +1,8 @@
-// What ranks do with arrays: penstock.hvd. They use the first ring, as programs do: a rank that exchanges an
-// array while others run a program is found at once, and told with its line.
+// Operations of all ranks on arrays, for penstock.hvd. They use the first ring, as programs do, so a rank
+// that exchanges an array while others run a program is detected at once, and the error names its line.
 //
-// Ranks start operations in the same order. Starts of several Python threads come one after the other; which
-// first, is the threads' to agree on, and ranks that do not agree get E-collective-mismatch.
+// Ranks must start operations in the same order. Operations that several Python threads start are serialised;
+// the threads must agree on the order, and ranks whose orders differ get E-collective-mismatch.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -31,13 +31,13 @@ namespace py = pybind11;
 
 constexpr int kArrayRing = 0;
 
-// Held while an operation is started, and while the rings end.
+// The mutex that is held while an operation is started, and while the rings end.
 std::mutex& Starting() {
   static auto* const mutex = new std::mutex();
   return *mutex;
 }
 
-// The memory of a C-contiguous array, which stays while this lives.
+// Pins the memory of a C-contiguous array for its lifetime.
 class ArrayMemory {
  public:
   ArrayMemory(const py::handle& array, const std::string& type, bool written) : type_(type) {
@@ -75,12 +75,13 @@ std::unique_ptr<ArrayMemory> Read(const py::handle& array, const std::string& ty
   return std::make_unique<ArrayMemory>(array, type, /*written=*/false);
 }
 
-// An operation under way and the memory that it uses. Made, waited for and destroyed with the GIL held.
+// An operation in progress and the memory that it uses. Create it, wait for it and destroy it with the GIL
+// held.
 class PendingArrays {
  public:
   PendingArrays(Completion completion, Memories memories)
       : completion_(std::move(completion)), memories_(std::move(memories)) {}
-  // Nobody waits for it any more, and ranks still write there: the memory stays for ever.
+  // If the operation is still in progress, other ranks may write to the memory, so it is never released.
   ~PendingArrays() {
     if (completion_.done()) return;
     for (std::unique_ptr<ArrayMemory>& memory : memories_) static_cast<void>(memory.release());
@@ -174,7 +175,7 @@ Started SendRecv(const py::handle& out, int to, const py::handle& in, int from, 
   });
 }
 
-// Done when it returns.
+// Synchronous: the result is in the array when the function returns.
 void Adasum(const py::handle& array, const std::string& type, const std::string& label, std::uint64_t tag) {
   const std::unique_ptr<ArrayMemory> memory = Written(array, type);
   const Elements data = memory->elements();
@@ -199,8 +200,8 @@ OnUneven OnUnevenOfText(const std::string& text) {
       InvalidArgument("E-uneven-choice", "batches: on_uneven must be join, pad or error, not ", Quote(text)));
 }
 
-// What this rank does in the next step of its batches: "own", "joins", "pads", or "end"; after
-// all ranks have said whether they have one.
+// Asks all ranks whether they have a batch, and returns what this rank does in the next step: "own", "joins",
+// "pads" or "end".
 std::string NextStep(bool has_batch, const std::string& on_uneven, std::int64_t step,
                      const std::string& label) {
   process::JobRings& rings = RingsOfThisProcess();
@@ -236,7 +237,7 @@ std::string NextStep(bool has_batch, const std::string& on_uneven, std::int64_t 
   return "end";
 }
 
-// Returns when all ranks have come. Without addresses this process is alone.
+// Returns when all ranks have joined. Without addresses this process is a job of one rank.
 void Join(const std::vector<std::string>& addresses, int rank) {
   process::JobRings& rings = RingsOfThisProcess();
   Status status;
@@ -259,7 +260,7 @@ void Leave() {
   LeaveRings();
 }
 
-// (addresses of all ranks, this one) as the launcher has said it; None if it has not.
+// (addresses of all ranks, this rank) from the launcher's environment variables; None without them.
 py::object JobOfEnvironment() {
   const std::optional<rendezvous::JoinFacts> facts =
       Take(rendezvous::FactsOfEnvironment(rendezvous::ProcessEnvironment()));

@@ -1,4 +1,4 @@
-// BatchQueue: what a reader's thread fills; and the flag that makes runs look for NaN.
+// Bindings of BatchQueue, which a reader's thread fills, and of the flag that makes runs check for NaN.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Copies: a generator may give the same array again and again.
+// Copies the value, because a generator may yield the same array again and again.
 Tensor OwnTensor(const py::handle& value) {
   if (py::isinstance<TensorHandle>(value)) {
     const Tensor& given = value.cast<const TensorHandle&>().tensor();
@@ -39,7 +39,7 @@ bool Push(BatchQueue& queue, const py::list& values) {
   return queue.Push(std::move(batch));
 }
 
-// A list of tensors; None at the end.
+// Returns a list of tensors; None at the end.
 py::object Pop(BatchQueue& queue) {
   std::optional<Result<std::optional<Batch>>> result;
   RunInterruptibly([&] { result = queue.Pop(); }, [] { BatchQueue::CancelWaits(); });
@@ -64,7 +64,7 @@ void BindReaders(py::module_& m) {
       .def("push", &Push)
       .def("pop", &Pop)
       .def("end", &BatchQueue::End)
-      // `text` says what went wrong, `lines` where.
+      // `text` states the error, `lines` its place.
       .def("fail",
            [](BatchQueue& queue, const std::string& text, const std::vector<std::string>& lines) {
              Status error = FailedPrecondition("E-read-failed", "the reader raised ", text);

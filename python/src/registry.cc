@@ -1,4 +1,4 @@
-// The registry of ops and their gradients, as Fluid's op tests and pass writers ask for them, and changes of
+// Bindings for Fluid's op tests and pass writers: the registry of ops and their gradients, and changes of
 // single ops and declarations that only they make.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -23,7 +23,7 @@ namespace {
 namespace py = pybind11;
 using Id = std::uint64_t;
 
-// (name, several arguments, may be left out, kept for the gradient alone, what it is)
+// (name, takes several arguments, is optional, is kept only for the gradient, documentation)
 py::list SlotTuples(const std::vector<SlotDef>& slots) {
   py::list facts;
   for (const SlotDef& slot : slots) {
@@ -32,7 +32,7 @@ py::list SlotTuples(const std::vector<SlotDef>& slots) {
   return facts;
 }
 
-// (summary, inputs, outputs, [(attribute, kind, what it is)])
+// (summary, inputs, outputs, [(attribute, kind, documentation)])
 py::tuple FactsOf(const std::string& type) {
   const OpDef* def = Take(AllOps().Require(Op(type)));
   py::list attrs;
@@ -43,7 +43,7 @@ py::tuple FactsOf(const std::string& type) {
                         std::move(attrs));
 }
 
-// The gradient ops in a program of their own, and which variable each gradient belongs to.
+// (a new program with the gradient ops, {gradient: forward variable})
 py::tuple GradOpsOf(const ProgramBox& box, int block, Id id, const std::vector<std::string>& no_grad,
                     int grad_block) {
   const Op& op = box.ReadOp(block, static_cast<OpId>(id));
@@ -90,10 +90,10 @@ void CheckAttrs(ProgramBox& box, int block, Id id) {
   ReplaceOp(box, block, id, [&](Op& op) { def->FillDefaults(op); });
 }
 
-// Infers what the op writes as if it stood in another block, and declares it there.
+// Infers the types of the op's outputs as if the op were in `into_block` of `into`, and declares them there.
 void InferOp(ProgramBox& into, int into_block, const ProgramBox& box, int block, Id id) {
   into.ReadBlock(into_block);
-  // A copy: the declarations may replace the block that the op stands in.
+  // A copy, because the declarations may replace the block that contains the op.
   const auto op = std::make_unique<Op>(box.ReadOp(block, static_cast<OpId>(id)));
   Check(InferAndDeclare(AllOps(), into.program, into_block, *op));
 }
@@ -217,7 +217,7 @@ void BindTensorParts(py::module_& m) {
   BindElements<float>(cls, "float");
   BindElements<double>(cls, "double");
   const py::object variable = m.attr("RuntimeVariable");
-  // 'tensor', 'rows', 'array', 'other', or '' for a variable that holds nothing.
+  // 'tensor', 'rows', 'array', 'other', or '' for a variable without a value.
   variable.attr("_holds") = py::cpp_function(
       [](const VariableHandle& handle) -> std::string {
         const Variable& held = handle.variable();
@@ -238,7 +238,7 @@ void BindRegistry(py::module_& m) {
     return types;
   });
   m.def("op_facts", &FactsOf);
-  // The element types that the op has a CPU kernel for, by their numbers.
+  // The numbers of the element types for which the op has a CPU kernel.
   m.def("op_kernel_types", [](const std::string& type) {
     std::vector<int> types;
     const OpDef* def = AllOps().Find(type);

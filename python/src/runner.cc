@@ -23,8 +23,8 @@ constexpr std::chrono::milliseconds kSignalPoll{100};
 constexpr std::chrono::seconds kLeaveMax{5};
 constexpr int kDepthMax = 100;
 
-thread_local int depth = 0;  // of the runs that this thread is a part of
-bool forked = false;         // this process is the child of one that may have run something
+thread_local int depth = 0;  // number of runs, one inside another, that this thread is part of
+bool forked = false;         // this process was forked from one that may have run something
 
 class Worker {
  public:
@@ -38,7 +38,7 @@ class Worker {
     depth_ = at_depth;
     changed_.notify_all();
   }
-  // Whether the work was done within the time.
+  // Returns whether the work has ended within `time`.
   bool WaitFor(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, time, [&] { return work_ == nullptr; });
@@ -69,12 +69,12 @@ class Worker {
   int depth_ = 0;
 };
 
-// Idle workers, the last used first. Never destroyed: its threads wait until the process ends.
+// Idle workers, the last used first. Never destroyed, because their threads wait until the process ends.
 class Workers {
  public:
   Worker* Take() {
     const std::lock_guard lock(mutex_);
-    if (idle_.empty()) return new Worker();  // lives for ever, as its thread
+    if (idle_.empty()) return new Worker();  // never destroyed, like its thread
     Worker* worker = idle_.back();
     idle_.pop_back();
     return worker;
@@ -94,7 +94,8 @@ Workers*& WorkersSlot() {
   return workers;
 }
 
-// Threads that wait in RunInterruptibly, when the process is about to end. Never destroyed.
+// Counts threads in RunHere and RunInterruptibly, and stops them when the process is about to end. Never
+// destroyed.
 class Departure {
  public:
   bool begun() const { return begun_; }
@@ -107,14 +108,14 @@ class Departure {
     --waiting_;
     changed_.notify_all();
   }
-  // For ever.
+  // Never returns: the calling thread waits until the process ends.
   [[noreturn]] void Park() {
     std::unique_lock lock(mutex_);
     --waiting_;
     changed_.notify_all();
     while (true) never_.wait(lock);
   }
-  // Returns when no thread will come back, after kLeaveMax at the latest.
+  // Returns once no counted thread can enter Python again, after kLeaveMax at the latest.
   void Begin() {
     begun_ = true;
     std::unique_lock lock(mutex_);
@@ -158,14 +159,14 @@ Workers& AllWorkers() {
   return *WorkersSlot();
 }
 
-// To a few milliseconds, at the cost of a load.
+// The time to within a few milliseconds; as cheap as a memory load.
 std::chrono::nanoseconds CoarseNow() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-// Whether work on this thread, which is without the GIL, has to end.
+// Tells whether work on this thread, which does not hold the GIL, must end.
 class SignalWatch {
  public:
   bool Interrupted() {
@@ -221,8 +222,8 @@ void RunHere(const std::function<void(const std::function<bool()>& interrupted)>
 
 void RunInterruptibly(const std::function<void()>& work, const std::function<void()>& cancel) {
   if (depth >= kDepthMax) {
-    throw StatusError(FailedPrecondition("E-run-depth", "a run was started within ", kDepthMax,
-                                         " others; is there an end?"));
+    throw StatusError(FailedPrecondition("E-run-depth", "runs are nested more than ", kDepthMax,
+                                         " deep; does a py_func call Executor.run recursively?"));
   }
   RequireTime();
   bool interrupted = false;

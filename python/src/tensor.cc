@@ -1,4 +1,4 @@
-// LoDTensor, SelectedRows, Scope and its variables.
+// Bindings of LoDTensor, SelectedRows, and Scope with its variables.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -42,7 +42,8 @@ Status InUse(const std::string& name) {
                             " cannot be changed or erased while a run is in progress that may use it");
 }
 
-// Each level's offsets grow from 0 to the number of sequences of the level below, the last one's to the rows.
+// Valid offsets of a level do not decrease; they begin with 0 and end with the number of sequences of the
+// level below, or of rows for the last level.
 bool IsValid(const LoD& lod, Dim rows) {
   for (std::size_t level = 0; level < lod.size(); ++level) {
     const LoDLevel& offsets = lod[level];
@@ -73,8 +74,8 @@ void SetLoD(TensorHandle& handle, LoD lod) {
   handle.tensor().set_lod(std::move(lod));
 }
 
-// As in Fluid the sequences stay, so they may be set before the values. A run may take a scope's variable at
-// any time, so there they stay only while they fit.
+// As in Fluid, the sequences are kept, so they may be set before the values. A run may use a scope's variable
+// at any time, so there the sequences are kept only if they fit the new values.
 void SetValues(TensorHandle& handle, const py::object& array) {
   Tensor& tensor = handle.tensor();
   handle.NoteChanged(/*by_load=*/false);
@@ -87,7 +88,8 @@ void SetValues(TensorHandle& handle, const py::object& array) {
   if (!handle.in_scope() || IsValid(lod, RowsOf(tensor))) tensor.set_lod(std::move(lod));
 }
 
-// Holds a whole number as Fluid's variables of int do: an int32 tensor without axes, which no op writes.
+// Whether the variable holds an int, as Fluid's int variables do: an int32 tensor of rank 0, which no op
+// writes.
 bool IsInt(const VariableHandle& handle) {
   const auto* tensor = handle.variable().If<Tensor>();
   return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kInt32 &&
@@ -125,7 +127,7 @@ void BindLoDTensor(py::module_& m) {
       .def(
           "__array__",
           [](const TensorHandle& t, const py::object& dtype, const py::object& copy) {
-            // A copy unless the caller insists: the tensor may be written by the next run.
+            // A copy unless the caller passes copy=False, because the next run may write the tensor.
             py::object view = ViewAsArray(t.tensor());
             if (!copy.is_none() && !copy.cast<bool>()) return view;
             return py::object(view.attr("astype")(dtype.is_none() ? view.attr("dtype") : dtype));
@@ -169,7 +171,7 @@ void BindSelectedRows(py::module_& m) {
              const Tensor& value = h.rows().value;
              return value.initialized() ? value.count() : 0;
            })
-      // Fluid's look-ups go by an index that this makes. Here each op looks at the rows themselves.
+      // In Fluid this builds an index for look-ups. Here each op reads the rows themselves.
       .def("sync_index", [](const RowsHandle&) {});
 }
 
@@ -190,7 +192,7 @@ py::bytes FileBytes(const VariableHandle& held) {
   return py::bytes(bytes);
 }
 
-// One record from `bytes` at `offset`: (what it holds, where the next record begins).
+// Reads one record from `bytes` at `offset`: (its value, the offset of the next record).
 py::tuple FromFileBytes(const py::bytes& bytes, std::size_t offset, bool is_rows, const std::string& where) {
   std::string_view rest = static_cast<std::string_view>(bytes);
   const std::size_t whole = rest.size();
@@ -214,8 +216,8 @@ void BindVariable(py::module_& m) {
       .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
       .def("get_selected_rows",
            [](const VariableHandle& v) {
-             // As in Fluid a variable without a value holds rows from here on: an op that may write either
-             // writes rows.
+             // As in Fluid, a variable without a value holds selected rows from now on: an op that may write
+             // either kind then writes rows.
              RowsHandle rows(v);
              if (v.variable().Is<std::monostate>()) rows.rows();
              return rows;

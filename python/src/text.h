@@ -1,9 +1,9 @@
-// How text crosses between C++ and Python: as UTF-8. Other bytes, as a name in a program from elsewhere may
-// have, become lone surrogates and come back as the same bytes (PEP 383: as Python treats names of files).
-// Without this they would end every list of names with a UnicodeDecodeError.
+// Converts text between C++ and Python as UTF-8. Other bytes, which a name in a program file may contain,
+// become lone surrogates and are converted back to the same bytes (PEP 383, as Python does for file names).
+// With pybind11's own conversion, a list that contains such a name would raise UnicodeDecodeError.
 //
-// python/CMakeLists.txt puts it in front of each source of the module: one that missed it would convert
-// otherwise.
+// python/CMakeLists.txt includes this header before each source of the module: a source without it would
+// convert differently.
 #pragma once
 
 #include <pybind11/detail/common.h>
@@ -28,7 +28,7 @@ class type_caster<std::string, void> {
  public:
   PYBIND11_TYPE_CASTER(std::string, const_name("str"));
 
-  // A str, or bytes or a bytearray as they are.
+  // Accepts str, and bytes and bytearray without conversion.
   bool load(handle source, bool) {
     if (!source) return false;
     if (PyUnicode_Check(source.ptr())) return LoadText(source);
@@ -59,7 +59,7 @@ class type_caster<std::string, void> {
     PyErr_Clear();
     const auto bytes =
         reinterpret_steal<object>(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape"));
-    if (!bytes) {  // a surrogate that stands for no byte
+    if (!bytes) {  // a surrogate that does not stand for a byte
       PyErr_Clear();
       return false;
     }

@@ -1,4 +1,4 @@
-// Transpile: programs and a configuration in, the programs of all roles out.
+// Bindings of Transpile, which makes the programs of all roles from programs and a configuration.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -62,7 +62,7 @@ void RequirePositive(std::int64_t count) {
   if (count < 1) throw StatusError(InvalidArgument("E-plan-count", "plan: must be at least 1, not ", count));
 }
 
-// A configuration and what its dispatcher, if it is a Python object, raised.
+// A configuration, and the exception that its dispatcher raised if it is a Python object.
 struct ConfigBox {
   plan::TranspileConfig config;
   Raised raised = std::make_shared<std::exception_ptr>();
@@ -77,7 +77,7 @@ auto Writes(T plan::TranspileConfig::*field) {
   return [field](ConfigBox& box, T value) { box.config.*field = std::move(value); };
 }
 
-// A set of roles that was proved, and what the proof found that is no error.
+// A verified set of roles, and the findings of the check that are not errors.
 struct ProvenRoles {
   RoleSet roles;
   std::vector<std::string> warnings;
@@ -114,7 +114,7 @@ GradientReduction ReductionOfGradients(const std::string& text) {
   return text == "adasum" ? GradientReduction::kAdasum : GradientReduction::kSum;
 }
 
-// (what a rank runs each step, what it runs once before)
+// (the program that a rank runs in each step, the program that it runs once before the first step)
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
     const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
     const std::string& reduction, bool halved, bool sync_batch_norm, int group_ranks,
@@ -154,7 +154,8 @@ py::list PlannedParams(const plan::PlacementPlan& plan) {
   return out;
 }
 
-// Of a program of geo-SGD that carries its plan: (its parameters, trainers, steps between two exchanges).
+// (parameters, trainers, steps between two exchanges) of a geo-SGD program that contains its plan; None for
+// other programs.
 py::object GeoPlanOf(const ProgramBox& box) {
   const std::string& text = box.program.meta().plan;
   if (text.empty()) return py::none();
@@ -163,7 +164,7 @@ py::object GeoPlanOf(const ProgramBox& box) {
   return py::make_tuple(PlannedParams(plan), plan.trainers, plan.push_every);
 }
 
-// Rules of the plan that may be asked by hand.
+// The rules of placement and slicing, for callers that apply them directly.
 void BindRules(py::module_& m) {
   m.def("pserver_of_name", [](const std::string& name, int pservers) {
     RequirePositive(pservers);
@@ -234,7 +235,7 @@ void BindConfig(py::class_<ConfigBox>& config) {
       });
 }
 
-// How parameters are cut, and who gets which piece.
+// The settings for slicing and placement.
 void BindPlacement(py::class_<ConfigBox>& config) {
   config
       .def_property("placement", nullptr,
@@ -257,7 +258,7 @@ void BindPlacement(py::class_<ConfigBox>& config) {
                     Writes(&plan::TranspileConfig::allow_small_blocks));
 }
 
-// What Fluid has not.
+// The settings that Fluid does not have.
 void BindPolicies(py::class_<ConfigBox>& config) {
   config
       .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
@@ -334,7 +335,7 @@ void BindTranspiler(py::module_& m) {
         py::arg("group_ranks") = 0, py::arg("startup") = py::none(), py::arg("runs_per_update") = 1,
         py::arg("places") = false);
   m.def("geo_plan", &GeoPlanOf);
-  // "join", or "" where the program does not say what trainers do whose batches differ in number.
+  // The program's on_uneven, such as "join"; "" if it has none.
   m.def("on_uneven_of", [](const ProgramBox& box) {
     return std::string(OnUnevenName(Take(ReadPolicies(box.program.meta())).on_uneven));
   });

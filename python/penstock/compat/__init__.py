@@ -1,4 +1,4 @@
-"""Runs scripts that import `paddle` on Penstock: here `paddle.fluid` is penstock.fluid.
+"""Runs scripts that import `paddle` on Penstock: `paddle.fluid` is then penstock.fluid.
 
     python -m penstock.compat train.py --epochs 3       # also: -m module, -c code
     export PYTHONPATH=$(python -m penstock.compat --path)
@@ -16,7 +16,7 @@ __all__ = ['install', 'path']
 
 
 def path():
-    """Returns the folder that makes `import paddle` mean Penstock when it is on PYTHONPATH.
+    """Returns the folder that, on PYTHONPATH, makes `import paddle` mean Penstock.
 
     Returns:
         str: an absolute path.
@@ -37,10 +37,10 @@ def environment(variables):
 def install():
     """Makes `import paddle` mean Penstock in this interpreter and in the Python processes that it starts.
 
-    A second call changes nothing.
+    A second call has no effect.
 
     Raises:
-        penstock.StateError: if another `paddle` is imported already.
+        penstock.StateError: another `paddle` was imported before (E-compat-paddle-loaded).
 
     Example:
         import penstock.compat

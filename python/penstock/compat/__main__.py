@@ -24,8 +24,8 @@ Options of Python itself, such as -u or -c CODE, may stand before the script.
 
 
 def search_path(variables):
-    """PATH with this interpreter's folder first, unless `python` is this interpreter already: pipe commands of
-    scripts call `python`."""
+    """Returns PATH with this interpreter's folder first, unless `python` already is this interpreter, because pipe
+    commands of scripts call `python`."""
     folder, old = os.path.dirname(os.path.abspath(sys.executable)), variables.get('PATH', os.defpath)
     there = shutil.which('python', path=folder)
     if there is None or shutil.which('python', path=old) == there:
@@ -34,7 +34,7 @@ def search_path(variables):
 
 
 def main(arguments):
-    """Runs the command line; returns the exit code 2 for one that is wrong."""
+    """Runs the command line; returns the exit code 2 for a wrong one."""
     if arguments == ['--path']:
         print(path())
         return 0

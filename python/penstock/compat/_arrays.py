@@ -1,8 +1,8 @@
-"""Arrays that scripts of Fluid's time fetch: one of a single element is a number to float(), int() and '%f', and one
-without elements is a vector.
+"""Fetched arrays as scripts for Fluid 1.8 expect them: float(), int() and '%f' accept an array of one element, and an
+array without elements is a vector.
 
-NumPy 2.4 makes the former an error for arrays with axes, such as a loss of shape [1]. The latter is what Fluid fetches
-of, say, the boxes that a detector has not found.
+In NumPy 2.4 the former is an error for arrays with axes, such as a loss of shape [1]. The latter is how Fluid returns,
+for example, the boxes of a detector that finds none.
 """
 
 import warnings
@@ -13,7 +13,7 @@ from penstock.fluid import executor
 
 
 class FetchedArray(numpy.ndarray):
-    """An array, and views of it, that converts to a Python number as before NumPy 2.4."""
+    """An array that, like its views, converts to a Python number as before NumPy 2.4."""
 
     def _only(self):
         if self.size != 1:
@@ -40,8 +40,8 @@ def _numpy_converts():
 
 
 def install():
-    """From here on Executor.run returns arrays that convert; with an older NumPy all arrays do. Those without elements
-    are vectors."""
+    """Makes Executor.run return arrays that convert to numbers (with an older NumPy all arrays do), and arrays without
+    elements as vectors."""
     executor.empties_are_vectors = True
     if not _numpy_converts():
         executor.array_kind = FetchedArray

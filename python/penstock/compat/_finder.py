@@ -9,16 +9,17 @@ THEIRS, OURS = 'paddle.fluid', 'penstock.fluid'
 
 
 def install():
-    """Puts the finder before all others; once is enough."""
+    """Puts the finder before all others, once."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 def share_loaded():
-    """Registers every module of penstock.fluid that is loaded under its other name.
+    """Registers every loaded module of penstock.fluid under its second name.
 
-    Python's import of a submodule sets it as an attribute of its package. Where the package has a function of that name
-    (fluid.data) this must not happen again under the other name, so no import may find the name unregistered.
+    When Python imports a submodule, it sets it as an attribute of its package. If the package has a function of that
+    name (fluid.data), this must not happen again under the second name, so the name must be registered before any
+    import of it.
     """
     for name, module in list(sys.modules.items()):
         if name == OURS or name.startswith(OURS + '.'):
@@ -41,7 +42,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loaded(importlib.abc.Loader):
-    """Hands out a module that is loaded already."""
+    """Returns a module that is already loaded."""
 
     def __init__(self, module):
         self._module = module

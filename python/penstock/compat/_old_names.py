@@ -1,4 +1,4 @@
-"""Names that Python 3.7 and NumPy 1.16 had, for which Fluid's scripts were written, and that later ones lack."""
+"""Names of Python 3.7 and NumPy 1.16, which scripts for Fluid 1.8 use and later versions lack."""
 
 import builtins
 import collections
@@ -11,7 +11,7 @@ import time
 
 import numpy
 
-# By the names that NumPy has had for them; the first group were Python's own types.
+# By NumPy's old names; the first group were Python's own types.
 _NUMPY_NAMES = dict(
     {name: getattr(builtins, name) for name in ('bool', 'int', 'float', 'complex', 'object', 'str')},
     long=int, unicode=str, float_=numpy.float64, complex_=numpy.complex128, unicode_=numpy.str_, string_=numpy.bytes_,
@@ -21,14 +21,14 @@ _NUMPY_NAMES = dict(
 
 
 def _give(module, **names):
-    # Not hasattr: NumPy answers some of these names with a warning, or with an error that explains itself.
+    # Not hasattr: for some of these names NumPy gives a warning, or raises an error with an explanation.
     for name, value in names.items():
         if name not in vars(module):
             setattr(module, name, value)
 
 
 def install():
-    """Adds those that are missing."""
+    """Adds the missing names."""
     _give(numpy, **_NUMPY_NAMES)
     _give(time, clock=time.perf_counter)
     _give(inspect, getargspec=lambda function: inspect.getfullargspec(function)[:4])
@@ -42,7 +42,7 @@ def install():
 
 
 def _sampling_sets(sample):
-    """random.Random.sample that takes sets, in their order, as Python before 3.11."""
+    """Returns a random.Random.sample that accepts sets, as before Python 3.11."""
 
     @functools.wraps(sample)
     def sample_any(self, population, k, **more):
@@ -52,7 +52,7 @@ def _sampling_sets(sample):
 
 
 def _reshape_by_old_name(reshape):
-    """numpy.reshape that takes the shape as newshape, too, as NumPy before 2.4."""
+    """Returns a numpy.reshape that accepts the argument newshape, as before NumPy 2.4."""
 
     @functools.wraps(reshape)
     def reshape_any(a, *shape, newshape=None, **more):
@@ -62,7 +62,7 @@ def _reshape_by_old_name(reshape):
 
 
 def _give_pillow():
-    """To Pillow, if it is installed: the name of its best filter, which scripts shrink images with."""
+    """Restores the name of Pillow's best filter, which scripts use to shrink images, if Pillow is installed."""
     try:
         import PIL.Image
     except ImportError:

@@ -1,1 +1,1 @@
-"""Starting and describing jobs of several processes."""
+"""Starts and describes jobs of several processes."""

@@ -1,4 +1,4 @@
-"""The API of Fluid 1.8 on Penstock: build a program, minimise, transpile, run.
+"""The API of Fluid 1.8 on Penstock: build a program, minimize, transpile, run.
 
     import penstock.fluid as fluid
 

@@ -1,5 +1,5 @@
-"""Modules of Fluid's that Penstock does not have: importing one works, because scripts import what they may not use;
-using it says why it is not there.
+"""Modules of Fluid that Penstock does not have. An import works, because scripts import modules that they may not use;
+any use raises an error with the reason.
 
     __path__, __getattr__ = absent('fluid.contrib.slim', 'prune and quantize with ...')    # the whole module
 """

@@ -1,4 +1,4 @@
-"""ExponentialMovingAverage, ModelAverage: a second value of each parameter, kept beside the training.
+"""ExponentialMovingAverage, ModelAverage: averages of each parameter, computed during training.
 
     optimizer.minimize(loss)
     average = fluid.optimizer.ExponentialMovingAverage(0.999)
@@ -20,7 +20,7 @@ __all__ = ['ExponentialMovingAverage', 'ModelAverage']
 
 
 def _averaged_parameters(keeper):
-    """(parameter, variable that keeps its value while the average is in its place) of the default main program."""
+    """Returns (parameter, variable that keeps its value while the average replaces it) for the default main program."""
     pairs = []
     for param in framework.default_main_program().global_block().all_parameters():
         if param.do_model_average is not False:
@@ -31,7 +31,7 @@ def _averaged_parameters(keeper):
 
 
 def _in(block, var, shape=None):
-    """The variable of the scope that `var` means, in another program."""
+    """Declares `var` in another program, so that both use the same variable of the scope."""
     return block.create_var(name=var.name, shape=list(var.shape if shape is None else shape), dtype=var.dtype,
                             persistable=True, stop_gradient=True)
 
@@ -46,7 +46,7 @@ def _restore_program(pairs):
 
 
 class _Average:
-    """What both share: programs that put the averages in, and the parameters back."""
+    """Base of both: programs that exchange parameters with averages and restore them."""
 
     @contextlib.contextmanager
     def _applied(self, executor, need_restore):
@@ -60,10 +60,10 @@ class _Average:
 
 class ExponentialMovingAverage(_Average):
     """Keeps a moving average of each parameter: average = decay * average + (1 - decay) * parameter, in each run.
-    apply() corrects it for its start at 0.
+    apply() corrects the bias of its initial value 0.
 
     Args:
-        decay (float): how much of the average is kept.
+        decay (float): factor of the previous average.
         thres_steps (Variable | None): counts steps, shape [1]; the decay is then min(decay, (1 + steps) / (10 +
             steps)).
         name (str | None): prefix of the names of the averages.
@@ -96,7 +96,7 @@ class ExponentialMovingAverage(_Average):
             decay = layers.create_global_var([1], self._decay, 'float32', persistable=True,
                                              name='scheduled_ema_decay_rate')
             if self._thres_steps is not None:
-                steps = layers.cast(self._thres_steps, 'float32')    # whole numbers would be divided without a rest
+                steps = layers.cast(self._thres_steps, 'float32')    # integer division would lose the fraction
                 early = (steps + 1.0) / (steps + 10.0)
                 with layers.Switch() as switch:
                     with switch.case(early < self._decay):
@@ -134,7 +134,7 @@ class ExponentialMovingAverage(_Average):
         return program
 
     def update(self):
-        """Adds the ops of one step of the average; after minimize."""
+        """Adds the ops of one step of the average. Call it after minimize."""
         layers.autoincreased_step_counter(counter_name=self._step_counter_name)
         for param, kept in self._pairs:
             with self._ops_of(param, kept):
@@ -146,7 +146,7 @@ class ExponentialMovingAverage(_Average):
 
         Args:
             executor (Executor): runs the exchange.
-            need_restore (bool): put the parameters back at the end; else restore() does.
+            need_restore (bool): True: restore the parameters at the end; False: restore() does it.
 
         Returns:
             object: the context manager.
@@ -154,7 +154,7 @@ class ExponentialMovingAverage(_Average):
         return self._applied(executor, need_restore)
 
     def restore(self, executor):
-        """Puts the parameters back, after apply(need_restore=False).
+        """Restores the parameters after apply(need_restore=False).
 
         Args:
             executor (Executor): runs the exchange.
@@ -163,18 +163,18 @@ class ExponentialMovingAverage(_Average):
 
 
 class ModelAverage(Optimizer, _Average):
-    """Keeps the mean of each parameter over the last steps: `average_window_rate` times all steps so far, within
-    the bounds of the window.
+    """Keeps the mean of each parameter over the last steps. The window is `average_window_rate` times the number of
+    steps so far, limited by its minimum and maximum.
 
     Args:
-        average_window_rate (float): the share of all steps.
-        min_average_window (int): the least steps of the window.
-        max_average_window (int): the most steps of the window.
+        average_window_rate (float): the window's share of all steps.
+        min_average_window (int): the minimum number of steps of the window.
+        max_average_window (int): the maximum number of steps of the window.
         regularization (WeightDecayRegularizer | None): accepted for Fluid's scripts.
         name (str | None): prefix of the names of the sums.
 
     Raises:
-        TypeError: `regularization` is something else.
+        TypeError: `regularization` has another type.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -231,7 +231,7 @@ class ModelAverage(Optimizer, _Average):
 
         Args:
             executor (Executor): runs the exchange.
-            need_restore (bool): put the parameters back at the end; else restore() does.
+            need_restore (bool): True: restore the parameters at the end; False: restore() does it.
 
         Returns:
             object: the context manager.
@@ -239,7 +239,7 @@ class ModelAverage(Optimizer, _Average):
         return self._applied(executor, need_restore)
 
     def restore(self, executor):
-        """Puts the parameters back, after apply(need_restore=False).
+        """Restores the parameters after apply(need_restore=False).
 
         Args:
             executor (Executor): runs the exchange.

@@ -1,4 +1,4 @@
-"""What fluid.core is made of, below descs and the registry: element types, kinds of variables, places."""
+"""Parts of fluid.core below descs and the registry: element types, kinds of variables, places."""
 
 import enum
 import numbers
@@ -36,7 +36,7 @@ class VarType(enum.IntEnum):
 
 
 class VarDesc:
-    """Where Fluid's scripts find VarType.
+    """The class in which Fluid's scripts find VarType.
 
     Example:
         var = fluid.data('x', [None, 4]).desc
@@ -46,7 +46,7 @@ class VarDesc:
     VarType = VarType
 
 
-# By number, because looking an enum member up by value costs more than making a small op.
+# By number, because the lookup of an enum member by value takes longer than the creation of a small op.
 VAR_TYPES = {int(member): member for member in VarType}
 
 _DTYPES = {
@@ -64,7 +64,7 @@ _NAMES = {member: name for name, member in _DTYPES.items()}
 
 
 class UnknownType(ValueError, TypeError):
-    """No element type has the name. numpy calls this a TypeError, Fluid's layers a ValueError."""
+    """No element type has the name. A TypeError, as in numpy, and a ValueError, as in Fluid's layers."""
 
 
 def to_dtype(dtype):
@@ -129,7 +129,7 @@ def dtype_size(dtype):
 
 
 def to_extents(shape):
-    """A list of ints of a shape."""
+    """Returns a shape as a list of ints."""
     try:
         return [operator.index(extent) for extent in shape]
     except TypeError:
@@ -137,7 +137,7 @@ def to_extents(shape):
 
 
 def require_numbers(kind, **values):
-    """Refuses hyperparameters that are no numbers, by their names."""
+    """Raises if a hyperparameter is not a number; the error names it."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real):
             raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
@@ -152,7 +152,7 @@ class _Place:
         return hash((type(self), tuple(sorted(self.__dict__.items()))))
 
     def _type(self):
-        """A number that places of one kind have alone."""
+        """Returns the number of this kind of place."""
         return ('CPUPlace', 'CUDAPlace', 'CUDAPinnedPlace').index(type(self).__name__)
 
     def _equals(self, other):
@@ -198,11 +198,11 @@ class CUDAPinnedPlace(_Place):
 
 
 def device_of(place, what):
-    """The place that programs run on where `place` is asked for; `what` names who asks, for the error.
+    """Returns the place on which programs run if `place` is requested; `what` names the caller in errors.
 
     Raises:
-        TypeError: if it is not a place.
-        NotImplementedError: if it is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
+        TypeError: `place` is not a place.
+        NotImplementedError: `place` is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
     """
     if not isinstance(place, _Place):
         raise TypeError('%s: the place must be one such as CPUPlace(), not %r' % (what, place))
@@ -212,7 +212,7 @@ def device_of(place, what):
 
 
 class op_proto_and_checker_maker:
-    """Names of the attributes that the framework gives every op, and the bits of op_role.
+    """Names of the attributes that the framework sets in every op, and the bits of op_role.
 
     Example:
         maker = fluid.core.op_proto_and_checker_maker
@@ -278,12 +278,12 @@ class op_proto_and_checker_maker:
 
 
 def get_cuda_device_count():
-    """Counts the GPUs that the driver gives this process.
+    """Counts the GPUs that the driver provides to this process.
 
-    Programs do not run on them through this API. With PENSTOCK_CUDA_FALLBACK=1 the answer is 1, the CPU.
+    Programs do not run on them through this API. With PENSTOCK_CUDA_FALLBACK=1 the result is 1, for the CPU.
 
     Returns:
-        int: GPUs, of those in CUDA_VISIBLE_DEVICES if that is set; 0 without a driver.
+        int: the number of GPUs, restricted to CUDA_VISIBLE_DEVICES if that is set; 0 without a driver.
 
     Example:
         places = fluid.cuda_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()

@@ -1,17 +1,17 @@
-"""DataLoader.from_dataset: the batches of a dataset for a loop of one's own."""
+"""DataLoader.from_dataset: the batches of a dataset for the user's own training loop."""
 
 from penstock.fluid.dataset import DatasetBase
 
 
 def examples_of(batch):
-    """How many instances a batch has."""
+    """Returns the number of instances in a batch."""
     tensor = batch[0]
     lod = tensor.lod()
     return len(lod[0]) - 1 if lod else tensor.shape()[0]
 
 
 class DatasetLoader:
-    """Each pass reads the dataset anew, with as many threads as places; the batches of the threads come in turn."""
+    """Each pass reads the dataset again, with one thread per place, and takes the batches of the threads in turn."""
 
     def __init__(self, dataset, places, drop_last):
         if not isinstance(dataset, DatasetBase):

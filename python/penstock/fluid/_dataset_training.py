@@ -12,7 +12,7 @@ from penstock.fluid._progress import Progress, asked_seconds, loss_of
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.dataset import DatasetBase
 
-_told = weakref.WeakSet()    # programs of which was said that one thread trains
+_told = weakref.WeakSet()    # programs for which the log has stated that one thread trains
 _C_NAMES = {'float32': 'float', 'float64': 'double', 'int64': 'int64_t', 'int32': 'int'}
 
 
@@ -49,12 +49,12 @@ class _Training:
         self._error = None
 
     def run(self, trainers):
-        """Trains with so many threads, this one among them."""
+        """Trains with `trainers` threads, including this one."""
         queues = self._reading.queues
         if trainers == 1:
             self._train(queues)
             return
-        # The first step alone: it compiles the program, and makes what the scope lacks.
+        # The first step runs alone, because it compiles the program and creates the variables that the scope lacks.
         self._step(queues[0].pop())
         threads = [threading.Thread(target=self._train_or_stop, args=([queue],), daemon=True,
                                     name='penstock-trainer-%d' % number)
@@ -70,7 +70,7 @@ class _Training:
             raise self._error
 
     def _train_or_stop(self, queues):
-        """The first error of a thread ends all; what the others then say came of it."""
+        """Trains, and ends all threads after an error. Only the first error is kept, because it causes the others."""
         _process_end.watch_this_thread()
         try:
             self._train(queues)
@@ -82,7 +82,7 @@ class _Training:
                 self._executor.cancel()
 
     def _train(self, queues):
-        """The batches of the queues, one of each in turn."""
+        """Runs the batches of the queues, one of each in turn."""
         queues = list(queues)
         while queues and self._error is None:
             for queue in list(queues):
@@ -90,7 +90,7 @@ class _Training:
                     queues.remove(queue)
 
     def _step(self, batch):
-        """Whether there was one."""
+        """Runs one batch; returns False without one."""
         if batch is None:
             return False
         values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)),
@@ -100,7 +100,7 @@ class _Training:
 
 
 class _Printed:
-    """What is fetched, and when lines are printed of it. Of several threads each counts; the one that comes to a
+    """The values to fetch and the steps at which they are printed. All threads count; the thread that reaches a
     multiple of the period prints."""
 
     def __init__(self, program, fetch_list, fetch_info, period, debug, handler):
@@ -124,7 +124,7 @@ class _Printed:
         self._handled_at = time.monotonic()
 
     def note(self, batch, values):
-        """After each step."""
+        """Called after each step."""
         with self._lock:
             self._steps += 1
             if self._progress:

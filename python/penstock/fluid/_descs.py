@@ -1,4 +1,4 @@
-"""BlockDesc, OpDesc and (in _var_desc.py) VarDesc: Fluid's lower interface to a program, as views of what C++ holds.
+"""BlockDesc, OpDesc and (in _var_desc.py) VarDesc: Fluid's low-level interface to a program, as views of the C++ value.
 
 A view is (program, block, id or name), like the handles of framework.py, and reads and changes the same program.
 """
@@ -61,7 +61,7 @@ class BlockDesc(View):
 
     @property
     def parent(self):
-        """Index of the block around; -1 for block 0."""
+        """Index of the enclosing block; -1 for block 0."""
         return self._program.parent(self.id)
 
     def get_forward_block_idx(self):
@@ -116,7 +116,7 @@ class BlockDesc(View):
             self._program.remove_op(self.id, op_id)
 
     def var(self, name):
-        """Returns the variable of a name; declares it if the block has none.
+        """Returns the variable of a name, which it declares if it does not exist.
 
         Args:
             name (str | bytes): the name.
@@ -141,7 +141,7 @@ class BlockDesc(View):
         return self._program.has_var(self.id, text(name))
 
     def has_var_recursive(self, name):
-        """Tells whether this block or one around it declares a variable.
+        """Tells whether this block or an enclosing one declares a variable.
 
         Args:
             name (str | bytes): the name.
@@ -163,7 +163,7 @@ class BlockDesc(View):
         return VarDesc(self._program, self.id, text(name)) if self.has_var(name) else None
 
     def find_var_recursive(self, name):
-        """Finds a variable that this block or one around it declares; the innermost wins.
+        """Finds a variable that this block or an enclosing one declares; the innermost declaration counts.
 
         Args:
             name (str | bytes): the name.
@@ -194,7 +194,7 @@ class OpDesc(View):
     """A view of one op: its type, the variables that it reads and writes, and its attributes.
 
     Args:
-        program (ProgramDesc | None): the program of the op; None: an op of its own, which another op may copy.
+        program (ProgramDesc | None): the program of the op; None: an op without a program, which another op may copy.
         *at (int): the index of the block and the id of the op.
 
     Example:
@@ -209,7 +209,7 @@ class OpDesc(View):
     __slots__ = ()
 
     def __init__(self, program=None, *at):
-        if program is None:    # an op of its own, which another one may copy
+        if program is None:    # an op without a program, which another one may copy
             program = ProgramDesc()
             at = (0, _penstock.insert_empty_op(program, 0, -1))
         super().__init__(program, *at)
@@ -223,7 +223,7 @@ class OpDesc(View):
         return BlockDesc(self._program, self._at[0])
 
     def copy_from(self, other):
-        """Takes type, inputs, outputs and attributes of another op.
+        """Copies type, inputs, outputs and attributes of another op.
 
         Args:
             other (OpDesc): the other op.
@@ -383,8 +383,8 @@ class OpDesc(View):
             name (str): the name.
 
         Returns:
-            bool | int | float | str | list: the value; of an attribute that names blocks, a BlockDesc or a list
-                of them.
+            bool | int | float | str | list: the value; for an attribute that names blocks, a BlockDesc or a list of
+                them.
 
         Raises:
             ValueError: the op has no such attribute.
@@ -440,7 +440,7 @@ class OpDesc(View):
         return [block.id for block in self.attr(name)]
 
     def check_attrs(self):
-        """Adds the attributes of its type that it lacks, with their defaults."""
+        """Adds missing attributes with their defaults."""
         _penstock.check_op_attrs(self._program, *self._at)
 
     def infer_shape(self, block):
@@ -464,7 +464,7 @@ class OpDesc(View):
 
 
 def value_of_attr(program, kind, value):
-    """What attr() gives for the value that C++ gives: blocks for their indices."""
+    """Returns the value of attr() for a value of C++: blocks instead of indices."""
     if kind == AttrType.BLOCK:
         return BlockDesc(program, value)
     if kind == AttrType.BLOCKS:
@@ -473,7 +473,7 @@ def value_of_attr(program, kind, value):
 
 
 def grad_op_descs(op, no_grad_names, grad_blocks):
-    """The gradient ops of an op, in a program of their own, and the variable that each gradient belongs to."""
+    """Returns the gradient ops of an op, in a new program, and {gradient: forward variable}."""
     program, forward_of = _penstock.grad_ops_of(op._program, *op._at, sorted(texts(no_grad_names)),
                                                 grad_blocks[0].id if grad_blocks else -1)
     return [OpDesc(program, 0, op_id) for op_id in program.ops(0)], forward_of
@@ -503,10 +503,10 @@ def _append(program, parent):
     """Appends a block inside another.
 
     Args:
-        parent (int | BlockDesc): the block around.
+        parent (int | BlockDesc): the enclosing block.
 
     Returns:
-        int | BlockDesc: the index of the new block; a view of it where `parent` is a view.
+        int | BlockDesc: the index of the new block, or a view of it if `parent` is a view.
     """
     index = _append_block(program, parent)
     return BlockDesc(program, index) if isinstance(parent, BlockDesc) else index

@@ -26,7 +26,7 @@ class DetectionMAP:
         DetectionMAP: get_map_var() gives the two Variables, of shape [1]; reset(exe) forgets all batches.
 
     Raises:
-        penstock.ProgramError: if ap_version is another value or the shapes do not fit.
+        penstock.ProgramError: ap_version has an invalid value or the shapes do not fit.
 
     Example:
         found = fluid.data('found', [None, 6], lod_level=1)

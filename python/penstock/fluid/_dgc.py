@@ -1,7 +1,7 @@
-"""DGCMomentumOptimizer: momentum whose gradients are exchanged in parts, once training has settled.
+"""DGCMomentumOptimizer: momentum with compressed gradients after a number of steps.
 
-From step rampup_begin_step on, an op `dgc` behind each large gradient lets its largest elements pass and keeps the
-rest for later steps; the update is then plain descent, because the op keeps a momentum of its own.
+From step rampup_begin_step on, an op `dgc` after each large gradient passes its largest elements on and keeps the rest
+for later steps. The update is then plain gradient descent, because the op has its own momentum.
 """
 
 from penstock.fluid import clip, framework, layers, unique_name
@@ -21,22 +21,23 @@ class DGCMomentumOptimizer(Optimizer):
     """Momentum with deep gradient compression: trainers exchange only the largest elements of each large gradient,
     and keep the rest for later steps.
 
-    Before `rampup_begin_step` it is Momentum. Then `sparsity` is gone through in `rampup_step` steps; its last
-    number holds from then on. Unlike in Fluid, `dgc` and the update before `rampup_begin_step` keep a running sum
-    and a count of steps each, so that the update can be on a pserver and `dgc` on the trainers.
+    Before `rampup_begin_step` it is Momentum. Then the entries of `sparsity` are used one after the other during
+    `rampup_step` steps; the last one is used from then on. Unlike in Fluid, `dgc` and the update before
+    `rampup_begin_step` each keep a running sum and a count of steps, so that the update can be on a pserver and `dgc`
+    on the trainers.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
-        momentum (float): the share of the last step that is kept.
-        rampup_begin_step (int): the step from which gradients are exchanged in part.
-        rampup_step (int): steps in which `sparsity` is gone through.
-        sparsity (list[float]): which share of a gradient's elements waits.
+        momentum (float): factor of the velocity.
+        rampup_begin_step (int): the step from which gradients are compressed.
+        rampup_step (int): the number of steps over which the entries of `sparsity` are used.
+        sparsity (list[float]): the share of a gradient's elements that is kept for later steps.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        use_nesterov (bool): step by the gradient and the velocity that it leads to.
+        use_nesterov (bool): use Nesterov momentum.
         num_trainers (int | None): with `grad_clip`, the number of trainers: each clips its own gradient.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipByNorm | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
         TypeError: an argument has another type.
@@ -165,7 +166,7 @@ def _is_large(param, grad):
 
 
 def _share_of_norm(grad_clip, num_trainers):
-    """What one trainer may have of the norm of all."""
+    """Returns one trainer's share of the norm limit of all trainers."""
     if not isinstance(grad_clip, clip.GradientClipByNorm):
         raise TypeError('DGCMomentumOptimizer clips by GradientClipByNorm only, not by %s' % type(grad_clip).__name__)
     if not isinstance(num_trainers, int) or num_trainers < 1:
@@ -174,7 +175,7 @@ def _share_of_norm(grad_clip, num_trainers):
 
 
 def _lasting(name, value, dtype='float32'):
-    """The one variable of this name in the default programs."""
+    """Returns the variable of this name in the default programs, which is created once."""
     block = framework.default_main_program().global_block()
     if block.has_var(name):
         return block.var(name)
@@ -182,12 +183,12 @@ def _lasting(name, value, dtype='float32'):
 
 
 def _ranks():
-    # How many gradients are added up into the one that the update reads: whoever exchanges them takes the mean.
+    # The number of gradients that are summed into the one that the update reads; the exchange takes the mean.
     return _lasting('__g_nranks__', 1.0)
 
 
 def _leave_to_next(block, param, grad):
-    """The op that makes the gradient no longer says so: the one behind it will."""
+    """Removes the mark of the op that writes the gradient, because the op after it receives the mark."""
     for op in block.ops:
         names = op.attr('op_role_var') if op.has_attr('op_role_var') else []
         pairs = list(zip(names[::2], names[1::2]))

@@ -1,4 +1,4 @@
-"""fluid.set_flags and fluid.get_flags. FLAGS_check_nan_inf does what it says; Fluid's others are only remembered."""
+"""fluid.set_flags and fluid.get_flags. FLAGS_check_nan_inf takes effect; Fluid's other flags are only stored."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Functions of the user's that programs call by number (py_func), and what they raised."""
+"""The user's functions that programs call by number (py_func), and their exceptions."""
 
 import inspect
 
@@ -10,7 +10,7 @@ _functions = []
 
 
 class Function:
-    """One that is registered: `number` is what programs know of it."""
+    """A registered function; programs refer to it by `number`."""
 
     def __init__(self, function):
         if not callable(function):
@@ -27,7 +27,8 @@ class Function:
         return 'in the function of number %d:' % self.number
 
     def __call__(self, tensors):
-        """C++ calls it with a LoDTensor or None for each variable, in a list; so it takes what is given back."""
+        """C++ calls it with a list that has a LoDTensor or None for each variable, and accepts such a list as the
+        result."""
         try:
             given = self.function(*tensors) if self._takes_any else self.function()
         except BaseException as error:
@@ -45,7 +46,7 @@ def _takes_any(function):
 
 
 def registered(number):
-    """The function of that number."""
+    """Returns the function of a number."""
     return _functions[number].function
 
 
@@ -54,7 +55,7 @@ def count():
 
 
 def raise_from_function(error):
-    """Raises `error` with what a function raised as its cause, if that is what it came of."""
+    """Raises `error` with the exception of the function that caused it, if there is one."""
     if error.id != 'E-py-func-raised':
         return
     for function in _functions:

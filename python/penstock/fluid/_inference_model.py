@@ -38,8 +38,8 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
                          params_filename=None, export_for_deployment=True, program_only=False):
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
-    The part of a trainer's program runs without servers: it looks up rows in the saved tables. Tables with
-    is_distributed stay on their servers.
+    A trainer's saved program runs without pservers, because it looks up rows in the saved tables. Tables with
+    is_distributed stay on their pservers.
 
     Args:
         dirname (str): the folder.
@@ -48,12 +48,12 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         executor (Executor): fetches tables of pservers.
         main_program (Program | None): the program; None: the default main program.
         model_filename (str | None): file of the program; None: __model__.
-        params_filename (str | None): one file of all parameters; None: a file for each.
+        params_filename (str | None): one file for all parameters; None: a file per parameter.
         export_for_deployment (bool): False: write the whole program, with the suffix .main_program.
-        program_only (bool): leave out the parameters, with a warning.
+        program_only (bool): do not write the parameters; gives a warning.
 
     Returns:
-        list[str]: names of what the saved program fetches.
+        list[str]: the names of the variables that the saved program fetches.
 
     Raises:
         ValueError: a feed is not needed for the targets, or an argument has another type.
@@ -143,11 +143,11 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """Reads a saved inference model, and loads its parameters into the global scope.
 
     Args:
-        dirname (str | None): the folder; None: the next two arguments hold the bytes themselves.
+        dirname (str | None): the folder; None: the next two arguments contain the bytes themselves.
         executor (Executor): accepted for Fluid's scripts.
         model_filename (str | bytes | None): file of the program; None: __model__.
-        params_filename (str | bytes | None): one file of all parameters; None: a file for each.
-        pserver_endpoints (list[str] | None): servers of its tables, in place of those that the program names.
+        params_filename (str | bytes | None): one file for all parameters; None: a file per parameter.
+        pserver_endpoints (list[str] | None): the pservers of its tables, instead of those that the program names.
 
     Returns:
         list: the program, the names of its feeds, and the Variables that it fetches.

@@ -1,16 +1,16 @@
-"""fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as passes of Fluid look at it.
-Nothing here runs one: a Program runs."""
+"""fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as Fluid's passes see it. A
+Graph cannot run; a Program can."""
 
 import enum
 
 from penstock._penstock import ProgramDesc
 from penstock.fluid._descs import OpDesc, VarDesc
 
-CONTROL_VAR = '__control_var'    # what names of variables without a value begin with
+CONTROL_VAR = '__control_var'    # prefix of the names of variables that only order ops
 
 
 class Node:
-    """An op, or one value of a variable; `inputs` and `outputs` are the nodes before and behind it."""
+    """An op, or one value of a variable; `inputs` and `outputs` are the nodes before and after it."""
 
     class Type(enum.IntEnum):
         Operation = 0
@@ -21,7 +21,7 @@ class Node:
         self.inputs, self.outputs = [], []
 
     def id(self):
-        """Its number, which no other node of the graph has."""
+        """Its number, unique in the graph."""
         return self._id
 
     def name(self):
@@ -53,27 +53,27 @@ class Node:
         return self.is_var() and CONTROL_VAR in self._name
 
     def clear_inputs(self):
-        """Forgets the nodes before it."""
+        """Removes the edges from the nodes before it."""
         self.inputs = []
 
     def clear_outputs(self):
-        """Forgets the nodes behind it."""
+        """Removes the edges to the nodes after it."""
         self.outputs = []
 
     def append_input(self, node):
-        """Puts a node before it."""
+        """Adds an edge from a node before it."""
         self.inputs.append(node)
 
     def append_output(self, node):
-        """Puts a node behind it."""
+        """Adds an edge to a node after it."""
         self.outputs.append(node)
 
     def remove_input(self, node):
-        """Forgets a node before it, which is given by itself or its number."""
+        """Removes the edge from a node, given as a Node or its number."""
         self.inputs = [one for one in self.inputs if node not in (one, one.id())]
 
     def remove_output(self, node):
-        """Forgets a node behind it, which is given by itself or its number."""
+        """Removes the edge to a node, given as a Node or its number."""
         self.outputs = [one for one in self.outputs if node not in (one, one.id())]
 
     def __repr__(self):
@@ -81,13 +81,13 @@ class Node:
 
 
 class Graph:
-    """The nodes of a program's first block. An op that writes a variable makes a new node of it.
+    """The nodes of a program's first block. Each op that writes a variable creates a new node for it.
 
     Args:
         program (ProgramDesc): the program.
 
     Raises:
-        TypeError: `program` is no ProgramDesc.
+        TypeError: `program` is not a ProgramDesc.
 
     Example:
         y = fluid.layers.relu(fluid.data('x', [2]))
@@ -127,7 +127,7 @@ class Graph:
         return node
 
     def clone(self):
-        """A graph of the same program, as it is now; without attributes."""
+        """Returns a graph of the current program, without attributes."""
         return Graph(self._program)
 
     # Attributes of any kind.
@@ -136,7 +136,7 @@ class Graph:
         return name in self._attrs
 
     def set(self, name, value):
-        """Gives it an attribute."""
+        """Sets an attribute."""
         self._attrs[name] = value
 
     set_not_owned = set
@@ -146,7 +146,7 @@ class Graph:
         self._attrs.pop(name, None)
 
     def get(self, name):
-        """The value of an attribute.
+        """Returns the value of an attribute.
 
         Raises:
             ValueError: there is no such attribute.
@@ -159,40 +159,40 @@ class Graph:
 
     # Nodes.
     def nodes(self):
-        """All nodes, as a set."""
+        """Returns all nodes as a set."""
         return set(self._nodes.values())
 
     def create_var_node(self, desc):
-        """A new node for a VarDesc."""
+        """Creates a node for a VarDesc."""
         if not isinstance(desc, VarDesc):
             raise TypeError('create_var_node takes a VarDesc, not %r' % (desc,))
         return self._add(Node.Type.Variable, desc.name(), desc)
 
     def create_op_node(self, desc):
-        """A new node for an OpDesc."""
+        """Creates a node for an OpDesc."""
         if not isinstance(desc, OpDesc):
             raise TypeError('create_op_node takes an OpDesc, not %r' % (desc,))
         return self._add(Node.Type.Operation, desc.type(), desc)
 
     def create_control_dep_var(self):
-        """A new node for a variable that only orders ops."""
+        """Creates a node for a variable that only orders ops."""
         return self._add(Node.Type.Variable, '%s@%d' % (CONTROL_VAR, len(self._nodes)))
 
     def create_empty_node(self, name, kind):
-        """A new node without a desc."""
+        """Creates a node without a desc."""
         return self._add(Node.Type(kind), name)
 
     def release_nodes(self):
-        """Takes all nodes out: a set."""
+        """Removes all nodes and returns them as a set."""
         nodes, self._nodes = self.nodes(), {}
         return nodes
 
     def remove_node(self, node):
-        """Takes one node out."""
+        """Removes and returns one node."""
         del self._nodes[node.id()]
 
     def retrieve_node(self, number):
-        """The node of that number.
+        """Returns the node of a number.
 
         Raises:
             ValueError: there is no such node.

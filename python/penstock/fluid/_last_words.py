@@ -1,4 +1,4 @@
-"""What a trainer that ends by an exception tells its parameter servers, and they the other trainers."""
+"""Reports an exception that ends a trainer to its pservers, which pass it on to the other trainers."""
 
 import sys
 import traceback
@@ -15,16 +15,17 @@ def _last_line(kind, value):
 
 
 def _frames(trace):
-    """The innermost frames, each a line: "train.py:17 in main: loss = step(batch)"."""
+    """Returns a line for each of the innermost frames: "train.py:17 in main: loss = step(batch)"."""
     return ['%s:%s in %s: %s' % (frame.filename, frame.lineno, frame.name, (frame.line or '')[:LINE_MAX])
             for frame in traceback.extract_tb(trace)[-FRAMES_MAX:]]
 
 
 def tell():
-    """At the process's end: tells the servers of the exception that nobody caught, if there was one.
+    """Runs at the process's end: reports an uncaught exception to the servers.
 
-    The interpreter keeps it in sys.last_type and its kin; of sys.exit() it does not. An error of a peer is not told
-    back to servers, for that connection is over by then, but to the other ranks, who may wait for this one.
+    The interpreter keeps it in sys.last_type and similar variables, except for sys.exit(). An error of a peer is not
+    reported to servers, because the connection to them has already ended, but to the other ranks, which may wait for
+    this one.
     """
     kind = getattr(sys, 'last_type', None)
     if kind is None:

@@ -1,4 +1,5 @@
-"""What Fluid 1.8 has and is not built yet, so that asking for it says so; a test holds the lists to be exact.
+"""Names of Fluid 1.8 that are not built, so that their use raises an error that says so. A test checks that the lists
+are exact.
 
     __getattr__ = getattr_of(__name__)    # at the end of a module
 """
@@ -17,10 +18,10 @@ LAYERS = 'penstock.fluid.layers'
 
 
 def getattr_of(module):
-    """What Python calls for an attribute that the module lacks.
+    """Returns the __getattr__ of a module, which Python calls for missing attributes.
 
-    Fluid's scripts reach a layer by the module that defines it there, such as fluid.layers.nn.reduce_sum, so a module
-    of layers answers with every layer, whichever module defines it here.
+    Fluid's scripts reach a layer through the module that defines it in Fluid, such as fluid.layers.nn.reduce_sum, so
+    every module of layers provides every layer.
     """
 
     def missing(name):

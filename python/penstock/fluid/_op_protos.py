@@ -1,4 +1,4 @@
-"""Declarations of ops as Fluid's OpProto says them, from the registry in C++."""
+"""Declarations of ops in the form of Fluid's OpProto, from the registry in C++."""
 
 import functools
 
@@ -8,8 +8,8 @@ from penstock.fluid._descs import ATTR_KINDS, AttrType
 
 
 class SlotProto:
-    """An input or an output: name, duplicable (several variables), dispensable (may be left out), intermediate (kept
-    for the gradient alone), comment."""
+    """An input or an output: name, duplicable (takes several variables), dispensable (optional), intermediate (kept
+    only for the gradient), comment."""
 
     def __init__(self, name, duplicable, dispensable, intermediate, comment):
         self.name = name
@@ -65,13 +65,13 @@ class OpProto:
 
 @functools.lru_cache(maxsize=None)
 def proto_of(kind):
-    """The declaration of one op; one object for all who ask."""
+    """Returns the declaration of one op, always the same object."""
     return OpProto(kind)
 
 
 @functools.lru_cache(maxsize=None)
 def all_types():
-    """Types of all ops, sorted."""
+    """Returns the types of all ops, sorted."""
     return tuple(_penstock.op_types())
 
 
@@ -88,7 +88,7 @@ class OpProtoHolder:
         """Returns the one holder of the process.
 
         Returns:
-            OpProtoHolder: always the same.
+            OpProtoHolder: always the same object.
         """
         if not hasattr(cls, '_instance'):
             cls._instance = cls()
@@ -118,7 +118,7 @@ class OpProtoHolder:
 
     @staticmethod
     def generated_op_attr_names():
-        """Returns the names of the attributes that the framework gives every op.
+        """Returns the names of the attributes that the framework sets in every op.
 
         Returns:
             set[str]: op_role and others.

@@ -1,5 +1,5 @@
-"""Optimizer. minimize() of one that comes with Penstock is one C++ call; a subclass that overrides
-_append_optimize_op takes a slower way, op by op in Python, as Fluid's own classes do."""
+"""Optimizer. For the optimizers of Penstock, minimize() is one C++ call. For a subclass that overrides
+_append_optimize_op, Python appends op by op, as Fluid does, which is slower."""
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
@@ -23,7 +23,7 @@ class Optimizer:
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
         TypeError: an argument has another type.
@@ -56,12 +56,12 @@ class Optimizer:
         self.type = getattr(self, 'type', None)
         self._attrs = {}
         self._inputs = {}               # hyperparameters that are Variables, by the op's slot
-        self._initial = {}              # where state starts, by its name, if no attribute says so
+        self._initial = {}              # initial values of state, by its name, that no attribute states
         self._learning_rate_map = {}    # program -> the variable
         self._accumulators = {}         # name of the state -> {parameter's name: variable}
         self._opti_name_list = []
 
-    # What a user calls.
+    # Public methods.
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds the backward pass and an update of each parameter.
 
@@ -109,7 +109,7 @@ class Optimizer:
         return self._backward(loss, parameter_list, no_grad_set, callbacks)
 
     def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
-        """backward, by values computed again between checkpoints (names)."""
+        """backward() that recomputes values between checkpoints (names)."""
         require_loss('backward', loss)
         require_callbacks('backward', callbacks)
         block = loss.block.program.current_block()
@@ -168,9 +168,9 @@ class Optimizer:
     def _global_learning_rate(self, program=None):
         return self._learning_rate_map.get(program or framework.default_main_program())
 
-    # Clipping is made of layers.
+    # Clipping is built from layers.
     def _clips(self, program):
-        """Whether something is clipped between backward pass and updates, or within the backward pass."""
+        """Whether gradients are clipped between backward pass and updates, or within the backward pass."""
         return (self._grad_clip is not None or
                 any(attrs.get('gradient_clip_attr') is not None for attrs in program._parameter_attrs.values()) or
                 any(var.error_clip is not None for var in program.global_block()._var_handles.values()))
@@ -180,7 +180,7 @@ class Optimizer:
             return self._grad_clip(params_grads)
         return clip.append_gradient_clip_ops(params_grads)
 
-    # The C++ way.
+    # Updates by C++.
     def _is_custom(self):
         return type(self)._append_optimize_op is not Optimizer._append_optimize_op
 
@@ -192,26 +192,26 @@ class Optimizer:
                                        {slot: var.name for slot, var in self._inputs.items()})
 
     def _record(self, program, made):
-        """Remembers what C++ made; returns the optimizer ops."""
+        """Records the results of C++; returns the optimizer ops."""
         block = program.current_block()
         self._learning_rate_map[program] = block._var_recursive(made.learning_rate)
         for states in made.states.values():
             self._opti_name_list.extend(states)
         return [block._op_handle(op_id) for op_id in made.optimizer_ops]
 
-    # The Python way, for subclasses.
+    # Updates by Python, for subclasses.
     def _append_optimize_op(self, block, param_and_grad):
-        """A subclass appends its update of one parameter and returns the op."""
+        """Appends the update of one parameter and returns the op; subclasses override it."""
         raise NotImplementedError
 
     def _create_accumulators(self, block, parameters):
-        """A subclass makes its state with _add_accumulator."""
+        """Creates the state with _add_accumulator; subclasses override it."""
 
     def _finish_update(self, block, parameters_and_grads):
-        """A subclass appends what comes after all updates."""
+        """Appends ops after all updates; subclasses override it."""
 
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
-        """A variable of state for a parameter; shaped like it unless a shape is given."""
+        """Creates a state variable for a parameter, with the parameter's shape unless a shape is given."""
         if self._name is not None:
             name = '%s_%s' % (self._name, name)
         helper = LayerHelper('accumulator', name='accumulator')
@@ -240,7 +240,7 @@ class Optimizer:
                                                                     dtype=self._dtype, persistable=True)
 
     def _create_param_lr(self, param_and_grad):
-        """The learning rate of one parameter: scaled if it asks for it."""
+        """Returns the learning rate of one parameter, scaled by the parameter's own factor."""
         multiplier = param_and_grad[0].optimize_attr['learning_rate']
         rate = self._global_learning_rate()
         if multiplier == 1.0:
@@ -264,7 +264,7 @@ class Optimizer:
                 self._create_global_learning_rate()
             for pair in pairs:
                 with program._optimized_guard(pair), framework.name_scope('optimizer'):
-                    self._create_global_learning_rate()    # of a dealt-out table: in the scope of its update
+                    self._create_global_learning_rate()    # of a table sharded by id: in the scope of its update
                     self._append_optimize_op(block, pair)
             with program._role_guard(OpRole.Optimize):
                 self._finish_update(block, pairs)
@@ -272,7 +272,7 @@ class Optimizer:
 
     @staticmethod
     def _dealt_out_in(block):
-        """Tables whose rows are dealt out to servers: as in Fluid, they are updated before everything else."""
+        """Returns the tables that are sharded by id over pservers; as in Fluid, they are updated first."""
         names = set()
         for op in block.ops:
             if op.has_attr('is_distributed') and op.attr('is_distributed'):

@@ -6,25 +6,25 @@ import re
 
 import numpy
 
-# As older numpy calls it: so every numpy can read the file.
+# The name in older versions of numpy, so that every numpy can read the file.
 _RECONSTRUCT = b'cnumpy.core.multiarray\n_reconstruct\n'
 _RECONSTRUCT_NOW = b'cnumpy._core.multiarray\n_reconstruct\n'
 
 
 def dumps(arrays):
-    """The bytes that Fluid's own Pythons write."""
+    """Returns the bytes that Fluid writes."""
     arrays = {name: numpy.ascontiguousarray(array) for name, array in arrays.items()}
     return pickle.dumps(arrays, protocol=2).replace(_RECONSTRUCT_NOW, _RECONSTRUCT, 1)
 
 
 def loads(data, where):
-    """What the pickle holds: arrays, numbers, strings, and dicts, lists and tuples of them. Anything else is an error
-    that names it and `where`."""
+    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of them. Anything else
+    raises an error that names it and `where`."""
     try:
         return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
     except _Refused as error:
         raise ValueError('%s holds %s; only numpy arrays in dicts are read' % (where, error)) from None
-    except Exception as error:    # damaged bytes may ask for anything, memory beyond all bounds too
+    except Exception as error:    # damaged bytes may cause any error, also a huge allocation
         raise ValueError('%s is not a pickle of numpy arrays: %s' % (where, error)) from None
 
 
@@ -33,7 +33,7 @@ class _Refused(Exception):
 
 
 class _Array:
-    """Takes the place of a numpy array while a pickle is read: numpy never sees a state that the file made up."""
+    """Replaces numpy arrays while a pickle is read, so that numpy never receives a state from the file."""
 
     def __init__(self, dtype=None, shape=None, data=b'', fortran=False):
         self.dtype, self.shape, self.data, self.fortran = dtype, shape, data, fortran
@@ -76,7 +76,7 @@ def _encode(text, encoding):
 
 
 def _no_bytes():
-    """How old protocols write b''."""
+    """The function by which old protocols write b''."""
     return b''
 
 
@@ -94,7 +94,7 @@ for _core in ('numpy.core', 'numpy._core'):
 
 
 class _Reader(pickle._Unpickler):
-    """Python's own reader, not the one in C: that one lets eight bytes of a file ask for gigabytes of memory."""
+    """Python's unpickler in Python, because with the one in C eight bytes of a file can request gigabytes of memory."""
 
     def find_class(self, module, name):
         if (module, name) not in _ADMITTED:

@@ -7,25 +7,24 @@ from penstock.fluid.variable import grad_var_name
 
 
 class PipelineOptimizer:
-    """Cuts a training program into sections that could run on several devices, one batch behind the other.
+    """Cuts a training program into sections that several devices could run as a pipeline of batches.
 
-    With n entries in cut_list there are 2n - 1 sections: n - 1 of the forward pass, one of the rest and of the loss
-    with its gradients, n - 1 of the gradients of the first ones. Each holds the updates of its parameters. Here one
-    process runs them on the CPU, one after the other, so Executor.run of the whole program is what the pipeline does.
+    With n entries in cut_list there are 2n - 1 sections: n - 1 of the forward pass, one with the rest, the loss and its
+    gradients, and n - 1 with the gradients of the first ones. Each contains the updates of its parameters. One process
+    runs them on the CPU, one after the other, so Executor.run of the whole program gives the result of the pipeline.
 
     Args:
         optimizer (Optimizer): computes the updates.
         cut_list (list | None): lists of Variables: where each section ends; the last holds the loss. None: one
             section.
-        place_list (list | None): the place of each section; CPUPlace(), for there are no others.
-        concurrency_list (list | None): how many copies of a section Fluid runs at once; makes no difference
-            here.
-        queue_size (int): of Fluid's threads; makes no difference here.
-        sync_steps (int): of Fluid's threads; makes no difference here.
-        start_cpu_core_id (int): of Fluid's threads; makes no difference here.
+        place_list (list | None): the place of each section; only CPUPlace() is supported.
+        concurrency_list (list | None): the number of copies of a section that Fluid runs at once; has no effect.
+        queue_size (int): for Fluid's threads; has no effect.
+        sync_steps (int): for Fluid's threads; has no effect.
+        start_cpu_core_id (int): for Fluid's threads; has no effect.
 
     Raises:
-        ValueError: place_list or concurrency_list has not one entry for each section.
+        ValueError: place_list or concurrency_list does not have one entry per section.
         NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
 
     Example:
@@ -66,11 +65,11 @@ class PipelineOptimizer:
 
         Returns:
             tuple: (optimizer ops, [(parameter, gradient)]). The program's `_pipeline_opt` holds the sections in
-            'section_program_list': {'program': Program, 'input_set': names that a section reads and does not make,
-            'output_set': names that later ones read} each.
+            'section_program_list': {'program': Program, 'input_set': names that the section reads but does not write,
+            'output_set': names that later sections read} each.
 
         Raises:
-            ValueError: a section would be empty, because no op makes what it ends with.
+            ValueError: a section would be empty, because no op writes the variables that end it.
         """
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         program = loss.block.program
@@ -88,7 +87,7 @@ def _is_update(op):
 
 
 def _cut(block, cuts):
-    """Positions of the ops of each section."""
+    """Returns the positions of the ops of each section."""
     ops = block.ops
     ends = cuts[:-1] + [[grad_var_name(name) for name in names] for names in reversed(cuts[:-1])]
     if len(cuts) > 1:
@@ -115,7 +114,7 @@ def _cut(block, cuts):
 
 
 def _made_of(ops, positions, names):
-    """Those of the positions whose ops the names are made by, directly or not."""
+    """Returns those of the positions whose ops write the names, directly or indirectly."""
     wanted, taken = set(names), []
     for position in reversed(positions):
         if wanted & set(ops[position].output_arg_names):
@@ -125,8 +124,8 @@ def _made_of(ops, positions, names):
 
 
 def _section_of_update(op, section_of, count):
-    """Where the gradients of the parameter are made: as far from the end as its forward ops are from the beginning.
-    What belongs to no parameter, such as a schedule of the learning rate, runs first."""
+    """Returns the section that computes the gradients of the parameter: as far from the end as its forward ops are from
+    the beginning. Ops without a parameter, such as a learning-rate schedule, run in the first section."""
     params = op.attr('op_role_var') if op.has_attr('op_role_var') else []
     first = min((section_of[name] for name in params if name in section_of), default=None)
     return 0 if first is None else max(count - 1 - first, first)

@@ -1,7 +1,7 @@
-"""How a process ends, which decides whether its trainer is done.
+"""How a process ends, which decides whether its trainer has completed.
 
-exit() tells C++ the process's status, which covers every way out of the main thread, and neither os._exit nor a signal
-calls it. What it does not cover is watched here.
+exit() passes the process's status to C++, whatever ends the main thread; os._exit and signals do not call it. This
+module handles the cases that exit() does not cover.
 """
 
 import atexit
@@ -20,7 +20,8 @@ _thread_failed = False
 
 
 def watch_process():
-    """Once a process: a forked child inherits what was set up for its parent, and multiprocessing clears some."""
+    """Installs the hooks, once per process: a forked child inherits those of its parent, and multiprocessing removes
+    some."""
     global _watched_process, _thread_failed
     if _watched_process == os.getpid():
         return
@@ -28,17 +29,17 @@ def watch_process():
         _chain_thread_hook()
     _watched_process, _thread_failed = os.getpid(), False
     if multiprocessing.parent_process() is not None:
-        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # behind all others
+        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # runs after all others
 
 
 def watch_this_thread():
-    """It takes part in the job: an exception that ends it is the job's."""
+    """Marks this thread as part of the job: an exception that ends it fails the trainer."""
     watch_process()
     this_thread.ran = True
 
 
 def _chain_thread_hook():
-    """An exception that ends a thread leaves the process's exit code 0."""
+    """Installs threading.excepthook, because an exception that ends a thread leaves the process's exit code 0."""
     report = threading.excepthook
 
     def hook(args):
@@ -51,7 +52,8 @@ def _chain_thread_hook():
 
 
 def _end_of_child():
-    """A child of multiprocessing leaves by os._exit. Its finalizers run while what ended its function is handled."""
+    """Runs at the end of a child of multiprocessing, which ends by os._exit. Finalizers run while the exception that
+    ended its function is handled."""
     error = sys.exc_info()[1]
     well = error is None or isinstance(error, SystemExit) and error.code in (None, 0)
     _penstock.end_child_rpc('' if well and not _thread_failed else '%s ended its process' % type(error).__name__)

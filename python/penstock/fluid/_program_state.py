@@ -1,4 +1,4 @@
-"""fluid.save and fluid.load: all that a program holds, as PREFIX.pdparams, PREFIX.pdopt and PREFIX.pdmodel."""
+"""fluid.save and fluid.load: a program with its values, as PREFIX.pdparams, PREFIX.pdopt and PREFIX.pdmodel."""
 
 import os
 import warnings
@@ -49,7 +49,7 @@ def get_program_persistable_vars(program):
 
 
 def get_parameter_value(para, executor):
-    """Returns the value that the global scope holds of a parameter.
+    """Returns the value of a parameter in the global scope.
 
     Args:
         para (Parameter): the parameter.
@@ -74,7 +74,7 @@ def get_parameter_value(para, executor):
 
 
 def get_parameter_value_by_name(name, executor, program=None):
-    """Returns the value that the global scope holds of a parameter.
+    """Returns the value of a parameter in the global scope.
 
     Args:
         name (str): its name.
@@ -126,13 +126,13 @@ def save(program, model_path):
 
 
 def load(program, model_path, executor=None, var_list=None):
-    """Reads what `fluid.save` wrote, or files of save_vars, save_params or save_persistables.
+    """Reads the files of `fluid.save`, save_vars, save_params or save_persistables.
 
     Args:
         program (Program): the program.
-        model_path (str): path of the files without their suffixes, or a folder, or one file of all.
+        model_path (str): path of the files without their suffixes, or a folder, or one file for all variables.
         executor (Executor | None): accepted for Fluid's scripts.
-        var_list (list[Variable] | None): the variables in one file of all.
+        var_list (list[Variable] | None): the variables in one file for all.
 
     Raises:
         ValueError: the files are missing or do not fit the program.
@@ -197,14 +197,14 @@ def load_program_state(model_path, var_list=None):
     """Reads saved values without a program.
 
     Args:
-        model_path (str): as for `load`.
-        var_list (list[Variable | str] | None): the variables in one file of all.
+        model_path (str): as in `load`.
+        var_list (list[Variable | str] | None): the variables in one file for all.
 
     Returns:
         dict[str, numpy.ndarray]: values by name.
 
     Raises:
-        ValueError: the files are missing, or `var_list` is.
+        ValueError: the files or `var_list` are missing.
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
@@ -232,13 +232,13 @@ def load_program_state(model_path, var_list=None):
 
 
 def _files_below(folder):
-    """Names of variables may have slashes. A model that was saved beside them is none."""
+    """Returns the names of variables, which may contain slashes, in files of a folder. Skips a saved model."""
     found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
     return sorted(name for name in found if name != '__model__')
 
 
 def set_program_state(program, state_dict):
-    """Sets persistable variables of a program to arrays, with a warning for names that it lacks.
+    """Sets persistable variables of a program to arrays. Gives a warning for names that the program lacks.
 
     Args:
         program (Program): the program.

@@ -1,7 +1,7 @@
 """Progress lines of a trainer: step, loss, examples per second, time in communication.
 
-PENSTOCK_PROGRESS in the environment (the launcher's --progress) asks for them: so many seconds between two lines of a
-script that calls Executor.run itself. train_from_dataset prints one in every print_period.
+PENSTOCK_PROGRESS in the environment (the launcher's --progress) enables them: it is the number of seconds between two
+lines of a script that calls Executor.run itself. train_from_dataset prints a line in every print_period.
 """
 
 import os
@@ -16,7 +16,7 @@ VARIABLE = 'PENSTOCK_PROGRESS'
 
 
 def asked_seconds():
-    """What the environment asks for: seconds between two lines, or None."""
+    """Returns the seconds between two lines from the environment, or None."""
     text = os.environ.get(VARIABLE, '')
     if text in ('', '0'):
         return None
@@ -30,7 +30,7 @@ def asked_seconds():
 
 
 def loss_of(program):
-    """The name of what an optimizer makes small, as the program marks it; None if nothing is marked."""
+    """Returns the name of the loss that the program marks, or None."""
     marked = OpRole.Loss | OpRole.Forward
     return next((op.output_arg_names[0] for op in program.global_block().ops
                  if op.has_attr('op_role') and op.attr('op_role') == marked and op.output_arg_names), None)
@@ -49,11 +49,11 @@ class Progress:
         self._examples += examples
 
     def seconds(self):
-        """Since the last line."""
+        """Returns the seconds since the last line."""
         return time.monotonic() - self._since
 
     def line(self, loss):
-        """The line of the steps since the last one; `loss` is a number or None."""
+        """Returns the line for the steps since the last line; `loss` is a number or None."""
         now, exposed = time.monotonic(), _penstock.exposed_ns()
         seconds, waited = max(now - self._since, 1e-9), (exposed - self._exposed) / 1e9
         text = 'step %d: %s%.0f examples/s, %.2f s of %.2f s in communication' % (
@@ -63,27 +63,28 @@ class Progress:
 
 
 class _Loop:
-    """The runs of one program by a script's own loop."""
+    """The runs of one program in a script's own loop."""
 
     def __init__(self, program):
         self.progress, self.loss_name, self.loss = Progress(), loss_of(program), None
 
 
 class ProgressOfRuns:
-    """Prints a line of a process's training runs every so many seconds, to standard output."""
+    """Prints a progress line of this process's training runs to standard output at intervals."""
 
     def __init__(self, seconds):
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._loops = {}    # by program: those that train
+        self._loops = {}    # by program, only programs that train
 
     def note(self, program, feeds, fetches, values):
-        """After a run: its program, [(name, value)] that were fed, names and values of what was fetched."""
+        """Called after a run with its program, the feeds as [(name, value)], and the names and values of the
+        fetches."""
         with self._lock:
             if program not in self._loops:
                 self._loops[program] = _Loop(program) if loss_of(program) else None
             loop = self._loops[program]
-            if loop is None:    # a program that trains nothing, such as a startup program
+            if loop is None:    # a program without training, such as a startup program
                 return
             loop.progress.note(_examples_of(feeds))
             if loop.loss_name in fetches:
@@ -94,7 +95,7 @@ class ProgressOfRuns:
 
 
 def _examples_of(feeds):
-    """Of the first feed: its sequences, or its rows."""
+    """Returns the number of sequences, or of rows, of the first feed."""
     for _, value in feeds:
         lengths = value.recursive_sequence_lengths() if hasattr(value, 'recursive_sequence_lengths') else []
         if lengths:

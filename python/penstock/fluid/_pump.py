@@ -1,4 +1,4 @@
-"""A thread that runs a user's reader and fills a queue with its batches, ahead of who takes them."""
+"""A thread that runs a user's reader and fills a queue with its batches ahead of their use."""
 
 import atexit
 import threading
@@ -11,30 +11,32 @@ _pumps = weakref.WeakSet()
 
 
 class QueueToFill:
-    """A reader's queue for scripts that push its batches themselves."""
+    """A reader's queue, for scripts that push batches themselves."""
 
     def __init__(self, queue):
         self._queue = queue
 
     def push(self, batch):
-        """Appends a list or LoDTensorArray of arrays or LoDTensors, waiting for room; False if the queue is closed."""
+        """Appends a list or LoDTensorArray of arrays or LoDTensors, and waits for room; returns False if the queue is
+        closed."""
         return self._queue.push([batch[i] for i in range(len(batch))])
 
     def size(self):
-        """How many batches wait."""
+        """Returns the number of batches in the queue."""
         return self._queue.size()
 
     def close(self):
-        """Says that no more batches come: a program reads those that wait, and then meets the end."""
+        """Ends the data: a program reads the batches in the queue, and then reaches the end."""
         self._queue.end()
 
     def kill(self):
-        """Drops the batches that wait."""
+        """Drops the batches in the queue."""
         self._queue.close()
 
 
 class Pump:
-    """start(source), then next() until it gives None, or a program's `read` ops; stop() in between as well.
+    """Call start(source), then next() until it returns None, or run a program with `read` ops. stop() may be called at
+    any time.
 
     source  without arguments, gives an iterable of batches: lists of arrays or LoDTensors, which are copied
     What the source raises is raised where the batch after the last good one is asked for.
@@ -52,7 +54,7 @@ class Pump:
 
     @property
     def thread(self):
-        """What reads ahead; a thread that has nothing to do, where none does."""
+        """The thread that reads ahead, or an idle thread."""
         if self._thread is not None:
             return self._thread
         idle = threading.Thread()
@@ -60,7 +62,7 @@ class Pump:
         return idle
 
     def queue_to_fill(self):
-        """The queue, open for those who push batches themselves where no thread does."""
+        """The queue, open for scripts that push batches themselves if no thread does."""
         if not self.started:
             self.queue.open()
         return QueueToFill(self.queue)
@@ -75,7 +77,7 @@ class Pump:
         self._thread.start()
 
     def next(self):
-        """A list of LoDTensors, or None at the end."""
+        """Returns a list of LoDTensors, or None at the end."""
         try:
             return self.queue.pop()
         except StateError as error:
@@ -83,7 +85,7 @@ class Pump:
             raise
 
     def stop(self, timeout=None):
-        """Drops what was read ahead, and waits until the source has been left."""
+        """Drops the batches that were read ahead, and waits until the source has returned."""
         self.queue.close()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
@@ -98,7 +100,8 @@ def _name(queue):
 
 
 def _run(pump, queue, source):
-    """The thread. It does not keep the pump, so that a loader nobody holds any more ends it."""
+    """Runs on the thread. It does not keep the pump alive, so that the thread ends when the loader is
+    garbage-collected."""
     try:
         for batch in source():
             if not queue.push(batch):
@@ -113,7 +116,7 @@ def _run(pump, queue, source):
 
 
 def raise_from_reader(error):
-    """Raises what a user's reader raised, with its own traceback, if `error` is what came of it."""
+    """Raises the exception of a user's reader, with its own traceback, if it caused `error`."""
     if error.id != 'E-read-failed':
         return
     for pump in list(_pumps):

@@ -1,4 +1,5 @@
-"""Readers made of readers. A reader is a function without arguments that gives an iterable of samples."""
+"""Functions that make readers from readers. A reader is a function without arguments that returns an iterable of
+samples."""
 
 import functools
 import itertools
@@ -27,8 +28,8 @@ def batch(reader, batch_size, drop_last=False):
 
     Args:
         reader (callable): returns an iterable of samples.
-        batch_size (int): number of samples of a list; a whole float will do.
-        drop_last (bool): leave out a last list that is shorter.
+        batch_size (int): number of samples in a list; a float without a fraction is accepted.
+        drop_last (bool): skip a last list that is shorter.
 
     Returns:
         callable: the reader.
@@ -62,10 +63,10 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
 
     Args:
         reader (callable): returns an iterable of samples.
-        num_parts (int | None): number of parts; None: the trainers of the job, as the launcher says.
-        part_index (int | None): the first sample; None: this trainer's number.
-        padding (str): 'wrap': go on from the beginning until each part has as many samples; 'drop': leave out the
-            samples that do not suffice for one more each; 'none': the first parts may have one more.
+        num_parts (int | None): number of parts; None: the number of trainers, from the launcher's environment.
+        part_index (int | None): the position of the first sample; None: this trainer's number.
+        padding (str): 'wrap': repeat samples from the beginning until all parts have the same number; 'drop': skip the
+            remaining samples that do not suffice for all parts; 'none': the first parts may have one sample more.
 
     Returns:
         callable: the reader.
@@ -93,7 +94,7 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
             if len(row) == num_parts or (padding == 'none' and part_index < len(row)):
                 yield row[part_index]
             elif row and padding == 'wrap':
-                # first is a whole row, or all there is.
+                # `first` is one sample for each part, or all samples if there are fewer.
                 yield (row + list(itertools.islice(itertools.cycle(first), num_parts)))[part_index]
             if len(row) < num_parts:
                 return
@@ -102,7 +103,7 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
 
 
 def map_readers(func, *readers):
-    """Makes a reader of what a function returns for one sample of each reader, until the shortest ends.
+    """Makes a reader of the results of a function that takes one sample of each reader, until the shortest ends.
 
     Args:
         func (callable): takes one sample of each reader.
@@ -127,7 +128,7 @@ def shuffle(reader, buf_size):
 
     Args:
         reader (callable): returns an iterable of samples.
-        buf_size (int): number of samples of the buffer.
+        buf_size (int): number of samples in the buffer.
 
     Returns:
         callable: the reader.
@@ -173,17 +174,17 @@ _END = object()
 
 
 def compose(*readers, **kwargs):
-    """Makes a reader of tuples: one sample of each reader, whose own tuples are joined.
+    """Makes a reader of tuples with one sample of each reader; samples that are tuples are concatenated.
 
     Args:
         *readers (callable): return iterables of samples.
-        **kwargs (bool): `check_alignment` (True): raise where readers do not end together; else leave out the rest.
+        **kwargs (bool): `check_alignment` (default True): raise if readers do not end together; False: skip the rest.
 
     Returns:
         callable: the reader.
 
     Raises:
-        ComposeNotAligned: while it is read, with `check_alignment`.
+        ComposeNotAligned: during reading, with `check_alignment`.
 
     Example:
         both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])
@@ -212,7 +213,7 @@ def firstn(reader, n):
 
     Args:
         reader (callable): returns an iterable of samples.
-        n (int): how many.
+        n (int): number of samples.
 
     Returns:
         callable: the reader.
@@ -228,7 +229,7 @@ def firstn(reader, n):
 
 
 def cache(reader):
-    """Reads all samples at once, and makes a reader that gives them from memory.
+    """Reads all samples at once, and makes a reader that returns them from memory.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -248,7 +249,7 @@ def cache(reader):
 
 
 class _Failure:
-    """What a thread raised, on its way to who waits for its samples."""
+    """The exception of a thread, which the consumer of its samples raises again."""
 
     def __init__(self, error):
         self.error = error
@@ -259,7 +260,7 @@ class _Stopped(Exception):
 
 
 def _put(out, item, stop):
-    """Waits for room, but not for a consumer that has left."""
+    """Waits for room in the queue, unless the consumer has stopped."""
     while not stop.is_set():
         try:
             return out.put(item, timeout=0.1)
@@ -269,7 +270,7 @@ def _put(out, item, stop):
 
 
 def _in_thread(work, out, stop):
-    """Runs work(put) on a thread; what it raises goes to `out`."""
+    """Runs work(put) on a thread; an exception is put into `out`."""
     put = functools.partial(_put, out, stop=stop)
 
     def run():
@@ -293,14 +294,14 @@ def _checked(item):
 
 
 def buffered(reader, size):
-    """Makes a reader whose samples a thread reads ahead.
+    """Makes a reader with a thread that reads samples ahead.
 
     Args:
         reader (callable): returns an iterable of samples.
-        size (int): the most samples that wait.
+        size (int): the maximum number of samples in the queue.
 
     Returns:
-        callable: the reader; it raises what `reader` raises.
+        callable: the reader; it raises the exceptions of `reader`.
 
     Example:
         assert list(fluid.io.buffered(lambda: range(3), 2)()) == [0, 1, 2]
@@ -325,17 +326,17 @@ def buffered(reader, size):
 
 
 def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
-    """Makes a reader of what a function returns for each sample, computed by threads.
+    """Makes a reader of the results of a function for each sample, computed by threads.
 
     Args:
         mapper (callable): takes a sample.
         reader (callable): returns an iterable of samples.
         process_num (int): number of threads.
-        buffer_size (int): the most samples that wait.
+        buffer_size (int): the maximum number of samples in the queue.
         order (bool): keep the order of the samples.
 
     Returns:
-        callable: the reader; it raises what the others raise.
+        callable: the reader; it raises the exceptions of `reader` and `mapper`.
 
     Example:
         squares = fluid.io.xmap_readers(lambda x: x * x, lambda: range(4), 2, 4, order=True)
@@ -412,19 +413,19 @@ class ReaderError(RuntimeError, ProgramError):
 
 
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
-    """Makes a reader of the samples of several readers, each in a process of its own, as they come.
+    """Makes a reader of the samples of several readers, each in its own process, in the order of arrival.
 
     Args:
         readers (list[callable]): return iterables of samples.
         use_pipe (bool): accepted for Fluid's scripts; samples always go through one bounded queue.
-        queue_size (int): the most samples that wait.
+        queue_size (int): the maximum number of samples in the queue.
 
     Returns:
         callable: the reader.
 
     Raises:
-        ValueError: there is not a reader.
-        RuntimeError: while it is read: a reader raised, or its process ended.
+        ValueError: `readers` is empty.
+        RuntimeError: during reading: a reader raised, or its process ended.
 
     Example:
         both = fluid.io.multiprocess_reader([lambda: range(2), lambda: range(2)])
@@ -458,7 +459,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
 
 
 def _get_from(out, processes):
-    """The next item. A process that dies without a word is an error, not a wait for ever."""
+    """Returns the next item. Raises an error, instead of waiting forever, if a process has died."""
     while True:
         try:
             return out.get(timeout=0.5)

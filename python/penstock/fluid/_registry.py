@@ -1,4 +1,4 @@
-"""What fluid.core says of ops: their declarations, gradients and kernels; and places and flags as op tests use them."""
+"""fluid.core's functions for ops: declarations, gradients and kernels; and places and flags as op tests use them."""
 
 from collections.abc import MutableMapping
 
@@ -16,7 +16,7 @@ def get_all_op_protos():
     """Returns the declarations of all ops.
 
     Returns:
-        list: of each op one object with type, inputs, outputs, attrs and comment, sorted by type.
+        list: an object per op with type, inputs, outputs, attrs and comment, sorted by type.
 
     Example:
         assert 'relu' in [proto.type for proto in fluid.core.get_all_op_protos()]
@@ -29,11 +29,11 @@ def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
 
     Args:
         op_desc (OpDesc): the op.
-        no_grad_set (set[str]): names of gradients that nobody needs, such as 'x@GRAD'.
-        grad_sub_block (list): the block that is the gradient of the block that the op runs; empty if it runs none.
+        no_grad_set (set[str]): names of gradients that are not needed, such as 'x@GRAD'.
+        grad_sub_block (list): the gradient block of the block that the op runs; empty if it runs none.
 
     Returns:
-        tuple: the list of OpDescs, and {name of a gradient: name of the variable that it belongs to}.
+        tuple: the list of OpDescs, and {name of a gradient: name of its forward variable}.
 
     Raises:
         penstock.ProgramError: the op has no gradient.
@@ -63,13 +63,13 @@ def has_grad_op_maker(type):
 
 
 def get_op_attrs_default_value(type):
-    """Returns what the attributes of an op are where nobody sets them.
+    """Returns the defaults of an op's attributes.
 
     Args:
         type (str | bytes): its type.
 
     Returns:
-        dict: values by name, of the attributes that have a default.
+        dict: values by name, for the attributes that have a default.
 
     Raises:
         ValueError: there is no such op.
@@ -87,13 +87,13 @@ def get_op_attrs_default_value(type):
 
 
 def has_infer_inplace(type):
-    """Tells whether an op says which output may take over which input's memory.
+    """Tells whether an op declares which output may reuse the memory of which input.
 
     Args:
         type (str): its type.
 
     Returns:
-        bool: False: the memory plan decides this for a whole program.
+        bool: False, because the memory plan decides this for a whole program.
 
     Example:
         assert not fluid.core.has_infer_inplace('relu')
@@ -108,7 +108,7 @@ def op_support_gpu(type):
         type (str): its type.
 
     Returns:
-        bool: False, as is_compiled_with_cuda().
+        bool: False, like is_compiled_with_cuda().
 
     Example:
         assert not fluid.core.op_support_gpu('relu')
@@ -117,14 +117,14 @@ def op_support_gpu(type):
 
 
 def _get_all_register_op_kernels():
-    """{type of an op: its kernels as text}, without ops that have none."""
+    """Returns {type of an op: its kernels as text}, without ops that have no kernels."""
     kernels = {kind: ['data_type[%s]:place[CPUPlace]' % VAR_TYPES[number].name for number in
                       _penstock.op_kernel_types(kind)] for kind in all_types()}
     return {kind: texts for kind, texts in kernels.items() if texts}
 
 
 def empty_var_name():
-    """Returns the name that stands for no variable.
+    """Returns the name that stands for a missing variable.
 
     Returns:
         str: '@EMPTY@'.
@@ -136,7 +136,7 @@ def empty_var_name():
 
 
 def grad_var_suffix():
-    """Returns what the name of a gradient ends with.
+    """Returns the suffix of names of gradients.
 
     Returns:
         str: '@GRAD'.
@@ -148,7 +148,7 @@ def grad_var_suffix():
 
 
 class _Flags(MutableMapping):
-    """Flags by name, which begins with FLAGS_. Those that nobody has set are Fluid's defaults."""
+    """Flags by name, which begins with FLAGS_. The initial values are Fluid's defaults."""
 
     _defaults = {'FLAGS_use_mkldnn': False, 'FLAGS_use_system_allocator': False, 'FLAGS_cudnn_deterministic': False,
                  'FLAGS_eager_delete_tensor_gb': 0.0, 'FLAGS_benchmark': False}
@@ -189,7 +189,7 @@ def globals():
 
 
 class Place:
-    """Any place: one that is set later.
+    """A place of any kind, which is set later.
 
     Example:
         place = fluid.core.Place()
@@ -201,7 +201,7 @@ class Place:
         self._place = None
 
     def set_place(self, place):
-        """Makes it a place.
+        """Sets the place.
 
         Args:
             place (CPUPlace): the place.
@@ -241,7 +241,7 @@ class Place:
         """Returns the number of the GPU.
 
         Returns:
-            int: its number; -1 if it is no GPU.
+            int: its number; -1 if it is not a GPU.
         """
         return getattr(self._place, 'device', -1)
 

@@ -1,4 +1,4 @@
-"""Tables of a distributed job whose rows a trainer only asks for: their values are with the pservers."""
+"""Tables of a distributed job that are on the pservers; trainers only request single rows."""
 
 import weakref
 
@@ -11,26 +11,27 @@ _LOOKUP = 'distributed_lookup_table'
 _LOCAL = ('lookup_table', 'lookup_table_v2')
 _WHERE = ('table_names', 'height_sections', 'endpoints', 'trainer_id')
 
-_known = {}    # {table: where its slices are}, as the trainer's programs of this process say
-_asking = weakref.WeakKeyDictionary()    # {program: (its content, its tables, the program that asks for rows)}
+_known = {}    # {table: places of its slices}, from the trainer programs of this process
+_asking = weakref.WeakKeyDictionary()    # {program: (its content, its tables, the program that requests rows)}
 
 
 def remote_lookups(program):
-    """{name of a table: an op that asks for its rows}; empty for any program but a trainer's."""
+    """Returns {name of a table: an op that requests its rows}; empty for all programs except a trainer's."""
     return {op.input('W')[0]: op for block in program.blocks for op in block.ops if op.type == _LOOKUP}
 
 
 def note_tables(program):
-    """Remembers where the tables of a trainer's program are, for other programs of this process."""
+    """Records the places of the tables of a trainer's program, for other programs of this process."""
     for name, op in remote_lookups(program).items():
         _known[name] = {attr: op.attr(attr) for attr in _WHERE}
     _asking.clear()
 
 
 def asking_program(program, scope):
-    """The program, or, if a trainer runs it that lacks the values of its tables, one that asks the servers for rows.
+    """Returns the program, or, if it looks up rows in tables that this trainer does not have, one that requests them
+    from the pservers.
 
-    Such are programs for tests between two steps, made before the program was transpiled.
+    Test programs that were cloned before transpile() need this.
     """
     if not _known:
         return program
@@ -47,7 +48,7 @@ def asking_program(program, scope):
 
 
 def _tables_looked_up(program):
-    """Those of the trainer in which a program without updates looks up rows."""
+    """Returns the trainer's tables in which a program without updates looks up rows."""
     ops = [op for block in program.blocks for op in block.ops]
     if any(op.type == kind + '_grad' for op in ops for kind in _LOCAL):
         return ()
@@ -69,7 +70,7 @@ def _ask(program, tables):
 
 
 def whole_table(executor, var, lookup):
-    """The runtime value of table `var`, all rows as of this trainer's last step, as the servers give them."""
+    """Fetches the whole table `var` from the pservers, as of this trainer's last step."""
     asking = Program()
     block = asking.global_block()
     table = block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True)
@@ -85,7 +86,8 @@ def whole_table(executor, var, lookup):
 
 
 def look_up_at_hand(program):
-    """Replaces each request for rows of a table by lookups in the table itself, for programs that run without servers.
+    """Replaces each request for rows of a table by a lookup in the table itself, for programs that run without
+    pservers.
     """
     for block in program.blocks:
         for index, op in reversed(list(enumerate(block.ops))):

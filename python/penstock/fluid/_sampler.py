@@ -1,4 +1,4 @@
-"""DistributedSampler: which examples of a data set each rank trains on."""
+"""DistributedSampler: selects the examples of a data set for each rank."""
 
 import numbers
 import os
@@ -9,18 +9,18 @@ __all__ = ['DistributedSampler']
 
 
 class DistributedSampler:
-    """Yields the indices of one rank's examples; every rank has as many.
+    """Yields the indices of one rank's examples. All ranks have the same number of examples.
 
-    Rank r has the entries r, r + num_ranks and so on of the order; len() is their number.
+    Rank r has the entries r, r + num_ranks, ... of the order; len() is their number.
 
     Args:
         size (int): number of examples.
         num_ranks (int | None): number of ranks; None: PADDLE_TRAINERS_NUM, or 1.
         rank (int | None): this rank; None: PADDLE_TRAINER_ID, or 0.
-        shuffle (bool): each epoch has another order, the same on all ranks; else 0, 1, 2 and so on.
+        shuffle (bool): True: each epoch has a new order, the same on all ranks; False: the order is 0, 1, 2, ...
         seed (int): seed of the orders.
-        drop_last (bool): where the ranks do not divide `size`: False appends examples from the beginning of the
-            order, so that every example is seen; True leaves out the last ones.
+        drop_last (bool): if `size` is not a multiple of num_ranks: False appends examples from the beginning of the
+            order, so that every example is used; True skips the last ones.
 
     Raises:
         ValueError: `size` is below 0, or there is no such rank.
@@ -41,7 +41,7 @@ class DistributedSampler:
         self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
 
     def set_epoch(self, epoch):
-        """Chooses the order of the next iteration.
+        """Selects the order of the next iteration.
 
         Args:
             epoch (int): the epoch, from 0.
@@ -55,7 +55,7 @@ class DistributedSampler:
         order = numpy.arange(self._size)
         if self._shuffle:
             order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
-        order = numpy.resize(order, len(self) * self._ranks)    # cut, or repeated from the beginning
+        order = numpy.resize(order, len(self) * self._ranks)    # truncated, or repeated from the beginning
         return iter(order[self._rank::self._ranks].tolist())
 
 

@@ -1,4 +1,5 @@
-"""Batches of trainers that have different numbers of them: trainers agree before each step who has one."""
+"""Batches of trainers with different numbers of batches: before each step, trainers tell each other whether they have
+one."""
 
 import numpy
 
@@ -6,7 +7,7 @@ from penstock import _penstock
 from penstock._call_site import call_site
 from penstock.fluid import _process_end, core, lod_tensor
 
-LIVE = '@RANK_LIVE@'    # what the program reads: whether this trainer's examples count
+LIVE = '@RANK_LIVE@'    # a variable that the program reads: whether this trainer's examples count
 CHOICES = ('', 'join', 'pad', 'error')
 
 
@@ -17,7 +18,7 @@ def check(on_uneven):
 
 
 def batches_of_compiled(compiled, feeds):
-    """As CompiledProgram.batches says."""
+    """Implements CompiledProgram.batches."""
     strategy = compiled._build_strategy
     on_uneven = compiled._on_uneven()
     if not on_uneven:
@@ -34,7 +35,7 @@ def batches_of_compiled(compiled, feeds):
 
 
 def batches_of_program(program, feeds, scope):
-    """As Executor.batches says, of a Program."""
+    """Implements Executor.batches for a Program."""
     on_uneven = _penstock.on_uneven_of(program.desc)
     if not on_uneven:
         raise ValueError('Executor.batches needs a program that was transpiled with on_uneven: '
@@ -78,7 +79,7 @@ def _until_all_end(feeds, on_uneven, label, set_live, program, join):
 
 
 def _blank(program):
-    """One example of zeros."""
+    """Returns a feed with one example of zeros."""
     feed = {}
     for var in program.list_vars():
         if not getattr(var, 'is_data', False) or var.type != core.VarDesc.VarType.LOD_TENSOR:

@@ -1,4 +1,4 @@
-"""VarDesc: Fluid's lower interface to a variable; and what all descs are, views that compare by what they show."""
+"""VarDesc: Fluid's low-level interface to a variable; and View, the base of all descs."""
 
 from penstock import _penstock
 from penstock.fluid import _basics
@@ -6,7 +6,7 @@ from penstock.fluid._basics import VAR_TYPES, VarType, to_dtype, to_extents
 
 
 def text(name):
-    """Names come as str or as bytes."""
+    """Returns a name, a str or bytes, as str."""
     return name.decode() if isinstance(name, bytes) else name
 
 
@@ -15,7 +15,7 @@ def texts(names):
 
 
 class View:
-    """Two views of one thing are equal."""
+    """Base of the descs. Views of the same object are equal."""
 
     __slots__ = ('_program', '_at')
 
@@ -43,7 +43,7 @@ class VarDesc(View, _basics.VarDesc):
         return self._at[1]
 
     def set_name(self, name):
-        """Gives it another name, in the ops of its block too."""
+        """Renames it, in the ops of its block too."""
         if not self._program.rename_var(*self._at, text(name)):
             raise ValueError('var %s is not in its block' % self.name())
         self._at = (self._at[0], text(name))
@@ -85,11 +85,11 @@ class VarDesc(View, _basics.VarDesc):
         return self._program.var_persistable(*self._at)
 
     def set_persistable(self, value):
-        """Says whether its value stays in the scope between runs."""
+        """Sets whether its value stays in the scope between runs."""
         self._program.set_var_persistable(*self._at, bool(value))
 
     def need_check_feed(self):
-        """Whether what is fed is compared with the declared shape."""
+        """Whether the shape of a feed is compared with the declared shape."""
         return self._program.var_need_check_feed(*self._at)
 
     def _part(self, index):
@@ -104,7 +104,7 @@ class VarDesc(View, _basics.VarDesc):
         self._program.set_var_reader(*self._at, changed)
 
     def shapes(self):
-        """Of a reader, the shape of each variable that it gives."""
+        """For a reader, the shape of each variable that it returns."""
         return self._part(1)
 
     def set_shapes(self, shapes):
@@ -112,7 +112,7 @@ class VarDesc(View, _basics.VarDesc):
         self._set_part(1, [to_extents(shape) for shape in shapes])
 
     def dtypes(self):
-        """Of a reader, the element type of each variable that it gives."""
+        """For a reader, the element type of each variable that it returns."""
         return [VAR_TYPES[number] for number in self._part(0)]
 
     def set_dtypes(self, dtypes):
@@ -120,7 +120,7 @@ class VarDesc(View, _basics.VarDesc):
         self._set_part(0, [int(to_dtype(dtype)) for dtype in dtypes])
 
     def lod_levels(self):
-        """Of a reader, the levels of sequences of each variable that it gives."""
+        """For a reader, the levels of sequences of each variable that it returns."""
         return self._part(2)
 
     def set_lod_levels(self, levels):

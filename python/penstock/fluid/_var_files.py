@@ -1,4 +1,4 @@
-"""Variables in files, in Fluid's formats: one file a variable, or one file of all in the order of their names."""
+"""Variables in files, in Fluid's formats: one file per variable, or one file for all in the order of their names."""
 
 import errno
 import itertools
@@ -14,7 +14,7 @@ from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Parameter, Program, Variable
 
-# Under the folder of a save; what it is called in Fluid.
+# Folder inside the folder of a save, named as in Fluid.
 TABLES_FOLDER = '__lookup_table__'
 
 _NAMES_TRIED = 100
@@ -55,7 +55,7 @@ def is_persistable(var):
 
 
 def is_belong_to_optimizer(var):
-    """Tells whether a variable is persistable and not a parameter, as the state of an optimizer is.
+    """Tells whether a variable is persistable but not a parameter, like the state of an optimizer.
 
     Args:
         var (Variable): the variable.
@@ -80,7 +80,7 @@ def program_or_default(main_program):
 
 
 def _chosen(main_program, vars, predicate):
-    """The variables to save or load, by name; each once."""
+    """Returns the variables to save or load, by name, each once."""
     program = program_or_default(main_program)
     if vars is None:
         if predicate is None:
@@ -91,7 +91,7 @@ def _chosen(main_program, vars, predicate):
 
 
 def held_value(var):
-    """What the global scope holds of a variable. One that has no value yet is an error that names it."""
+    """Returns the value of a variable in the global scope. Raises an error with its name if it has no value yet."""
     held = global_scope().find_var(var.name)
     if held is None or not held.is_initialized():
         raise RuntimeError('variable %s has no value to save; run the start-up program first' % var.name)
@@ -99,7 +99,8 @@ def held_value(var):
 
 
 def write_file(path, parts):
-    """The file holds what it held before, or all of the parts, and then survives a crash of the machine."""
+    """Writes a file atomically: it contains its previous contents, or all of the parts. Afterwards it survives a crash
+    of the machine."""
     folder = os.path.dirname(path) or '.'
     os.makedirs(folder, exist_ok=True)
     file, partial = _create_beside(path)
@@ -117,8 +118,7 @@ def write_file(path, parts):
 
 
 def _create_beside(path):
-    """(descriptor, path) of a new file beside `path`. What stands under a name already, such as a link to another file
-    that somebody put there, is left alone."""
+    """Returns (descriptor, path) of a new file beside `path`. Existing files and links are never opened."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_NAMES_TRIED):
         partial = '%s.%d-%d.partial' % (path, os.getpid(), next(_numbers))    # several trainers may save to one folder
@@ -130,8 +130,8 @@ def _create_beside(path):
 
 
 def _sync_folder(folder):
-    """Forces the names in the folder to disk. A folder that may not be listed, or on a file system that cannot force
-    it, is as safe as the system makes it."""
+    """Forces the names in the folder to disk. Does nothing if the folder cannot be opened or the file system does not
+    support it."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
@@ -146,8 +146,8 @@ def _sync_folder(folder):
 
 
 def file_of(dirname, name):
-    """The path of a variable's own file. A model's names are data: one such as "../../x" must not lead out of the
-    folder. Names with slashes, as Fluid's name scopes make them, have files in folders below."""
+    """Returns the path of a variable's own file. The names of a model are untrusted: a name such as "../../x" must not
+    lead out of the folder. Names with slashes, as Fluid's name scopes make them, have files in subfolders."""
     inside = os.path.normpath(name) if name else os.curdir
     if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
         raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
@@ -163,22 +163,23 @@ def read_file(path):
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Writes variables of the global scope to files, in Fluid's format.
 
-    Tables whose rows the trainers of a distributed job look up come from the pservers; trainer 0 writes them.
+    In a distributed job, trainer 0 also writes the tables whose rows trainers look up, which it fetches from the
+    pservers.
 
     Args:
         executor (Executor): fetches such tables.
-        dirname (str | None): the folder; None: return the bytes that one file of all would hold.
+        dirname (str | None): the folder; None: return the bytes of one file for all.
         main_program (Program | None): the program; None: the default main program.
-        vars (list[Variable | str] | None): which variables.
-        predicate (callable | None): takes a variable, returns whether it is written; used where `vars` is None.
-        filename (str | None): one file of all, in the order of their names; None: a file for each, with its name.
+        vars (list[Variable | str] | None): the variables.
+        predicate (callable | None): takes a variable and returns whether to write it; used if `vars` is None.
+        filename (str | None): one file for all, in the order of their names; None: a file per variable, with its name.
 
     Returns:
         bytes | None: the bytes, without `dirname`.
 
     Raises:
         RuntimeError: a variable has no value.
-        ValueError: `filename` without `dirname`, or selected rows in one file with others.
+        ValueError: `filename` without `dirname`, or selected rows in one file with other variables.
         penstock.ProgramError: a name leads out of the folder (E-file-outside).
 
     Example:
@@ -224,15 +225,14 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
     Args:
         executor (Executor): accepted for Fluid's scripts.
-        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
-        vars (list[Variable | str] | None): which variables.
-        predicate (callable | None): takes a variable, returns whether it is read; used where `vars` is None.
-        filename (str | bytes | None): one file of all, as for save_vars.
+        vars (list[Variable | str] | None): the variables.
+        predicate (callable | None): takes a variable and returns whether to read it; used if `vars` is None.
+        filename (str | bytes | None): one file for all, as in save_vars.
 
     Raises:
-        ValueError: a file holds another shape or type than the variable's declaration, or another number of
-            variables.
+        ValueError: a file contains another shape or type than the variable declares, or another number of variables.
         FileNotFoundError: a file is missing.
         penstock.DataError: a file is damaged.
 
@@ -260,17 +260,17 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
 
 def _parse(path, data, offset, kind=VarType.LOD_TENSOR):
-    """(the value at `offset` of a file, where the next one begins)"""
+    """Returns (the value at `offset` of a file, the offset of the next one)."""
     return RuntimeVariable._from_file_bytes(data, offset, kind == VarType.SELECTED_ROWS, path)
 
 
 def read_single(path):
-    """The tensor in a file of its own. What follows it is left alone: Fluid's pservers write some of it."""
+    """Returns the tensor in a file of one variable. Ignores data after it, which Fluid's pservers write."""
     return _parse(path, read_file(path), 0)[0]
 
 
 def read_combined(path, names):
-    """The tensors of a file of all, one for each name."""
+    """Returns the tensors in one file for all, one per name."""
     return _records(read_file(path), path, names)
 
 
@@ -288,7 +288,7 @@ def _records(data, path, names):
 
 
 def require_same(name, declared, shape, dtype, there):
-    """What a variable takes: the declared shape, of which some extents may be unknown, and element type."""
+    """Raises unless the value has the declared element type and the declared shape, which may have unknown extents."""
     fits = len(declared.shape) == len(shape) and all(
         extent in (-1, found) for extent, found in zip(declared.shape, shape))
     if not fits or dtype_name(declared.dtype) != dtype:
@@ -301,7 +301,7 @@ def _put(var, value):
         tensor = value.get_tensor()
         require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), 'the file')
     held = global_scope().var(var.name)
-    # Who looks at a model that was saved just now loads what is there: no load that a later step would undo.
+    # A script may look at a model that it has just saved: this load changes nothing, so a later step cannot undo it.
     held._note_changed(by_load=held._assign(value))
 
 
@@ -312,7 +312,7 @@ def save_params(executor, dirname, main_program=None, filename=None):
         executor (Executor): fetches tables of pservers.
         dirname (str | None): the folder; None: return the bytes.
         main_program (Program | None): the program; None: the default main program.
-        filename (str | None): one file of all; None: a file for each.
+        filename (str | None): one file for all; None: a file per variable.
 
     Returns:
         bytes | None: the bytes, without `dirname`.
@@ -331,9 +331,9 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
     Args:
         executor (Executor): accepted for Fluid's scripts.
-        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file of all; None: a file for each.
+        filename (str | bytes | None): one file for all; None: a file per variable.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -348,24 +348,24 @@ def load_params(executor, dirname, main_program=None, filename=None):
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Writes parameters, optimizer state and learning rates.
 
-    A trainer of a distributed job writes what it holds itself: all parameters as it received them last. Trainer 0
-    also writes the tables whose rows trainers look up. Tables with is_distributed are written by the pservers when
-    trainer 0 asks them: pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write
-    only inside PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were
-    started), in which a relative `dirname` lies too, and replace only files that a pserver has written.
+    A trainer of a distributed job writes its own variables: all parameters as it received them last. Trainer 0 also
+    writes the tables whose rows trainers look up. Pservers write tables with is_distributed when trainer 0 requests it:
+    pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside
+    PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were started), to which
+    a relative `dirname` refers, and replace only files that a pserver has written.
 
     Args:
-        executor (Executor): asks the pservers.
+        executor (Executor): sends the requests to the pservers.
         dirname (str | None): the folder; None: return the bytes.
         main_program (Program | None): the program; None: the default main program.
-        filename (str | None): one file of all; None: a file for each.
+        filename (str | None): one file for all; None: a file per variable.
 
     Returns:
         bytes | None: the bytes, without `dirname`.
 
     Raises:
         penstock.ProgramError: a pserver may not write there (E-server-save-path).
-        penstock.StateError: a file is there that no pserver has written (E-server-save-exists).
+        penstock.StateError: a file exists that no pserver has written (E-server-save-exists).
         ValueError: tables are written by pservers, and `dirname` is None.
 
     Example:
@@ -379,7 +379,7 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 
 
 def save_persistables_but(executor, dirname, main_program, leave_out, filename=None):
-    """The same without those variables for which leave_out(var) is true."""
+    """save_persistables() without the variables for which leave_out(var) is true."""
     program = program_or_default(main_program)
     tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
@@ -396,17 +396,17 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    """Reads what save_persistables wrote.
+    """Reads the files of save_persistables.
 
-    A trainer of a distributed job reads what it holds itself. If every trainer loads after its startup program and
-    before its first step, the pservers begin with these values; a trainer that loads other values, none, or later is
-    an error. Tables with is_distributed are loaded by the pservers.
+    A trainer of a distributed job reads its own variables. If every trainer loads after its startup program and before
+    its first step, the pservers start from these values. It is an error if a trainer loads other values, none, or
+    later. Pservers load tables with is_distributed.
 
     Args:
         executor (Executor): accepted for Fluid's scripts.
-        dirname (str | None): the folder; None: `filename` holds the bytes themselves.
+        dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
-        filename (str | bytes | None): one file of all; None: a file for each.
+        filename (str | bytes | None): one file for all; None: a file per variable.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -421,7 +421,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
 
 
 def _tables_of(program):
-    """Of a trainer's main program: what the pservers hold alone, dealt out row by row."""
+    """Returns the tables of a trainer's main program that are sharded by id and only on the pservers."""
     return getattr(program, '_distributed_lookup_tables', [])
 
 

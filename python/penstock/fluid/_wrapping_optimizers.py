@@ -8,9 +8,9 @@ from penstock.fluid.framework import OpRole, program_guard
 
 
 class RecomputeOptimizer(Optimizer):
-    """Computes values of the forward pass again for the gradients, instead of keeping them: less memory, more time.
+    """Recomputes values of the forward pass for the gradients instead of keeping them: uses less memory and more time.
 
-    Values that only ops between two checkpoints use are not kept; see append_backward. The numbers are the same.
+    Values that only ops between two checkpoints use are not kept; see append_backward. The results are the same.
 
     Args:
         optimizer (Optimizer): computes the updates.
@@ -35,11 +35,11 @@ class RecomputeOptimizer(Optimizer):
         self._learning_rate_map = optimizer._learning_rate_map
 
     def _set_checkpoints(self, checkpoints):
-        """The Variables, or their names, that are kept."""
+        """Sets the Variables, or their names, that are kept."""
         self._checkpoints = names_of(checkpoints)
 
     def load(self, stat_dict):
-        """Is an error, as in Fluid: the state belongs to the inner optimizer.
+        """Raises an error, as in Fluid: the state belongs to the inner optimizer.
 
         Args:
             stat_dict (dict): not used.
@@ -64,7 +64,7 @@ class RecomputeOptimizer(Optimizer):
 
         Raises:
             penstock.StateError: before _set_checkpoints.
-            penstock.ProgramError: if a checkpoint is no variable of the program (E-backward-checkpoint).
+            penstock.ProgramError: a checkpoint is not a variable of the program (E-backward-checkpoint).
         """
         if self._checkpoints is None:
             raise state_error('E-recompute-checkpoints', 'RecomputeOptimizer: no checkpoints are set',
@@ -116,7 +116,7 @@ class RecomputeOptimizer(Optimizer):
 
 
 class LookaheadOptimizer:
-    """Each k steps, moves slow weights towards those that another optimizer has reached, and goes on from there.
+    """Every k steps, moves slow weights towards the weights of another optimizer, which then continues from them.
 
     Every k-th step sets slow = alpha * fast + (1 - alpha) * slow, then fast = slow.
 
@@ -126,7 +126,7 @@ class LookaheadOptimizer:
         k (int): steps between two moves.
 
     Raises:
-        ValueError: if alpha or k is out of range.
+        ValueError: alpha or k is out of range.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -147,11 +147,11 @@ class LookaheadOptimizer:
         self.inner_optimizer, self.alpha, self.k = inner_optimizer, alpha, k
 
     def minimize(self, loss, startup_program=None):
-        """Adds gradients, updates and moves; returns (optimizer ops, [(parameter, gradient)]).
+        """Adds gradients, updates, and the moves of the slow weights.
 
         Args:
-            loss (Variable): is minimized.
-            startup_program (Program): gives the initial values; None: the default one.
+            loss (Variable): the loss to minimize.
+            startup_program (Program): receives the initial values; None: the default one.
 
         Returns:
             tuple: (update ops, [(parameter, gradient)]).
@@ -166,7 +166,7 @@ class LookaheadOptimizer:
 
     @staticmethod
     def _slow(main, startup, param):
-        """The slow weights of a parameter; they start where it does."""
+        """Creates the slow weights of a parameter, with the same initial value."""
         name = param.name + '@SLOW'
         kept = startup.global_block().create_var(name=name, shape=param.shape, dtype=param.dtype, persistable=True)
         startup.global_block().append_op('assign', {'X': startup.global_block().var(param.name)}, {'Out': kept})

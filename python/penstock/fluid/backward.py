@@ -1,4 +1,4 @@
-"""Gradients of a loss. C++ adds the ops; here names become handles and back."""
+"""Gradients of a loss. C++ adds the ops; this module converts between names and handles."""
 
 from penstock import _penstock
 from penstock.fluid import unique_name
@@ -11,12 +11,12 @@ _append_grad_suffix_ = grad_var_name    # Fluid's name
 
 
 def _as_list(x):
-    """x as a list; [] of None."""
+    """Returns x as a list; [] for None."""
     return [] if x is None else list(x) if isinstance(x, (list, tuple)) else [x]
 
 
 def names_of(variables):
-    """Names of a list or set of Variables, or of names."""
+    """Returns the names of a list or set of Variables or names."""
     if variables is None:
         return []
     if not isinstance(variables, (list, tuple, set, frozenset)):
@@ -29,12 +29,13 @@ def names_of(variables):
 
 
 def _strip_grad_suffix_(name):
-    """Name of the variable that a gradient belongs to, by Fluid's rule: what is before the first '@GRAD'."""
+    """Returns the name of the variable that a gradient belongs to, by Fluid's rule: the part before the first
+    '@GRAD'."""
     return name.split(GRAD_SUFFIX, 1)[0]
 
 
 def _get_stop_gradients_(program):
-    """By the number of each block, the names of gradients of its variables that stop them."""
+    """Returns {block number: names of the gradients of its variables with stop_gradient}."""
     return {
         block.idx: {_append_grad_suffix_(var.name) for var in block.vars.values() if var.stop_gradient}
         for block in program.blocks
@@ -51,9 +52,10 @@ def _variables_with(op_names, names):
 
 
 def _find_op_path_(block, outputs, inputs, no_grad_set):
-    """Operators of a block through which gradients flow from `outputs` to `inputs`, or to anything if there are none.
+    """Returns the ops of a block through which gradients flow from `outputs` to `inputs`, or to any variable without
+    `inputs`.
 
-    Names of variables beside `inputs` that stop gradients on the way are added to `no_grad_set`.
+    Adds the names of other variables that stop gradients on the way to `no_grad_set`.
     """
     ops = [op for op in block.ops if _penstock.op_has_gradient(op.type)]
     from_inputs = {variable.name for variable in inputs}
@@ -77,7 +79,8 @@ def _find_op_path_(block, outputs, inputs, no_grad_set):
 
 
 def _find_no_grad_vars(block, op_path, targets, no_grad_set):
-    """Names of what the ops of a path write beside what `targets` depend on, except ops that run blocks."""
+    """Returns the names of variables that the ops of a path write but `targets` do not depend on; skips ops that run
+    blocks."""
     needed = {variable.name for variable in targets}
     beside = set()
     for op in reversed(op_path):
@@ -97,13 +100,13 @@ def require_callbacks(caller, callbacks):
 
 
 def pairs_of(block, names):
-    """(Parameter, Variable) of each pair of names."""
+    """Returns (Parameter, Variable) for each pair of names."""
     return [(block._var_recursive(param), block._var_recursive(grad)) for param, grad in names]
 
 
 def call_back(block, begin, callbacks, forward_of):
-    """Calls each callback behind each gradient op, as if the ops from `begin` on were being appended one by one. The
-    first of them is the gradient of the loss itself, behind which none is called."""
+    """Calls each callback after each gradient op, as if the ops from `begin` on were being appended one by one. No
+    callback is called after the first of them, the gradient of the loss itself."""
     desc = block.program.desc
     taken = _penstock.TakenOps(desc, block.idx, begin)
     taken.put_next(desc)
@@ -120,27 +123,27 @@ def call_back(block, begin, callbacks, forward_of):
 
 
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
-    """Adds the gradient ops of a loss to the block that ops are being added to.
+    """Adds the gradient ops of a loss to the current block.
 
-    With checkpoints the values between them are not kept for the gradients, but computed again: the ops up to a
-    checkpoint, since the one before it, run again as far as gradients need what they made. Kept all the same is what
-    others read, and what ops with random numbers made. The gradients are the same, bit for bit.
+    With checkpoints, the values between them are not kept for the gradients but recomputed: the ops between two
+    checkpoints run again if gradients need their results. Values that other ops read, and results of ops with random
+    numbers, are kept. The gradients are the same, bit for bit.
 
     Args:
-        loss (Variable): what is differentiated, one element.
-        parameter_list (list): Variables or names of the parameters; None: all that can be trained.
-        no_grad_set (set): Variables or names through which no gradient goes, beside those with stop_gradient.
-        callbacks (list): functions that are called with `block` and `context` behind each gradient op, and may append
+        loss (Variable): the variable to differentiate; one element.
+        parameter_list (list): Variables or names of the parameters; None: all trainable ones.
+        no_grad_set (set): Variables or names through which no gradient flows, in addition to those with stop_gradient.
+        callbacks (list): functions that are called with `block` and `context` after each gradient op, and may append
             ops. `context` holds the name of the variable that each gradient belongs to, and '__current_op_desc__'.
-        checkpoints (list): Variables, or their names, that are kept; None: all values are.
+        checkpoints (list): Variables, or their names, that are kept; None: all values are kept.
 
     Returns:
-        list: (parameter, gradient), two Variables each.
+        list: (parameter, gradient) pairs of Variables.
 
     Raises:
-        penstock.ProgramError: if an op on the way has no gradient, `loss` is not one element, or a checkpoint is no
-            variable of the program (E-backward-checkpoint).
-        TypeError: if `loss` is not a Variable, or a callback no function.
+        penstock.ProgramError: an op on the way has no gradient, `loss` does not have one element, or a checkpoint is
+            not a variable of the program (E-backward-checkpoint).
+        TypeError: `loss` is not a Variable, or a callback is not a function.
 
     Example:
         h = fluid.layers.fc(fluid.data('x', [None, 4]), 8, act='relu')
@@ -163,8 +166,8 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     """Adds gradient ops as `gradients` does.
 
     Args:
-        targets (Variable | list[Variable]): the addends.
-        inputs (Variable | list[Variable]): with respect to what.
+        targets (Variable | list[Variable]): the variables whose sum is differentiated.
+        inputs (Variable | list[Variable]): the variables with respect to which it is differentiated.
         target_gradients (Variable | list | None): the factor of each target; None: ones.
         no_grad_set (set | list | None): variables, or names, through which no gradient flows.
 
@@ -198,13 +201,13 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
     """Adds the ops that compute the gradient of the sum of targets.
 
     Args:
-        targets (Variable | list[Variable]): the addends.
-        inputs (Variable | list[Variable]): with respect to what.
+        targets (Variable | list[Variable]): the variables whose sum is differentiated.
+        inputs (Variable | list[Variable]): the variables with respect to which it is differentiated.
         target_gradients (Variable | list | None): the factor of each target, of its shape; None: ones.
         no_grad_set (set | list | None): variables, or names, through which no gradient flows.
 
     Returns:
-        list[Variable | None]: the gradient of each input; None where the targets do not depend on it.
+        list[Variable | None]: the gradient of each input; None if the targets do not depend on it.
 
     Raises:
         TypeError: an argument is not a Variable.

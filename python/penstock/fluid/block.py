@@ -1,4 +1,4 @@
-"""Block: a handle on a block of a program, which hands out the handles of its ops and variables."""
+"""Block: a handle on a block of a program, which returns the handles of its ops and variables."""
 
 import warnings
 
@@ -19,7 +19,7 @@ _WITHOUT_DEVICE = frozenset([
 
 
 def _device_of(device, type, attrs):
-    """What device_guard means for an op, with Fluid's warnings where that is not what the caller may think."""
+    """Returns the device of an op inside device_guard, with Fluid's warnings if it differs from the requested one."""
     if type in _WITHOUT_DEVICE:
         warnings.warn('The Op(%s) is not support to set device.' % type)
         return ''
@@ -31,7 +31,7 @@ def _device_of(device, type, attrs):
 
 
 class _Vars:
-    """Block.vars: the block's own variables by name, in their order. A view, read-only."""
+    """Block.vars: the block's own variables by name, in their order; a read-only view."""
 
     __slots__ = ('_block',)
 
@@ -92,16 +92,16 @@ class Block:
         return BlockDesc(self._desc, self.idx)
 
     def _sync_with_cpp(self):
-        """There is one program, so nothing to do."""
+        """Does nothing: Python and C++ share the program."""
 
     @property
     def parent_idx(self):
-        """Index of the block around; -1 for block 0."""
+        """Index of the enclosing block; -1 for block 0."""
         return self._desc.parent(self.idx)
 
     @property
     def forward_block_idx(self):
-        """For a gradient block, the index of the block whose gradient it is; else -1."""
+        """For a gradient block, the index of its forward block; otherwise -1."""
         return self._desc.forward_block(self.idx)
 
     @property
@@ -186,7 +186,7 @@ class Block:
     def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
                    stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
                    initializer=None, belong_to_optimizer=False):
-        """Declares a variable, or returns the one of that name if the two declarations agree.
+        """Declares a variable, or returns the existing one of that name if the two declarations agree.
 
         Args:
             name (str | None): its name; None: a fresh one.
@@ -197,7 +197,7 @@ class Block:
             persistable (bool | None): its value stays in the scope between runs, and is saved.
             stop_gradient (bool): the backward pass stops here.
             is_data (bool): the caller feeds it.
-            need_check_feed (bool): what is fed is compared with the shape.
+            need_check_feed (bool): the shape of a feed is checked.
             error_clip (BaseErrorClipAttr | None): how its gradient is clipped in the backward pass.
             capacity (int | None): accepted for Fluid's scripts.
             initializer (Initializer | None): adds the op that fills it.
@@ -231,13 +231,13 @@ class Block:
         return var
 
     def _create_temporary(self, name, dtype, stop_gradient):
-        """create_var for a name that was drawn just now, without its questions."""
+        """create_var without its checks, for a newly generated name."""
         self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
         var = self._var_handles[name] = Variable(self, name)
         return var
 
     def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
-        """A second declaration must not contradict the first."""
+        """Raises if a second declaration contradicts the first."""
         for what, asked, there in (('type', kind, var.type), ('shape', shape, list(var.shape)),
                                    ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
                                    ('persistable', persistable, var.persistable)):
@@ -255,7 +255,7 @@ class Block:
             dtype (str | VarType): type of its elements.
             name (str | None): its name; None: a fresh one.
             type (VarType): kind of the variable.
-            initializer (Initializer | None): adds the op that gives its initial value, once.
+            initializer (Initializer | None): adds the op that sets its initial value, once.
             trainable (bool): an optimizer updates it.
             optimize_attr (dict | None): {'learning_rate': factor}.
             regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
@@ -291,7 +291,7 @@ class Block:
         param = top._var_handles.get(name)
         if not isinstance(param, Parameter):
             param = top._var_handles[name] = Parameter(top, name)
-        # Of a name that is used again, the last declaration counts, in what it leaves out too.
+        # If a name is declared again, the last declaration counts, including its defaults.
         top.program._parameter_attrs.pop(name, None)
         if optimize_attr is not None:
             param.optimize_attr = optimize_attr

@@ -19,7 +19,7 @@ __all__ = [
 
 
 class BaseErrorClipAttr:
-    """Base of what Variable.error_clip may be."""
+    """Base of the values of Variable.error_clip."""
 
     def _insert_op(self, block, position, grad_name):
         raise NotImplementedError
@@ -52,7 +52,7 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 
 def clip_errors(block, begin):
-    """Clips gradients of variables with an error_clip behind each op from position `begin` on that writes one."""
+    """Clips gradients of variables with an error_clip, after each op from position `begin` on that writes one."""
     clips = {}
     for var in block._var_handles.values():
         if var.error_clip is None:
@@ -80,10 +80,11 @@ def _bounds(max, min):
 class GradientClipBase:
     """Base of the gradient clips: called with (parameter, gradient) pairs, they return pairs with clipped gradients.
 
-    A pair whose gradient is None is left out.
+    Pairs without a gradient (None) are dropped.
 
     Args:
-        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
 
     Raises:
         TypeError: `need_clip` is not callable.
@@ -107,15 +108,15 @@ class GradientClipBase:
         return _replaced(params_grads, clipped)
 
     def _clip(self, pairs):
-        """Appends its ops; gives the new gradients, one a pair. Each op says of which pair it is."""
+        """Appends the ops and returns the new gradients, one per pair. Each op has the role_var of its pair."""
         return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
 
-    # For set_gradient_clip, which walks over the marked parameters twice; `groups` is kept between the walks.
+    # For set_gradient_clip, which goes over the marked parameters twice and keeps `groups` in between.
     def _measure(self, param, grad, groups):
         pass
 
     def _clip_one(self, param, grad, groups):
-        """The new gradient."""
+        """Returns the new gradient."""
         raise NotImplementedError
 
 
@@ -125,7 +126,8 @@ class GradientClipByValue(GradientClipBase):
     Args:
         max (float): upper bound.
         min (float | None): lower bound; None: -max.
-        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -147,8 +149,9 @@ class GradientClipByNorm(GradientClipBase):
     """Scales each gradient down so that its Euclidean norm is at most `clip_norm`.
 
     Args:
-        clip_norm (float): the largest norm.
-        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+        clip_norm (float): the maximum norm.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -170,9 +173,10 @@ class GradientClipByGlobalNorm(GradientClipBase):
     """Scales all gradients down by one factor so that the norm over all of them is at most `clip_norm`.
 
     Args:
-        clip_norm (float): the largest norm.
-        group_name (str): with set_gradient_clip: parameters of one group have one norm.
-        need_clip (callable | None): takes a parameter, returns whether its gradient is clipped; None: all are.
+        clip_norm (float): the maximum norm.
+        group_name (str): with set_gradient_clip: parameters of one group share one norm.
+        need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
+            clipped.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -216,7 +220,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
 
 
 class _Group:
-    """Parameters that set_gradient_clip gives one norm."""
+    """Parameters that share one norm in set_gradient_clip."""
 
     def __init__(self, clip_norm, most):
         self.clip_norm = clip_norm
@@ -225,7 +229,7 @@ class _Group:
         self._factor = None
 
     def factor(self):
-        """Computed where it is first needed."""
+        """Returns the factor, whose ops are appended at the first use."""
         if self._factor is None:
             norm = ops.sqrt(tensor.sums(self.squares))
             self._factor = arithmetic.elementwise_div(x=self._most, y=arithmetic.elementwise_max(x=self._most, y=norm))
@@ -237,7 +241,7 @@ def _with_gradient(params_grads):
 
 
 def _of_pair(pair, append, groups):
-    """What append(param, grad, groups) gives; its ops say that they are of this pair."""
+    """Returns append(param, grad, groups), and marks its ops with the role_var of this pair."""
     with pair[0].block.program._optimized_guard(list(pair)):
         return append(*pair, groups)
 
@@ -249,7 +253,7 @@ def _sum_of_squares(grad):
 
 
 def _name_clipped(made, clipped):
-    """Now that it has a name, an op is of (parameter, clipped gradient)."""
+    """Sets the role_var of the ops to (parameter, clipped gradient), whose name is now known."""
     for op in made:
         param_name = op.attr('op_role_var')[0]
         op._set_attr('op_role_var', [param_name, clipped[param_name].name])
@@ -262,10 +266,10 @@ def _replaced(params_grads, clipped):
 def set_gradient_clip(clip, param_list=None, program=None):
     """Marks parameters whose gradients a later minimize() clips.
 
-    Where only some are marked, only those are clipped; Fluid 1.8.5 then clips none.
+    If only some parameters are marked, only their gradients are clipped; Fluid 1.8.5 then clips none.
 
     Args:
-        clip (GradientClipBase): how.
+        clip (GradientClipBase): how to clip.
         param_list (list[Parameter | str] | None): the parameters; None: all of the program.
         program (Program | None): the program; None: the default main program.
 
@@ -294,10 +298,10 @@ def set_gradient_clip(clip, param_list=None, program=None):
 
 
 def append_gradient_clip_ops(param_grads):
-    """Clips what set_gradient_clip has marked, op for op as Fluid 1.8: its transpiler and ours know these ops by their
-    scopes, of which the second is spelled as it is there."""
+    """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Fluid's transpiler and ours recognise
+    these ops by their scopes, so the misspelling of the second scope is Fluid's."""
     def clip_of(param):
-        return getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
+        return getattr(param, 'gradient_clip_attr', None)    # in a loaded program, parameters are Variables
 
     param_grads = _with_gradient(param_grads)
     marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]

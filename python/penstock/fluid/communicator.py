@@ -1,4 +1,4 @@
-"""Communicator: sends and receives for programs that leave it to one: runtime_split_send_recv, geo-SGD."""
+"""Communicator: sends and receives for trainer programs of runtime_split_send_recv and geo-SGD."""
 
 from penstock import _penstock
 from penstock.fluid.framework import Program
@@ -24,26 +24,27 @@ _MOST = 1_000_000
 
 
 class Communicator:
-    """Sends gradients and fetches parameters in the background, for trainer programs that leave it to a communicator.
+    """Sends gradients and fetches parameters in the background, for trainer programs that do not do so themselves.
 
     Such programs are those of `runtime_split_send_recv` and of geo-SGD. A process runs one communicator at a time:
-    make it of the trainer's program, call `start` before the first step and `stop` after the last.
+    create it from the trainer's program, call `start` before the first step and `stop` after the last.
 
     Args:
-        program (Program): the trainer's. It is not changed: its recv ops say where parameters may change.
+        program (Program): the trainer's program, which is not changed; parameters may change at its recv ops.
         mode (int): one of DistributedMode: SYNC (completely_not_async), HALF_ASYNC, ASYNC or GEO.
         kwargs (dict | None): mode SYNC: {'pserver_endpoints': [...], 'trainer_id': n}, which must agree with the
-            program. Mode GEO: {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k}, required where the
-            program carries no plan (Fluid's do not); `push_nums` takes precedence over the plan.
-        envs (dict | None): settings, whole numbers as int or text. Mode GEO takes Fluid's spelling of kwargs:
+            program. Mode GEO: {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k}, required if the program
+            contains no plan (Fluid's programs do not); `push_nums` takes precedence over the plan.
+        envs (dict | None): settings, integers as int or text. Mode GEO accepts Fluid's spelling of kwargs:
             geo_send_varnames, geo_trainer_nums, geo_need_push_nums and 'pieces#rows#addresses#is_sparse' for each
             parameter. Mode ASYNC takes
 
-            * communicator_send_queue_size (1): the most gradients of a variable that wait to be sent,
-            * communicator_max_merge_var_num (1): how many of them are sent as one, their mean,
+            * communicator_send_queue_size (1): the maximum number of gradients of a variable that wait to be sent,
+            * communicator_max_merge_var_num (1): the maximum number of them that are sent as one, their mean,
             * communicator_send_wait_times (5): how long to wait for more to merge, in units of 10 ms,
-            * communicator_min_send_grad_num_before_recv (1): parameters are fetched after more rounds than this,
-            * communicator_independent_recv_thread (1): 0: fetched by the thread that sends.
+            * communicator_min_send_grad_num_before_recv (1): parameters are fetched after more than this number of
+              rounds,
+            * communicator_independent_recv_thread (1): 0: the sending thread fetches parameters.
 
             communicator_thread_pool_size, communicator_is_sgd_optimizer, rpc_deadline and rpc_retry_times are accepted
             and have no effect.
@@ -97,7 +98,7 @@ class Communicator:
         self._started = True
 
     def stop(self):
-        """Sends what is waiting, and stops; without effect if the communicator does not run."""
+        """Sends waiting gradients and stops; has no effect if the communicator does not run."""
         if self.is_running():
             self._started = False
             _penstock.stop_communicator()
@@ -112,7 +113,7 @@ class Communicator:
 
 
 def _take_geo(envs):
-    """What `envs` says of geo-SGD, as kwargs do; taken out of it."""
+    """Removes the settings of geo-SGD from `envs` and returns them as kwargs."""
     said = {}
     for key, name in (('trainers', _GEO_TRAINERS), ('push_nums', _GEO_STEPS)):
         if name in envs:
@@ -130,7 +131,7 @@ def _take_geo(envs):
 
 
 def _geo_settings(program, said):
-    """(variables, trainers, steps between two exchanges), as _penstock takes them: said, or of the plan."""
+    """Returns (variables, trainers, steps between two exchanges) for _penstock, from `said` or the plan."""
     plan = _penstock.geo_plan(program.desc)
     if plan is None and not {'push_vars', 'trainers', 'push_nums'} <= said.keys():
         raise ValueError("kwargs: the program carries no plan, so mode GEO needs 'push_vars' (of "
@@ -168,7 +169,7 @@ def _geo_variable(param, info):
 
 
 def _numbers(envs):
-    """The settings as whole numbers; what Fluid's communicators do not know is an error."""
+    """Returns the settings as integers; raises for settings that Fluid's communicators do not have."""
     numbers = {}
     for name, value in envs.items():
         if name not in _DEFAULTS and name not in _WITHOUT_EFFECT:
@@ -185,7 +186,7 @@ def _numbers(envs):
 
 
 def _check_agrees(program, kwargs):
-    """What a script says twice, in the program and here, must be the same."""
+    """Raises if kwargs contradict the program."""
     attrs = {'pserver_endpoints': 'endpoints', 'trainer_id': 'trainer_id'}
     for op in program.global_block().ops:
         if op.type != 'send_barrier':

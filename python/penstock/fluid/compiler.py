@@ -1,6 +1,6 @@
-"""CompiledProgram and its options, as Fluid's scripts write them. Every program is compiled at its first run here, so
-what is left is what Fluid's runs differ in: feeds in lists, results of each device apart, and gradients that several
-trainers add up."""
+"""CompiledProgram and its options, as Fluid's scripts write them. The Executor compiles every program at its first run,
+so a CompiledProgram differs only in this: feeds in lists, results per device, and gradients that several trainers
+sum."""
 
 import copy
 import difflib
@@ -18,8 +18,8 @@ __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
 
 
 class _Options:
-    """Takes the options in _DEFAULTS, each of its kind. Most are about several devices, or about how Fluid schedules
-    ops: those make no difference on one."""
+    """Accepts the options in _DEFAULTS and checks their types. Most concern several devices, or how Fluid schedules
+    ops; these have no effect."""
 
     _DEFAULTS = {}
 
@@ -44,14 +44,13 @@ class _Options:
 
 
 class BuildStrategy(_Options):
-    """How a program is built for several devices or trainers, as Fluid's scripts say it.
+    """Fluid's options for building a program for several devices or trainers.
 
-    Most options are about several devices of a process, or about how Fluid schedules ops, and make no difference
-    here. These do: `num_trainers`, `trainer_id` and `trainers_endpoints` (which trainers exchange gradients),
-    `nccl_comm_num` (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one
-    machine add up first), `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have:
-    '', 'join', 'pad' or 'error' says what trainers do whose batches differ in size or number; see
-    CompiledProgram.batches.
+    Most options concern several devices of a process, or how Fluid schedules ops, and have no effect. These have one:
+    `num_trainers`, `trainer_id` and `trainers_endpoints` (the trainers that exchange gradients), `nccl_comm_num`
+    (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one machine sum first),
+    `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have: '', 'join', 'pad' or
+    'error' decides what trainers do if their batches differ in size or number; see CompiledProgram.batches.
 
     Raises:
         AttributeError: an option has another name.
@@ -104,7 +103,7 @@ class BuildStrategy(_Options):
 
 
 class ExecutionStrategy(_Options):
-    """Fluid's options of how ops are scheduled. They are accepted and make no difference on one device.
+    """Fluid's options for the scheduling of ops. They are accepted and have no effect.
 
     Example:
         strategy = fluid.ExecutionStrategy()
@@ -124,7 +123,7 @@ class ExecutionStrategy(_Options):
 
 
 class CompiledProgram:
-    """A program with Fluid's options of running it, for Executor.run.
+    """A program with Fluid's run options, for Executor.run.
 
     Args:
         program_or_graph (Program): the program.
@@ -144,12 +143,12 @@ class CompiledProgram:
     def __init__(self, program_or_graph, build_strategy=None):
         if not isinstance(program_or_graph, (framework.Program, core.Graph)):
             raise TypeError('CompiledProgram takes a Program, not %s' % type(program_or_graph).__name__)
-        # Fluid's scripts look at a compiled Graph, which has no program; it cannot run.
+        # Fluid's scripts inspect a compiled Graph, which has no program; it cannot run.
         self._program = program_or_graph if isinstance(program_or_graph, framework.Program) else None
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
-        self._ranked = None     # what was made for several trainers, and of what
-        self._places = self._placed = None    # of this process; what was made for several, and of what
+        self._ranked = None     # the program for several trainers, and its source
+        self._places = self._placed = None    # of this process; the program for several of them, and its source
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
         self._compiled_for = None    # by _compile
@@ -160,19 +159,21 @@ class CompiledProgram:
                            places=None):
         """Prepares the program for data parallel training.
 
-        Each of `places` runs its part of a batch, on a thread of its own: gradients are the mean of all places', and
-        what is fetched has the values of all places, one after the other. One place runs the whole batch with
-        OMP_NUM_THREADS threads; several share these. A program that exchanges parameters with pservers runs on one
-        place, whatever `places` says: a step of all places together is one of their joint batch. With num_trainers, trainer_id and perhaps
-        trainers_endpoints of `build_strategy` several trainers each run the program on their part of the batch: the
-        first run in a scope joins the trainers and gives all of them the values of trainer 0, and in each run every
-        gradient is the mean of all trainers'.
+        Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a fetched
+        value is the concatenation of the values of all places. One place runs the whole batch with OMP_NUM_THREADS
+        threads; several places share them. A program that exchanges parameters with pservers runs on one place,
+        whatever `places` says: one step of all places equals a step of one place with their joint batch.
+
+        If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
+        program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
+        0 to all of them, and in each run every gradient is the mean over all trainers.
 
         Args:
             loss_name (str | None): the loss; required if the program has a backward pass.
             build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
             exec_strategy (ExecutionStrategy | None): accepted for Fluid's scripts.
-            share_vars_from (CompiledProgram | None): one that has run; variables are those of the scope in any case.
+            share_vars_from (CompiledProgram | None): a program that has run; has no effect, because variables are
+                always those of the scope.
             places (list[Place] | Place | None): CPU places; None: fluid.cpu_places(), as CPU_NUM says.
 
         Returns:
@@ -200,16 +201,17 @@ class CompiledProgram:
         return self
 
     def batches(self, feeds):
-        """Yields this trainer's feeds until those of all trainers have ended; trainers agree before each step.
+        """Yields this trainer's feeds until the feeds of all trainers have ended.
 
-        With an on_uneven each step's gradient is that of the mean over all trainers' examples, whatever the sizes of
-        their batches: what is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
+        With on_uneven, each step's gradient is that of the mean over all trainers' examples, whatever the sizes of
+        their batches; the elements over which layers.mean makes the loss are counted as examples. A trainer whose feeds
+        have ended
 
-        * takes part with its last batch, or with one example of zeros if it has had none, which does not count
-          ('join'); optimizers that touch rows of a sparse gradient touch that batch's, and the running statistics of a
-          batch_norm, but for those of sync_batch_norm, move with it,
-        * goes on with its feeds from the beginning, which count again ('pad'),
-        * raises on all trainers, and so do they ('error').
+        * runs its last batch, or one example of zeros if it had no batch; this batch does not count ('join').
+          Optimizers that touch the rows of a sparse gradient touch those of this batch, and it changes the running
+          statistics of batch_norm, except with sync_batch_norm,
+        * starts its feeds again from the beginning, and they count again ('pad'),
+        * raises an error, and so do all other trainers ('error').
 
         Args:
             feeds (callable): returns an iterator of dicts, as Executor.run takes them.
@@ -224,7 +226,7 @@ class CompiledProgram:
         return _uneven.batches_of_compiled(self, feeds)
 
     def _on_uneven(self):
-        """As the strategy says, or the transpiler's config."""
+        """The value of the strategy, or of the transpiler's config."""
         _uneven.check(self._build_strategy.on_uneven)
         return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
 
@@ -275,7 +277,8 @@ class CompiledProgram:
             raise ValueError('share_vars_from: that program has not run yet')
 
     def _compile(self, scope, place):
-        """Looks at what Fluid looks at before the first run. All calls are for one scope and one kind of place."""
+        """Makes the checks that Fluid makes before the first run. All calls must have the same scope and kind of
+        place."""
         if self._compiled_for not in (None, (scope, type(place))):
             raise ValueError('a program that was compiled for one scope and place cannot be compiled for others')
         self._require_shared()
@@ -291,7 +294,7 @@ class CompiledProgram:
         self._require_shared()
 
     def _to_run(self, scope, run):
-        """The program, once its options are looked at. `run` runs a program in the scope."""
+        """Returns the program to run, after its options have been applied. `run` runs a program in the scope."""
         self._check_runnable()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
@@ -299,7 +302,7 @@ class CompiledProgram:
                              strategy.num_trainers)
         self._has_run = True
         if strategy.num_trainers == 1 or not self._has_backward():
-            return self._program    # each trainer by itself
+            return self._program    # each trainer runs independently
         main, begin = self._for_ranks()
         if scope not in self._begun_in:
             run(begin)
@@ -311,7 +314,7 @@ class CompiledProgram:
         return main
 
     def _for_ranks(self):
-        """The program that adds up gradients, and the one that is run before it, once in each scope."""
+        """Returns the program that sums gradients, and the one that runs before it, once per scope."""
         strategy = self._build_strategy
         made_of = self._program.desc.content_id, strategy.trainer_id
         if self._ranked is None or self._ranked[0] != made_of:
@@ -332,7 +335,7 @@ class CompiledProgram:
         return 'shares' if self._on_uneven() else 'mean'
 
     def _group_ranks(self):
-        """Trainers that add up among themselves first; 0: those of one host do."""
+        """The number of trainers that first sum among themselves; 0: those of one host."""
         strategy, program = self._build_strategy, self._program
         if strategy.use_hierarchical_allreduce:
             ranks = strategy.hierarchical_allreduce_inter_nranks
@@ -343,7 +346,7 @@ class CompiledProgram:
         return ranks if ranks > 1 else 0
 
     def _addresses(self):
-        """Those of all trainers: as the strategy, the transpiled program or the launcher says."""
+        """The addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
         addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
                      [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one])

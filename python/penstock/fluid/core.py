@@ -1,4 +1,4 @@
-"""What scripts reach under fluid.core: places, types, kinds of variables, tensors, scopes, descs, the registry."""
+"""fluid.core, as scripts use it: places, types, kinds of variables, tensors, scopes, descs, the registry."""
 
 from penstock._penstock import (EOFException, LoDTensor, LoDTensorArray, ProgramDesc, ProgramError, Scope,
                                 SelectedRows)
@@ -21,16 +21,16 @@ __all__ = [
     'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu',
 ]
 
-EnforceNotMet = ProgramError    # as Fluid calls it
+EnforceNotMet = ProgramError    # Fluid's name
 
 
 def __unittest_throw_exception__():
-    """Raises EnforceNotMet, for tests of how callers take it."""
+    """Raises EnforceNotMet, for tests of callers."""
     raise ProgramError('this is a test exception')
 
 
 def _set_eager_deletion_mode(threshold, fraction, fast):
-    """Does nothing: a value is freed behind its last reader in any case."""
+    """Does nothing: a value is always freed after its last reader."""
 
 
 kEmptyVarName, kGradVarSuffix = EMPTY_VAR_NAME, GRAD_VAR_SUFFIX

@@ -1,4 +1,4 @@
-"""fluid.data: a variable that the caller feeds, with the shape as given; None is an extent known at run time."""
+"""fluid.data: a variable that the caller feeds. Extents of None are known at run time."""
 
 from penstock.fluid.layer_helper import LayerHelper, require_name
 
@@ -10,7 +10,8 @@ def data(name, shape, dtype='float32', lod_level=0):
 
     Args:
         name (str): its name, the key of the feed.
-        shape (list[int | None]): its shape; None or -1: known at run time. A feed is compared with the known extents.
+        shape (list[int | None]): its shape; None or -1: an extent known at run time. The known extents of a feed are
+            checked.
         dtype (str | VarType): type of its elements.
         lod_level (int): number of levels of sequences.
 

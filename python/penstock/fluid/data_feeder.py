@@ -1,4 +1,4 @@
-"""DataFeeder: rows of Python values to the feed of an executor."""
+"""DataFeeder: converts rows of Python values to the feed of an executor."""
 
 import itertools
 
@@ -46,12 +46,12 @@ class _Column:
 
 
 class DataFeeder:
-    """Turns rows of Python values into the feed of an Executor.
+    """Converts rows of Python values to the feed of an Executor.
 
     Args:
         feed_list (list[Variable | str]): the variables, in the order of the fields of a row.
         place (Place): where the tensors are.
-        program (Program | None): the program of the names; None: the default main program.
+        program (Program | None): the program that declares the names; None: the default main program.
 
     Example:
         x = fluid.data('x', [None, 2])
@@ -68,7 +68,7 @@ class DataFeeder:
         self.place = place
 
     def feed(self, iterable):
-        """Makes a feed of the rows of a batch.
+        """Makes a feed from the rows of a batch.
 
         Args:
             iterable (Iterable): rows, with a value for each variable.
@@ -99,7 +99,7 @@ class DataFeeder:
             Iterator[dict[str, LoDTensor]]: the feeds.
 
         Raises:
-            ValueError: there are not as many batches as places.
+            ValueError: the number of batches differs from the number of places.
         """
         batches = list(iterable)
         if len(batches) != (num_places or 1):
@@ -109,13 +109,13 @@ class DataFeeder:
             yield self.feed(batch)
 
     def decorate_reader(self, reader, multi_devices, num_places=None, drop_last=True):
-        """Makes a reader of feeds out of a reader of batches.
+        """Makes a reader of feeds from a reader of batches.
 
         Args:
             reader (callable): returns an iterator of batches.
-            multi_devices (bool): give lists of feeds, one for each place.
+            multi_devices (bool): return lists of feeds, one for each place.
             num_places (int | None): number of places; None: 1.
-            drop_last (bool): leave out batches that are not enough for all places.
+            drop_last (bool): skip the last batches if there are not enough for all places.
 
         Returns:
             callable: returns an iterator of feeds.

@@ -10,7 +10,7 @@
     dataset.global_shuffle(fleet)
     exe.train_from_dataset(fleet.main_program, dataset)
 
-A line of MultiSlot text has, for each variable of set_use_var in its order, a count and as many numbers.
+A line of MultiSlot text contains, for each variable of set_use_var in order, a count and that many numbers.
 incubate.data_generator writes such lines.
 """
 
@@ -41,15 +41,15 @@ class DatasetFactory:
         """Creates a dataset.
 
         Args:
-            datafeed_class (str): 'QueueDataset', which reads files while training goes on, or 'InMemoryDataset', which
-                can be shuffled.
+            datafeed_class (str): 'QueueDataset', which reads files during training, or 'InMemoryDataset', which can be
+                shuffled.
 
         Returns:
             DatasetBase: the dataset.
 
         Raises:
             ValueError: there is no such class.
-            NotImplementedError: Fluid has it, and it is not built.
+            NotImplementedError: the class exists in Fluid but is not built.
         """
         if datafeed_class == 'BoxPSDataset':
             raise NotImplementedError('BoxPSDataset needs BoxPS, which is not public; use InMemoryDataset')
@@ -61,7 +61,7 @@ class DatasetFactory:
 
 
 class DatasetBase:
-    """What all datasets are told. DatasetFactory makes them."""
+    """The settings of all datasets. DatasetFactory creates datasets."""
 
     _FEED = ''    # what Fluid calls its reader
 
@@ -75,7 +75,7 @@ class DatasetBase:
         """Sets the shell command that converts a file to MultiSlot lines; the file is its standard input.
 
         Args:
-            pipe_command (str): 'cat' unless it is set, which reads the file itself.
+            pipe_command (str): the command; the default is 'cat', which reads the file itself.
         """
         self._desc['pipe_command'] = pipe_command
 
@@ -83,7 +83,7 @@ class DatasetBase:
         """Sets the number of instances of a batch. The last batch of each thread may have fewer.
 
         Args:
-            batch_size (int): 32 unless it is set.
+            batch_size (int): the number; the default is 32.
 
         Raises:
             ValueError: `batch_size` is below 1.
@@ -91,10 +91,10 @@ class DatasetBase:
         self._desc['batch_size'] = _positive('batch_size', batch_size)
 
     def set_thread(self, thread_num):
-        """Sets the number of threads that read, and that train where the program allows it.
+        """Sets the number of threads that read, and that train if the program allows it.
 
         Args:
-            thread_num (int): 1 unless it is set. A QueueDataset has at most as many as files.
+            thread_num (int): the number; the default is 1. A QueueDataset uses at most one thread per file.
 
         Raises:
             ValueError: `thread_num` is below 1.
@@ -102,7 +102,7 @@ class DatasetBase:
         self.thread_num = _positive('thread_num', thread_num)
 
     def set_filelist(self, filelist):
-        """Sets the files to read; each trainer has its own.
+        """Sets the files that this trainer reads.
 
         Args:
             filelist (list[str]): paths. Thread t of n reads every n-th file from the t-th on.
@@ -115,11 +115,12 @@ class DatasetBase:
         self.filelist, self._has_files = list(filelist), True
 
     def set_use_var(self, var_list):
-        """Sets the variables whose numbers a line has, in the order of the line; replaces those of an earlier call.
+        """Sets the variables whose numbers a line contains, in the order of the line. Replaces those of an earlier
+        call.
 
         Args:
-            var_list (list[Variable]): float32 or int64. With lod_level 0 a line has as many numbers as one row
-                of the variable; with lod_level 1 any number from 1 on, a sequence.
+            var_list (list[Variable]): float32 or int64. With lod_level 0 a line contains as many numbers as one row of
+                the variable; with lod_level 1 a sequence of one or more.
 
         Raises:
             ValueError: a variable has another element type.
@@ -131,7 +132,7 @@ class DatasetBase:
         self._variables = list(var_list)
 
     def set_hdfs_config(self, fs_name, fs_ugi):
-        """Is not built: files are read from folders of this machine; a pipe command may read others.
+        """Not built: files are read from folders of this machine; a pipe command may read others.
 
         Args:
             fs_name (str): must be ''.
@@ -145,7 +146,7 @@ class DatasetBase:
                                       'command read from it')
 
     def set_download_cmd(self, download_cmd):
-        """Is not built, as set_hdfs_config.
+        """Not built, like set_hdfs_config.
 
         Args:
             download_cmd (str): not used.
@@ -156,7 +157,7 @@ class DatasetBase:
         raise NotImplementedError('Dataset.set_download_cmd is not built; let the pipe command read the file')
 
     def set_rank_offset(self, rank_offset):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Args:
             rank_offset (str): not used.
@@ -167,7 +168,7 @@ class DatasetBase:
         raise _page_views('set_rank_offset')
 
     def set_pv_batch_size(self, pv_batch_size):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Args:
             pv_batch_size (int): not used.
@@ -178,7 +179,7 @@ class DatasetBase:
         raise _page_views('set_pv_batch_size')
 
     def set_fea_eval(self, record_candidate_size, fea_eval=True):
-        """Is not built: it evaluates features by shuffling slots.
+        """Not built: it evaluates features by shuffling slots.
 
         Args:
             record_candidate_size (int): not used.
@@ -191,7 +192,7 @@ class DatasetBase:
             raise NotImplementedError('Dataset.set_fea_eval is not built')
 
     def slots_shuffle(self, slots):
-        """Is not built: it evaluates features by shuffling slots.
+        """Not built: it evaluates features by shuffling slots.
 
         Args:
             slots (list[str]): not used.
@@ -216,7 +217,7 @@ class DatasetBase:
         return print_message(dict(self._desc, **{'multi_slot_desc': {'slots': slots}} if slots else {}), _FIELDS)
 
     def local_shuffle(self):
-        """Is an error: only an InMemoryDataset can be shuffled.
+        """Raises an error: only an InMemoryDataset can be shuffled.
 
         Raises:
             NotImplementedError: always.
@@ -225,7 +226,7 @@ class DatasetBase:
                                   type(self).__name__)
 
     def global_shuffle(self, fleet=None):
-        """Is an error: only an InMemoryDataset can be shuffled.
+        """Raises an error: only an InMemoryDataset can be shuffled.
 
         Args:
             fleet (Fleet | None): not used.
@@ -249,7 +250,7 @@ class DatasetBase:
             raise state_error('E-dataset-files', 'dataset: there are no files; call set_filelist(paths) first')
 
     def _start(self, threads):
-        """A reading with as many queues as threads read: (reading, what to call when it is done)."""
+        """Starts a reading with one queue per reading thread: (reading, function to call at its end)."""
         raise NotImplementedError
 
 
@@ -267,7 +268,7 @@ def _page_views(function):
 
 
 class QueueDataset(DatasetBase):
-    """Reads files while training goes on; each pass reads them anew.
+    """Reads files during training; each pass reads them again.
 
     Example:
         x, y = fluid.data('x', [None, 2]), fluid.data('y', [None, 1])
@@ -293,7 +294,7 @@ class QueueDataset(DatasetBase):
 
 
 class FileInstantDataset(QueueDataset):
-    """As QueueDataset."""
+    """The same as QueueDataset."""
 
     _FEED = 'MultiSlotFileInstantDataFeed'
 
@@ -301,7 +302,7 @@ class FileInstantDataset(QueueDataset):
 class InMemoryDataset(DatasetBase):
     """Reads files into memory, where instances can be shuffled and exchanged with other trainers.
 
-    As in Fluid, zeros in sequences are dropped when they are read; a sequence of zeros alone is a single zero.
+    As in Fluid, reading drops zeros in sequences; a sequence that contains only zeros becomes a single zero.
 
     Example:
         x = fluid.data('x', [None, 2])
@@ -328,7 +329,7 @@ class InMemoryDataset(DatasetBase):
         self._shuffles = 0
 
     def set_feed_type(self, data_feed_type):
-        """Names the reader that Fluid would use; makes no difference.
+        """Sets the name of the reader that Fluid would use; has no effect.
 
         Args:
             data_feed_type (str): the name.
@@ -336,8 +337,7 @@ class InMemoryDataset(DatasetBase):
         self._desc['name'] = data_feed_type
 
     def set_queue_num(self, queue_num):
-        """Sets into how many queues Fluid's readers put instances; makes no difference: each thread has its own
-        part.
+        """Sets the number of queues of Fluid's readers; has no effect, because each thread has its own queue.
 
         Args:
             queue_num (int): at least 1.
@@ -345,16 +345,16 @@ class InMemoryDataset(DatasetBase):
         self.queue_num = _positive('queue_num', queue_num)
 
     def set_parse_ins_id(self, parse_ins_id):
-        """Sets whether lines begin with "1 <id>", a text without spaces: global_shuffle sends instances of one id
-        to one trainer.
+        """Sets whether lines begin with "1 <id>", where the id contains no spaces. global_shuffle then sends instances
+        of one id to one trainer.
 
         Args:
-            parse_ins_id (bool): False unless it is set. Before load_into_memory().
+            parse_ins_id (bool): whether they do; the default is False. Set it before load_into_memory().
         """
         self.parse_ins_id = bool(parse_ins_id)
 
     def set_parse_content(self, parse_content):
-        """Is not built: it reads a text of each instance that Fluid dumps.
+        """Not built: it reads a text of each instance that Fluid dumps.
 
         Args:
             parse_content (bool): must be False.
@@ -366,7 +366,7 @@ class InMemoryDataset(DatasetBase):
             raise NotImplementedError('InMemoryDataset.set_parse_content is not built')
 
     def set_parse_logkey(self, parse_logkey):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Args:
             parse_logkey (bool): must be False.
@@ -378,14 +378,14 @@ class InMemoryDataset(DatasetBase):
             raise _page_views('set_parse_logkey')
 
     def set_merge_by_sid(self, merge_by_sid):
-        """Makes no difference: it belongs to Fluid's page views, which are not built.
+        """Has no effect: it belongs to Fluid's page views, which are not built.
 
         Args:
             merge_by_sid (bool): accepted for Fluid's scripts.
         """
 
     def set_enable_pv_merge(self, enable_pv_merge):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Args:
             enable_pv_merge (bool): must be False.
@@ -397,7 +397,7 @@ class InMemoryDataset(DatasetBase):
             raise _page_views('set_enable_pv_merge')
 
     def preprocess_instance(self):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Raises:
             NotImplementedError: always.
@@ -405,7 +405,7 @@ class InMemoryDataset(DatasetBase):
         raise _page_views('preprocess_instance')
 
     def postprocess_instance(self):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Raises:
             NotImplementedError: always.
@@ -413,7 +413,7 @@ class InMemoryDataset(DatasetBase):
         raise _page_views('postprocess_instance')
 
     def set_current_phase(self, current_phase):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Args:
             current_phase (int): not used.
@@ -424,7 +424,7 @@ class InMemoryDataset(DatasetBase):
         raise _page_views('set_current_phase')
 
     def get_pv_data_size(self):
-        """Is not built: it belongs to Fluid's page views.
+        """Not built: it belongs to Fluid's page views.
 
         Raises:
             NotImplementedError: always.
@@ -432,7 +432,7 @@ class InMemoryDataset(DatasetBase):
         raise _page_views('get_pv_data_size')
 
     def set_merge_by_lineid(self, merge_size=2):
-        """Is not built: it merges instances of one id.
+        """Not built: it merges instances of one id.
 
         Args:
             merge_size (int): not used.
@@ -443,7 +443,7 @@ class InMemoryDataset(DatasetBase):
         raise NotImplementedError('InMemoryDataset.set_merge_by_lineid is not built')
 
     def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
-        """Is not built: it belongs to pslib's tables.
+        """Not built: it belongs to pslib's tables.
 
         Args:
             generate_uni_feasigns (bool): must be False.
@@ -456,7 +456,7 @@ class InMemoryDataset(DatasetBase):
             raise NotImplementedError('InMemoryDataset.set_generate_unique_feasigns is not built')
 
     def generate_local_tables_unlock(self, table_id, fea_dim, read_thread_num, consume_thread_num, shard_num):
-        """Is not built: it belongs to pslib's tables.
+        """Not built: it belongs to pslib's tables.
 
         Args:
             table_id (int): not used.
@@ -471,7 +471,7 @@ class InMemoryDataset(DatasetBase):
         raise NotImplementedError('InMemoryDataset.generate_local_tables_unlock is not built')
 
     def set_fleet_send_batch_size(self, fleet_send_batch_size=1024):
-        """Sets how many instances Fluid sends at a time in global_shuffle; makes no difference: each trainer gets
+        """Sets how many instances Fluid sends at a time in global_shuffle; has no effect, because each trainer receives
         its instances in one message.
 
         Args:
@@ -480,7 +480,7 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_batch_size = fleet_send_batch_size
 
     def set_fleet_send_sleep_seconds(self, fleet_send_sleep_seconds=0):
-        """Sets how long Fluid waits between two messages of global_shuffle; makes no difference.
+        """Sets how long Fluid waits between two messages of global_shuffle; has no effect.
 
         Args:
             fleet_send_sleep_seconds (int): seconds.
@@ -488,25 +488,25 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
     def load_into_memory(self):
-        """Reads all files with set_thread() threads. What was loaded before is dropped. The order is that of the files,
-        however many threads read.
+        """Reads all files with set_thread() threads and replaces the instances loaded before. The order is that of the
+        files, whatever the number of threads.
 
         Raises:
             penstock.ProgramError: E-dataset-count, E-dataset-short, E-dataset-number, E-dataset-width,
                 E-dataset-line: a line is wrong; the message names file, line and slot. E-dataset-slots: set_use_var
                 was not called, or names a variable whose rows have no fixed size.
-            penstock.StateError: E-dataset-file, E-dataset-command: a file cannot be read, a pipe command has failed.
+            penstock.StateError: E-dataset-file, E-dataset-command: a file cannot be read, or a pipe command has failed.
         """
         self._records = self._load(self.thread_num)
 
     def preload_into_memory(self, thread_num=None):
-        """Begins to load while the program goes on; wait_preload_done() ends it. What is loaded now stays until then.
+        """Starts to load in the background. wait_preload_done() ends it; until then the current instances stay.
 
         Args:
-            thread_num (int): how many threads read; None is that of set_thread().
+            thread_num (int): number of reading threads; None: that of set_thread().
 
         Raises:
-            penstock.StateError: E-dataset-preload, it is preloading already.
+            penstock.StateError: E-dataset-preload: it is already preloading.
         """
         if self._preload is not None:
             raise state_error('E-dataset-preload', 'dataset: it is preloading already; call wait_preload_done() first')
@@ -514,11 +514,11 @@ class InMemoryDataset(DatasetBase):
         self._preload = _Preload(lambda: self._load(threads))
 
     def wait_preload_done(self):
-        """Waits until what preload_into_memory() began is loaded.
+        """Waits until the load that preload_into_memory() started has ended.
 
         Raises:
-            penstock.StateError: E-dataset-preload, nothing is preloading.
-            penstock.ProgramError: as load_into_memory() raises.
+            penstock.StateError: E-dataset-preload: it is not preloading.
+            penstock.ProgramError: as load_into_memory().
         """
         if self._preload is None:
             raise state_error('E-dataset-preload', 'dataset: nothing is preloading; call preload_into_memory() first')
@@ -537,26 +537,26 @@ class InMemoryDataset(DatasetBase):
         return self._records
 
     def _next_seed(self):
-        """The same on all trainers, and another one for each shuffle."""
+        """Returns a seed that is equal on all trainers and different for each shuffle."""
         self._shuffles += 1
         return (framework.default_main_program().random_seed << 20) + self._shuffles
 
     def local_shuffle(self):
-        """Shuffles the instances of this trainer. The order depends on the default main program's random_seed, on how
-        many shuffles came before, and on the order before."""
+        """Shuffles the instances of this trainer. The order depends on the default main program's random_seed, on the
+        number of earlier shuffles, and on the previous order."""
         self._loaded().shuffle(self._next_seed())
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Deals the instances of all trainers out among them anew, and shuffles each trainer's. Where an instance goes
-        depends on its numbers, or on its id (set_parse_ins_id), the random_seed and the number of the shuffle, not on
-        who has read it: equal instances go to one trainer.
+        """Redistributes the instances among all trainers, and shuffles the instances of each. The target of an instance
+        depends on its numbers, or its id (set_parse_ins_id), the random_seed and the number of the shuffle, but not on
+        the trainer that has read it; equal instances go to one trainer.
 
         Args:
-            fleet (Fleet): whose trainers take part, all of them; None: this one alone.
-            thread_num (int): makes no difference.
+            fleet (Fleet): the fleet whose trainers take part; all must call it. None: only this trainer.
+            thread_num (int): has no effect.
 
         Raises:
-            penstock.StateError: E-dataset-empty, nothing is loaded; E-fleet-workers, the trainers do not know each
+            penstock.StateError: E-dataset-empty: nothing is loaded; E-fleet-workers: the trainers do not know each
                 other's addresses.
             penstock.PeerError: a trainer is gone.
         """
@@ -569,16 +569,16 @@ class InMemoryDataset(DatasetBase):
         records.shuffle(seed)
 
     def release_memory(self):
-        """Drops what was loaded."""
+        """Frees the loaded instances."""
         if self._records is not None:
             self._records.clear()
             self._records = None
 
     def get_memory_data_size(self, fleet=None):
-        """Counts the instances that are loaded.
+        """Counts the loaded instances.
 
         Args:
-            fleet (Fleet): whose trainers are added up, all of which must ask; None: this one alone.
+            fleet (Fleet): the fleet whose trainers are summed; all must call it. None: only this trainer.
 
         Returns:
             int: their number; 0 if nothing is loaded.
@@ -591,10 +591,10 @@ class InMemoryDataset(DatasetBase):
         return int(whole[0])
 
     def get_shuffle_data_size(self, fleet=None):
-        """Counts the instances after a shuffle, as get_memory_data_size().
+        """Counts the instances after a shuffle, like get_memory_data_size().
 
         Args:
-            fleet (Fleet | None): as there.
+            fleet (Fleet | None): as in get_memory_data_size().
 
         Returns:
             int: their number.
@@ -613,7 +613,7 @@ class InMemoryDataset(DatasetBase):
 
 
 class _Preload:
-    """A load in a thread of its own."""
+    """A load in its own thread."""
 
     def __init__(self, load):
         self._loaded = self._error = None

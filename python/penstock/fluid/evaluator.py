@@ -1,4 +1,5 @@
-"""Metrics that a program adds up in variables of its own; fluid.metrics adds up in Python, and is what to use now."""
+"""Metrics that a program accumulates in its own variables. fluid.metrics, which accumulates in Python, replaces
+them."""
 
 import warnings
 

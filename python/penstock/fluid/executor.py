@@ -1,4 +1,4 @@
-"""Executor: runs programs. What it compiles and how is C++; here feeds and fetches get names and arrays."""
+"""Executor: runs programs. C++ compiles and runs them; this module converts feeds and fetches."""
 
 import contextlib
 import difflib
@@ -28,7 +28,7 @@ _log.name_process()
 
 
 def global_scope():
-    """Returns the scope that programs run in unless another is given.
+    """Returns the scope in which programs run by default.
 
     Returns:
         Scope: variables by name.
@@ -62,14 +62,14 @@ def scope_guard(scope):
 
 
 def _as_arrays(value):
-    """What a fetch returns: an array, or a list of them of a LoDTensorArray."""
+    """Returns a fetched value as an array, or as a list of arrays for a LoDTensorArray."""
     if isinstance(value, core.LoDTensorArray):
         return [_as_arrays(one) for one in value]
     return as_numpy(value).view(array_kind)
 
 
 def _emptied(value):
-    """The value; as a vector where it is a tensor without elements."""
+    """Returns the value; a tensor without elements becomes a vector."""
     if not isinstance(value, core.LoDTensor) or 0 not in value.shape() or len(value.shape()) == 1:
         return value
     vector = core.LoDTensor()
@@ -80,7 +80,7 @@ def _emptied(value):
 
 
 def as_numpy(tensor):
-    """Returns the array of a LoDTensor, which shares its memory.
+    """Returns the elements of a LoDTensor as an array that shares its memory.
 
     Args:
         tensor (LoDTensor): without sequences.
@@ -103,7 +103,7 @@ def as_numpy(tensor):
 
 
 def _fetch_var(name, scope=None, return_numpy=True):
-    """The value of the variable `name` in a scope, as an array or as a LoDTensor."""
+    """Returns the value of the variable `name` in a scope, as an array or as a LoDTensor."""
     var = (_scope if scope is None else scope).find_var(name)
     if var is None:
         raise ValueError('the scope has no variable %s' % name)
@@ -111,7 +111,7 @@ def _fetch_var(name, scope=None, return_numpy=True):
 
 
 def _as_lodtensor(data, place, dtype=None):
-    """A LoDTensor of an array, or of one number of the element type `dtype`."""
+    """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
         raise RuntimeError('a list of arrays may have sequences; make a LoDTensor of it')
     if numpy.isscalar(data):
@@ -127,8 +127,8 @@ class FetchHandler:
     """Gets values of variables while train_from_dataset() runs.
 
     Args:
-        var_dict (dict): {name of your own: Variable}.
-        period_secs (int): seconds between two calls, at least.
+        var_dict (dict): {any key: Variable}.
+        period_secs (int): minimum seconds between two calls.
 
     Example:
         x = fluid.data('x', [None, 2])
@@ -142,23 +142,23 @@ class FetchHandler:
         self.period_secs = period_secs
 
     def handler(self, res_dict):
-        """Called by the thread that trains; to be overridden. It prints the first row of each.
+        """Receives the values; the training thread calls it. Override it: this one prints the first row of each value.
 
         Args:
-            res_dict (dict): {name of your own: numpy.ndarray}.
+            res_dict (dict): {key of var_dict: numpy.ndarray}.
         """
         print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items()))
 
 
 class Executor:
-    """Runs programs. Ctrl-C stops a run within a second; other Python threads go on while one lasts.
+    """Runs programs. Ctrl-C stops a run within a second; other Python threads continue during a run.
 
     Args:
         place (Place | None): CPUPlace(). A place on a GPU is an error; with PENSTOCK_CUDA_FALLBACK=1 in the
             environment it means the CPU, with one warning.
-        wire (str | None): what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid',
-            the protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says,
-            else 'native'. All Executors of a process speak the same.
+        wire (str | None): the protocol between this process and its parameter servers or trainers: 'native', or
+            'fluid', the protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once delivery. None:
+            PENSTOCK_WIRE, or 'native' without it. All Executors of a process use the same protocol.
 
     Raises:
         NotImplementedError: the place is on a GPU.
@@ -182,21 +182,21 @@ class Executor:
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
         """Runs block 0 of a program.
 
-        Compiled forms are kept between runs, whatever `use_program_cache` says.
+        Compiled programs are always cached between runs; `use_program_cache` has no effect.
 
         Args:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
-                converted. A name that the program lacks is left out with a warning. Of a program on several places,
-                one dict is split evenly among them, or each has a dict.
-            fetch_list (list[Variable | str] | None): what to return.
+                converted. A name that the program lacks is ignored with a warning. For a program on several places,
+                one dict is split evenly among them, or a list has a dict for each.
+            fetch_list (list[Variable | str] | None): the variables whose values are returned.
             feed_var_name (str): accepted for Fluid's scripts.
             fetch_var_name (str): accepted for Fluid's scripts.
-            scope (Scope | None): where variables are; None: the global scope.
-            return_numpy (bool): return arrays; else LoDTensors.
+            scope (Scope | None): contains the variables; None: the global scope.
+            return_numpy (bool): True: return arrays; False: LoDTensors.
             use_program_cache (bool): accepted for Fluid's scripts.
-            return_merged (bool): False: of a data-parallel CompiledProgram return a list for each value, with that of
-                each place; else the places' values become one, joined by rows.
+            return_merged (bool): False: for a data-parallel CompiledProgram, return each value as a list with the value
+                of each place; True: concatenate the values of the places.
             use_prune (bool): run only what the fetches need.
 
         Returns:
@@ -282,7 +282,8 @@ class Executor:
         return [_as_arrays(value) for value in merged] if return_numpy else merged
 
     def _pruned(self, program, feeds, fetches, updates, use_prune):
-        """What the fetches and the updates need of the program. The program itself where it has no other updates."""
+        """Returns the part of the program that the fetches and the updates need; the program itself if it has no other
+        updates."""
         key = (use_prune, tuple(feeds), tuple(fetches), tuple(op._id for op in updates))
         known = self._pruned_programs.setdefault(program, {})
         content, pruned = known.get(key, (None, None))
@@ -290,34 +291,34 @@ class Executor:
             content = program.desc.content_id
             pruned = _prune_to(program, feeds, fetches, updates, use_prune)
             known[key] = content, pruned
-        return pruned or program    # itself would be kept for ever
+        return pruned or program    # itself would be kept forever
 
     def batches(self, program, feeds, scope=None):
-        """Yields this trainer's feeds until those of all trainers have ended.
+        """Yields this trainer's feeds until the feeds of all trainers have ended.
 
-        Trainers agree before each step who still has a batch, so that trainers whose batches differ in number end
-        after the same step; and each step's gradient is that of the mean over all trainers' examples, whatever the
-        sizes of their batches. What is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
-        does what `on_uneven` of DistributeTranspilerConfig says:
+        Before each step, trainers tell each other whether they still have a batch, so that trainers with different
+        numbers of batches end after the same step. Each step's gradient is that of the mean over all trainers'
+        examples, whatever the sizes of their batches; the elements over which layers.mean makes the loss are counted as
+        examples. `on_uneven` of DistributeTranspilerConfig decides what a trainer does whose feeds have ended:
 
-        * 'join': it takes part with its last batch, or with one example of zeros if it has had none, which does not
-          count. Optimizers that touch rows of a sparse gradient touch that batch's; with local_sgd its parameters stay
-          until the next average.
-        * 'pad': it goes on with its feeds from the beginning, which count again.
-        * 'error': it raises on all trainers, and so do they.
+        * 'join': it runs its last batch, or one example of zeros if it had no batch; this batch does not count.
+          Optimizers that touch the rows of a sparse gradient touch those of this batch. With local_sgd its parameters
+          do not change until the next average.
+        * 'pad': it starts its feeds again from the beginning, and they count again.
+        * 'error': all trainers raise an error.
 
         Args:
-            program (Program | CompiledProgram): transpiled with an on_uneven, or compiled with
-                BuildStrategy.on_uneven. The startup program of a Program has run.
+            program (Program | CompiledProgram): transpiled with an on_uneven, or compiled with BuildStrategy.on_uneven.
+                For a Program, the startup program must have run.
             feeds (callable): returns an iterator of dicts, as run() takes them.
-            scope (Scope): where `program` runs; None: the global one.
+            scope (Scope): the scope in which `program` runs; None: the global one.
 
         Returns:
-            Iterator[dict]: feeds for run(), one a step.
+            Iterator[dict]: feeds for run(), one per step.
 
         Raises:
             ValueError: no on_uneven was chosen, or there are no feeds to pad with.
-            penstock.ProgramError: E-uneven-data ('error'); E-uneven-choice (trainers chose different ones).
+            penstock.ProgramError: E-uneven-data ('error'); E-uneven-choice (trainers chose different values).
             penstock.StateError: the start-up program has not joined the trainers yet.
 
         Example:
@@ -349,7 +350,7 @@ class Executor:
 
     @staticmethod
     def _set_persistables(block, feeds, scope):
-        """As in Fluid, what is fed to a persistable variable stays there. Returns the other feeds."""
+        """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
         if any(op.type == 'feed' for op in block.ops[:1]):    # of a saved model: it takes what is fed
             return feeds
         rest = []
@@ -365,8 +366,8 @@ class Executor:
 
     @staticmethod
     def _uncast(block, feed, feeds):
-        """The feeds with integers as they were given where layers.data declares floats, which is also its default: an
-        op may want the integers. None if there are no such feeds.
+        """Returns the feeds with integers unconverted where layers.data declares floats (its default), because an op
+        may need the integers. None if there are no such feeds.
         """
         given = {name: numpy.asarray(value) for name, value in _dict_of(feed).items()
                  if not isinstance(value, core.LoDTensor)}
@@ -379,30 +380,30 @@ class Executor:
                            fetch_info=None, print_period=100, fetch_handler=None):
         """Runs the program once for each batch of a dataset.
 
-        With one thread the result depends on the data alone. With several (Hogwild) each thread runs the program on its
-        part of the batches, and all of them update the same parameters without waiting for each other: which batches
-        each thread has is fixed, in which order updates come is not. Where two threads update the same element at the
-        same moment, one of the two updates may be lost, as in Fluid; pservers lose none. Programs of several threads
-        are those without parameter servers, and those of AsyncStrategy; in all others, whose trainers count steps
-        together, one thread trains on all batches and the others read.
+        With one thread the result depends only on the data. With several threads (Hogwild) each thread runs the program
+        on its part of the batches, and all of them update the same parameters without waiting for each other. The
+        batches of each thread are fixed, but the order of updates is not. If two threads update the same element at the
+        same moment, one of the two updates may be lost, as in Fluid; pservers lose none. Several threads train in
+        programs without parameter servers and in those of AsyncStrategy; in all others, whose trainers have common
+        steps, one thread trains on all batches and the others read.
 
         Args:
             program (Program|CompiledProgram): None is the default main program.
-            dataset (DatasetBase): of fluid.DatasetFactory.
+            dataset (DatasetBase): a dataset from fluid.DatasetFactory.
             scope (Scope): holds the parameters; None is the global one.
-            thread (int): how many threads; 0: as dataset.set_thread() says.
+            thread (int): number of threads; 0: that of dataset.set_thread().
             debug (bool): prints a progress line in every print_period, with the loss, examples per second, and the
                 time that training has waited for parameter servers. PENSTOCK_PROGRESS=1 in the environment does the
                 same.
             fetch_list (list of Variable): printed in every print_period.
-            fetch_info (list of str): a text for each; None is their names.
+            fetch_info (list of str): a label for each of them; None: their names.
             print_period (int): steps between two prints.
-            fetch_handler (FetchHandler): gets values every so many seconds.
+            fetch_handler (FetchHandler): receives values periodically.
 
         Raises:
-            penstock.ProgramError, penstock.StateError: E-dataset-...: what InMemoryDataset.load_into_memory() says,
-                after the batches before it.
-            ValueError: fetch_info has another length than fetch_list.
+            penstock.ProgramError, penstock.StateError: the errors of InMemoryDataset.load_into_memory()
+                (E-dataset-...), after the batches before the error.
+            ValueError: fetch_info and fetch_list differ in length.
 
         Example:
             x = fluid.data('x', [None, 2])
@@ -426,35 +427,35 @@ class Executor:
 
     def infer_from_dataset(self, program=None, dataset=None, scope=None, thread=0, debug=False, fetch_list=None,
                            fetch_info=None, print_period=100, fetch_handler=None):
-        """Runs a program on each batch of a dataset, as train_from_dataset() does. The program trains nothing:
-        main.clone(for_test=True), say.
+        """Runs a program without updates, such as main.clone(for_test=True), on each batch of a dataset, as
+        train_from_dataset() does.
 
         Args:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             dataset (DatasetBase): the batches.
             scope (Scope | None): holds the variables; None: the global scope.
-            thread (int): how many threads run the program; 0: as the dataset says.
+            thread (int): number of threads that run the program; 0: that of the dataset.
             debug (bool): print progress.
             fetch_list (list | None): variables to print.
-            fetch_info (list[str] | None): what to print before each of them.
+            fetch_info (list[str] | None): a label for each of them.
             print_period (int): batches between two lines.
-            fetch_handler (FetchHandler | None): called with values from time to time.
+            fetch_handler (FetchHandler | None): receives values periodically.
         """
         self.train_from_dataset(program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
                                 fetch_handler)
 
     def close(self):
-        """Tells the parameter servers that this trainer is done; later runs are errors.
+        """Reports to the parameter servers that this trainer has completed; later runs raise an error.
 
-        All Executors of a process are one trainer: while another one still trains, nothing is told. An Executor that
-        is never closed does no harm: a process that ends with exit code 0 is done, too. One that ends otherwise (an
-        exception, sys.exit(3), os._exit, a signal) is not, and the job fails.
+        All Executors of a process are one trainer: the trainer completes when the last of them that used pservers is
+        closed. Closing is optional: a process that ends with exit code 0 has completed, too. A process that ends in
+        another way (an exception, sys.exit(3), os._exit, a signal) has not completed, and the job fails.
         """
         self._executor.close()
 
 
 def _dict_of(feed):
-    """{name: value}, also of Fluid's list of one dict for each place."""
+    """Returns {name: value}; accepts Fluid's list with one dict for each place, too."""
     if feed is None:
         return {}
     if isinstance(feed, (list, tuple)):
@@ -467,13 +468,13 @@ def _dict_of(feed):
 
 
 def _split_fetches(fetch_list):
-    """(names of what is fetched, ops). What minimize returns may stand in the list, whole or its first part: its ops
-    are run, and nothing is fetched for it."""
+    """Returns (names of fetched variables, ops). The list may contain the result of minimize, whole or its first part:
+    its ops are run, and nothing is fetched for it."""
     if fetch_list is None:
         return [], []
     names, ops = [], []
     for one in [fetch_list] if isinstance(fetch_list, (Variable, str)) else fetch_list:
-        # Of a tuple (ops, pairs of parameters and gradients) the pairs do not count, as in Fluid.
+        # In a tuple (ops, pairs of parameters and gradients) the pairs are ignored, as in Fluid.
         parts = one if isinstance(one, list) else one[0] if isinstance(one, tuple) and one else [one]
         for part in parts if isinstance(parts, (list, tuple)) else [parts]:
             if isinstance(part, Operator):
@@ -491,11 +492,11 @@ def _is_update(op):
 
 
 def _prune_to(program, feeds, fetches, updates, use_prune):
-    """None if nothing is to be left out."""
+    """Returns the pruned program, or None if nothing can be removed."""
     for op in updates:
         if not _is_update(op):
             raise TypeError('fetch_list holds the op %s, which is not the update of an optimizer' % op.type)
-    updates = [op for op in updates if op.block.idx == 0]    # what stands in a branch runs with it
+    updates = [op for op in updates if op.block.idx == 0]    # ops inside a branch run with it
     every = [op for op in program.global_block().ops if _is_update(op)]
     named = {op._id for op in updates}
     if not use_prune and (not named or all(op._id in named for op in every if op.input('Param'))):

@@ -1,8 +1,8 @@
 """Program, Block, Operator, Variable: handles on a program that C++ owns.
 
-A handle is (program, block, id or name); the same thing always gives the same handle, so `is` works. One whose op
-or variable is gone raises penstock.StateError when it is used. Only what C++ has no field for (a parameter's
-regularizer, say) lives in Python, in Program._parameter_attrs.
+A handle is (program, block, id or name); an object always has the same handle, so `is` works. A handle whose op or
+variable was removed raises penstock.StateError when it is used. Only facts without a field in C++, such as a
+parameter's regularizer, are kept in Python, in Program._parameter_attrs.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ FLUID_VERSION = 1008005
 # Fluid's names of names.
 GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, '@EMPTY@', '@TEMP@', '@ZERO'
 _name_scopes = NameScopes()
-_device = ''    # of the ops that are made now, as device_guard says
+_device = ''    # of ops created now, set by device_guard
 
 
 OpRole = core.op_proto_and_checker_maker.OpRole
@@ -56,10 +56,10 @@ def convert_np_dtype_to_dtype_(np_dtype):
 
 
 def in_dygraph_mode():
-    """Tells whether ops run as they are made.
+    """Tells whether ops run as they are created.
 
     Returns:
-        bool: False: there are programs only.
+        bool: False, because there is no imperative mode.
 
     Example:
         assert not fluid.in_dygraph_mode()
@@ -74,7 +74,7 @@ def load_op_library(lib_filename):
         lib_filename (str): the library.
 
     Raises:
-        NotImplementedError: always. The library is linked against Fluid's own classes, which are not here.
+        NotImplementedError: always, because the library is linked against Fluid's own classes.
 
     Example:
         try:
@@ -88,7 +88,7 @@ def load_op_library(lib_filename):
 
 
 def api_version():
-    """Returns the version of Fluid whose API this is.
+    """Returns the version of Fluid whose API Penstock has.
 
     Returns:
         list[str]: four numbers as text.
@@ -100,11 +100,11 @@ def api_version():
 
 
 def require_version(min_version, max_version=None):
-    """Raises unless Fluid 1.8.5, whose API this is, lies in a range of versions.
+    """Raises unless Fluid 1.8.5, whose API Penstock has, is in a range of versions.
 
     Args:
-        min_version (str): the oldest version that will do, such as '1.6.0'.
-        max_version (str | None): the newest; None: any.
+        min_version (str): the oldest accepted version, such as '1.6.0'.
+        max_version (str | None): the newest accepted version; None: any.
 
     Raises:
         Exception: 1.8.5 is outside the range.
@@ -135,8 +135,8 @@ def require_version(min_version, max_version=None):
 class Program:
     """A program: blocks of variables and ops. A new one has one empty block.
 
-    `desc` is the C++ value that it stands for, and Fluid's ProgramDesc (desc.block(i), desc.num_blocks()); assigning
-    to that changes what every handle of the program means.
+    `desc` is its C++ value, and Fluid's ProgramDesc (desc.block(i), desc.num_blocks()). An assignment to that value
+    changes the program of all handles.
 
     Example:
         main, startup = fluid.Program(), fluid.Program()
@@ -167,7 +167,7 @@ class Program:
         return program
 
     def _rebind(self, desc):
-        """Makes this program, and every handle of it, mean `desc`."""
+        """Makes this program, and all its handles, refer to `desc`."""
         self.desc.assign(desc)
         for block in self._blocks.values():
             block._var_handles = {
@@ -175,7 +175,7 @@ class Program:
             } if block.idx < self.desc.num_blocks() else {}
 
     def _sync_with_cpp(self):
-        """There is one program, so nothing to do."""
+        """Does nothing: Python and C++ share the program."""
 
     # Blocks.
     @property
@@ -225,7 +225,7 @@ class Program:
 
     @property
     def current_block_idx(self):
-        """The number of the block that ops are added to.
+        """The number of the block to which ops are added.
 
         Returns:
             int: 0 outside of branches and loops.
@@ -246,7 +246,7 @@ class Program:
     def _rollback(self):
         self._current_block = self.current_block().parent_idx
 
-    # What it holds.
+    # Contents.
     def list_vars(self):
         """Yields the variables of all blocks.
 
@@ -266,10 +266,10 @@ class Program:
 
     @property
     def random_seed(self):
-        """Seed of the ops that have none of their own; 0: other numbers in each run.
+        """Seed of ops without their own seed; 0: different numbers in each run.
 
         Raises:
-            ValueError: it is set to something else than an int.
+            ValueError: the new value is not an int.
         """
         return self.desc.random_seed
 
@@ -299,7 +299,7 @@ class Program:
     # Roles of the ops that are added next.
     @property
     def _op_role(self):
-        """The role of ops that are added from now on, one of OpRole."""
+        """The role of ops that are added, one of OpRole."""
         return self._op_context.role
 
     @_op_role.setter
@@ -310,7 +310,7 @@ class Program:
 
     @property
     def _op_role_var(self):
-        """The parameter and the gradient that ops added from now on belong to: a list of names."""
+        """The parameter and the gradient of ops that are added: a list of names."""
         return self._op_context.role_var
 
     @_op_role_var.setter
@@ -342,11 +342,11 @@ class Program:
         """Copies the program.
 
         Args:
-            for_test (bool): leave out backward and optimizer ops, and set what remains to inference. Clone before
+            for_test (bool): remove backward and optimizer ops, and set the others to inference mode. Clone before
                 `minimize`.
 
         Returns:
-            Program: one of its own; variables of the same names share their values in a scope.
+            Program: an independent copy. Variables of equal names have the same value in a scope.
         """
         program = Program._of(self.desc.clone_for_test() if for_test else self.desc.copy())
         program._copy_parameter_attrs_from(self)
@@ -356,7 +356,7 @@ class Program:
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
 
     def _prune_with_input(self, feeded_var_names, targets):
-        """What the targets need if the named variables are fed; Fluid's name of _prune."""
+        """Returns the part that the targets need if the named variables are fed; Fluid's name for _prune."""
         feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
         for name in feeds:
             if not isinstance(name, str):
@@ -370,7 +370,7 @@ class Program:
         return self._prune([target for target in names if getattr(target, 'name', target) not in feeds], feeds, ops)
 
     def _copy_param_info_from(self, other):
-        """Parameters that both have get what `other` knows of its own: learning rate, regularizer and so on."""
+        """Copies learning rate, regularizer and so on of `other`'s parameters to parameters with the same names."""
         if not isinstance(other, Program):
             raise TypeError('_copy_param_info_from takes a Program, not %r' % (other,))
         self._copy_parameter_attrs_from(other)
@@ -385,7 +385,7 @@ class Program:
         return program
 
     def _inference_optimize(self, prune_read_op=True):
-        """A copy in test mode; without the ops up to the one that reads, and without readers, unless told otherwise."""
+        """Returns a copy in test mode; with prune_read_op, without readers and the ops up to the one that reads."""
         program = self.clone()
         block = program.global_block()
         kinds = [op.type for op in block.ops]
@@ -437,7 +437,7 @@ class Program:
 
 @contextlib.contextmanager
 def name_scope(prefix=None):
-    """Names the ops that are made inside: their attribute op_namescope says the scope. It serves those who read
+    """Sets the name scope of ops that are created inside, in their attribute op_namescope. It only helps readers of
     programs.
 
     Args:
@@ -467,16 +467,16 @@ def name_scope(prefix=None):
 
 @contextlib.contextmanager
 def device_guard(device=None):
-    """Ops made inside carry the device in their attribute op_device. Here all run on the CPU.
+    """Sets the device of ops that are created inside, in their attribute op_device. All ops run on the CPU.
 
     Args:
         device (str | None): 'cpu', 'gpu', or None for no preference.
 
     Yields:
-        None: ops made inside carry the device.
+        None: ops created inside have the device.
 
     Raises:
-        ValueError: `device` is something else.
+        ValueError: `device` has another value.
 
     Example:
         with fluid.device_guard('cpu'):
@@ -500,7 +500,7 @@ def _switch_device(device):
 
 
 def name_scopes():
-    """The scopes entered so far, as C++ state: optimizers enter theirs there too."""
+    """Returns the entered name scopes, which are C++ state, because optimizers enter scopes there too."""
     return _name_scopes
 
 
@@ -518,7 +518,7 @@ def default_main_program():
     """Returns the program to which layers add ops.
 
     Returns:
-        Program: the one of the innermost program_guard, else the process's.
+        Program: that of the innermost program_guard, otherwise the process's.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -531,7 +531,7 @@ def default_startup_program():
     """Returns the program to which layers add the ops that initialise parameters.
 
     Returns:
-        Program: the one of the innermost program_guard, else the process's.
+        Program: that of the innermost program_guard, otherwise the process's.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -544,10 +544,10 @@ def switch_main_program(program):
     """Makes another program the default main program.
 
     Args:
-        program (Program): the new one.
+        program (Program): the new program.
 
     Returns:
-        Program: the one before.
+        Program: the previous program.
 
     Example:
         old = fluid.framework.switch_main_program(fluid.Program())
@@ -563,10 +563,10 @@ def switch_startup_program(program):
     """Makes another program the default startup program.
 
     Args:
-        program (Program): the new one.
+        program (Program): the new program.
 
     Returns:
-        Program: the one before.
+        Program: the previous program.
 
     Example:
         old = fluid.framework.switch_startup_program(fluid.Program())
@@ -579,7 +579,7 @@ def switch_startup_program(program):
 
 
 def _get_var(name, program=None):
-    """The variable `name` of the program's first block; of the default main program unless another is given."""
+    """Returns the variable `name` of block 0 of the program, by default of the default main program."""
     return (default_main_program() if program is None else program).global_block().var(name)
 
 
@@ -589,8 +589,8 @@ def program_guard(main_program, startup_program=None):
 
     Args:
         main_program (Program): layers add their ops to it.
-        startup_program (Program | None): layers add the ops that initialise parameters to it; None: it does not
-            change.
+        startup_program (Program | None): layers add the ops that initialise parameters to it; None: the default startup
+            program does not change.
 
     Returns:
         A context manager.

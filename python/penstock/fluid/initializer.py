@@ -1,4 +1,4 @@
-"""Initializers: each adds, to a start-up program, the op that gives a variable its first value."""
+"""Initializers: each adds the op that sets a variable's initial value to a startup program."""
 
 import contextlib
 import math
@@ -19,7 +19,8 @@ _FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
 
 
 def _stand_in(var, block, label):
-    """A float32 variable to be filled for a float16 one, which is cast from it; others are filled themselves."""
+    """Returns the variable to fill: for a float16 variable a float32 one, from which it is cast; otherwise the variable
+    itself."""
     if var.dtype != VarType.FP16:
         return var
     return block.create_var(name=unique_name.generate('%s.%s.tmp' % (label, var.name)), shape=var.shape,
@@ -33,12 +34,12 @@ def _cast_from(out, var, block):
 
 
 class Initializer:
-    """Base of the initializers: each adds to a startup program the op that gives a variable its initial value."""
+    """Base of the initializers: each adds the op that sets a variable's initial value to a startup program."""
 
     def __call__(self, param, block):
         raise NotImplementedError
 
-    _label = None    # what the stand-in for a float16 variable is called after; by default the op
+    _label = None    # prefix of the name of the float32 variable; by default the op
 
     def _prepend(self, var, block, op, attrs):
         if op != 'fill_constant' and var.dtype not in _FLOATS:
@@ -46,18 +47,18 @@ class Initializer:
         out = _stand_in(var, block, self._label or op)
         attrs['shape'] = var.shape
         attrs['dtype'] = int(out.dtype)
-        # Fluid declares the empty input slots of uniform_random, and of no other.
+        # Fluid declares the empty input slots only of uniform_random.
         made = block._prepend_op(op, {} if op == 'uniform_random' else None, {'Out': out}, attrs)
         _cast_from(out, var, block)
         return made
 
     def _seed_in(self, block):
-        """An initializer without a seed takes the program's."""
+        """Returns the seed, or the program's seed if the initializer has none."""
         return self._seed or block.program.random_seed
 
     @staticmethod
     def _fans(var):
-        """How many inputs and outputs a unit of this weight has."""
+        """Returns the numbers of inputs and outputs of a unit of this weight."""
         shape = var.shape
         if len(shape) == 0:
             return 1, 1
@@ -162,7 +163,7 @@ class NormalInitializer(Initializer):
 
 class TruncatedNormalInitializer(Initializer):
 
-    """Draws initial values from a normal distribution, cut off at two standard deviations.
+    """Draws initial values from a normal distribution, truncated at two standard deviations.
 
     Args:
         loc (float): mean.
@@ -192,7 +193,7 @@ class XavierInitializer(Initializer):
     """Draws initial values whose variance is 2 / (fan_in + fan_out).
 
     Args:
-        uniform (bool): from a uniform distribution; else from a normal one.
+        uniform (bool): True: from a uniform distribution; False: from a normal one.
         fan_in (int | None): number of inputs of a unit; None: from the shape.
         fan_out (int | None): number of outputs of a unit; None: from the shape.
         seed (int): 0: the program's `random_seed`.
@@ -230,7 +231,7 @@ class MSRAInitializer(Initializer):
     """Draws initial values whose variance is 2 / fan_in.
 
     Args:
-        uniform (bool): from a uniform distribution; else from a normal one.
+        uniform (bool): True: from a uniform distribution; False: from a normal one.
         fan_in (int | None): number of inputs of a unit; None: from the shape.
         seed (int): 0: the program's `random_seed`.
 
@@ -242,7 +243,7 @@ class MSRAInitializer(Initializer):
         He et al., Delving Deep into Rectifiers, ICCV 2015.
     """
 
-    _label = 'masra_init'    # so in Fluid
+    _label = 'masra_init'    # as in Fluid
 
     def __init__(self, uniform=True, fan_in=None, seed=0):
         require_numbers('MSRA', seed=seed)
@@ -263,12 +264,12 @@ class MSRAInitializer(Initializer):
         })
 
 
-VALUES_MAX = 1024 * 1024    # elements that an op may bring along
+VALUES_MAX = 1024 * 1024    # maximum number of elements in an op's attribute
 _VALUE_SLOTS = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
 
 
 def _prepend_values(kind, label, array, var, block):
-    """The array itself becomes part of the program."""
+    """Adds the op that contains the array, which becomes part of the program."""
     if array.size > VALUES_MAX:
         raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
                          (array.size, VALUES_MAX))
@@ -284,7 +285,7 @@ def _prepend_values(kind, label, array, var, block):
 
 
 class BilinearInitializer(Initializer):
-    """Sets the filters of a conv2d_transpose that enlarges images by bilinear interpolation.
+    """Sets the filters of a conv2d_transpose so that it enlarges images by bilinear interpolation.
 
     The variable has the shape [channels, filters, width, width].
 
@@ -339,9 +340,10 @@ Bilinear = BilinearInitializer
 
 @contextlib.contextmanager
 def init_on_cpu():
-    """Inside, older scripts make initializers whose values stay in the memory of the host, as all do here.
+    """In older scripts, initializers created inside keep their values in host memory, as all initializers do in
+    Penstock.
 
-    Fluid 1.8 has it no more; device_guard('cpu') took its place.
+    Fluid 1.8 has replaced it by device_guard('cpu').
 
     Example:
         with fluid.initializer.init_on_cpu():

@@ -47,7 +47,7 @@ def one_hot(input, depth, allow_out_of_range=False):
         Variable: shape [shape of `input`..., depth], float32.
 
     Raises:
-        penstock.ProgramError: if `depth` is below 1.
+        penstock.ProgramError: `depth` is below 1.
 
     Example:
         label = fluid.data('label', [None, 4], 'int64')

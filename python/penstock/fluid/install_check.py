@@ -17,7 +17,7 @@ def run_check():
     """Trains one step of a small network, by itself and data-parallel, and compares the numbers with known ones.
 
     Raises:
-        RuntimeError: if a number is wrong.
+        RuntimeError: a number is wrong.
 
     Example:
         fluid.install_check.run_check()

@@ -1,4 +1,4 @@
-"""Saving and loading, and input: the names of fluid.io."""
+"""The names of fluid.io: saving, loading and input."""
 
 from penstock.fluid._inference_model import (append_fetch_ops, load_inference_model, prepend_feed_ops,
                                              save_inference_model)

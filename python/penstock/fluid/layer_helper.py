@@ -1,4 +1,4 @@
-"""LayerHelper: what all layers do: draw names, make parameters, temporaries, bias and activation."""
+"""LayerHelper: the functions that all layers share: names, parameters, temporaries, bias and activation."""
 
 import copy
 
@@ -13,12 +13,12 @@ __all__ = ['LayerHelper']
 
 
 def describe(value):
-    """A wrong argument, for an error: small ones as they are, others by their type."""
+    """Returns a wrong argument as text for an error: small values themselves, others by their type."""
     return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
 
 
 def require_variables(layer, **inputs):
-    """Refuses an argument that is no Variable, by its name."""
+    """Raises if an argument is not a Variable; the error names it."""
     for name, value in inputs.items():
         if not isinstance(value, Variable):
             raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
@@ -30,17 +30,16 @@ def require_rank(layer, name, var, rank):
 
 
 def require_name(name):
-    """Of what is found by its name alone."""
+    """Raises unless the name of a variable is a str."""
     if not isinstance(name, str):
         raise TypeError('data: the name must be a str, not %s' % describe(name))
 
 
 class LayerHelper:
-    """What all layers do: draw names, make parameters and temporaries, append ops, bias and activation. Layers of
-    your own are written with it.
+    """Helps to write layers: generates names, creates parameters and temporaries, appends ops, bias and activation.
 
     Args:
-        layer_type (str): names what the layer creates.
+        layer_type (str): prefix of the names of the variables that the layer creates.
         **kwargs (object): the layer's arguments: `name`, `input`, `param_attr`, `bias_attr`, `act`.
 
     Example:
@@ -86,7 +85,7 @@ class LayerHelper:
             Operator: the op.
 
         Raises:
-            TypeError: a slot holds something else than a Variable.
+            TypeError: a slot contains a value that is not a Variable.
         """
         self.require_slots(inputs)
         self.require_slots(outputs)
@@ -94,7 +93,7 @@ class LayerHelper:
 
     # Inputs.
     def takes(self, **inputs):
-        """Refuses an argument that is not a Variable.
+        """Raises if an argument is not a Variable.
 
         Args:
             **inputs (Variable): the arguments, by name.
@@ -109,13 +108,13 @@ class LayerHelper:
         return self
 
     def require_slots(self, slots):
-        """Refuses what is not a Variable in an op's slots.
+        """Raises if an op's slots contain a value that is not a Variable.
 
         Args:
             slots (dict | None): {slot: Variable or list of Variables}.
 
         Raises:
-            TypeError: something is not a Variable.
+            TypeError: a value is not a Variable.
         """
         for slot, given in (slots or {}).items():
             for one in given if isinstance(given, (list, tuple)) else (given,):
@@ -217,11 +216,11 @@ class LayerHelper:
             list[ParamAttr]: the descriptions.
 
         Raises:
-            ValueError: the layer was given another number of them.
+            ValueError: the layer has another number of them.
         """
         attr = self.param_attr
         if isinstance(attr, ParamAttr):
-            # Copies, because a parameter without a name draws one of its own for each input.
+            # Copies, because a parameter without a name gets a new name for each input.
             return [copy.copy(attr) for _ in range(length)]
         if len(attr) == 1 and length > 1:
             return [copy.copy(attr[0]) for _ in range(length)]
@@ -236,8 +235,8 @@ class LayerHelper:
             attr (ParamAttr | str | bool | None): describes it.
             shape (list[int]): its shape.
             dtype (str | VarType | None): its element type; None: float32.
-            is_bias (bool): it is a bias: other name and initial value.
-            default_initializer (Initializer | None): for an `attr` without one.
+            is_bias (bool): it is a bias, with another name and initial value.
+            default_initializer (Initializer | None): the initializer if `attr` has none.
             stop_gradient (bool): it gets no gradient.
 
         Returns:
@@ -301,7 +300,7 @@ class LayerHelper:
         """Creates a variable in the current block.
 
         Args:
-            **kwargs (object): as Block.create_var takes them.
+            **kwargs (object): arguments of Block.create_var.
 
         Returns:
             Variable: the variable.
@@ -312,8 +311,8 @@ class LayerHelper:
         """Creates a variable in block 0.
 
         Args:
-            persistable (bool): it outlives a step.
-            **kwargs (object): as Block.create_var takes them.
+            persistable (bool): its value stays in the scope between runs.
+            **kwargs (object): arguments of Block.create_var.
 
         Returns:
             Variable: the variable.
@@ -325,7 +324,7 @@ class LayerHelper:
 
         Args:
             name (str): its name.
-            **kwargs (object): as Block.create_var takes them.
+            **kwargs (object): arguments of Block.create_var.
 
         Returns:
             tuple: (Variable, whether it is new).
@@ -343,20 +342,20 @@ class LayerHelper:
             initializer (Initializer): fills it.
 
         Returns:
-            Variable: that of the startup program.
+            Variable: the variable of the startup program.
         """
         return self.startup_program.global_block().create_var(name=var.name, type=var.type, dtype=var.dtype,
                                                               shape=var.shape, persistable=True,
                                                               initializer=initializer)
 
-    # What follows a layer's own ops.
+    # Bias and activation.
     def append_bias_op(self, input_var, dim_start=1, dim_end=None):
         """Adds the layer's bias, unless `bias_attr` is False.
 
         Args:
-            input_var (Variable): what it is added to.
+            input_var (Variable): the variable to which it is added.
             dim_start (int): the first axis of the bias.
-            dim_end (int | None): the axis behind its last; None: all.
+            dim_end (int | None): the axis after its last; None: all.
 
         Returns:
             Variable: the sum.

@@ -1,4 +1,4 @@
-"""Making tensors of sequences of different lengths."""
+"""Functions that create tensors of sequences of different lengths."""
 
 import numpy
 
@@ -8,13 +8,13 @@ __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
 
 
 def create_lod_tensor(data, recursive_seq_lens, place):
-    """Creates a tensor whose rows fall into sequences.
+    """Creates a tensor whose rows form sequences.
 
     Args:
-        data (numpy.ndarray | LoDTensor | list): the rows; or a list of sequences of numbers, which become rows of one
-            int64.
+        data (numpy.ndarray | LoDTensor | list): the rows, or a list of sequences of numbers, each of which becomes a
+            row of one int64.
         recursive_seq_lens (list[list[int]]): lengths, level by level: [[2, 3]] is a sequence of 2 rows and one of 3.
-        place (Place): where the tensor is.
+        place (Place): the place of the tensor.
 
     Returns:
         LoDTensor: the tensor.
@@ -45,12 +45,12 @@ def create_lod_tensor(data, recursive_seq_lens, place):
 
 
 def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high):
-    """Creates a tensor of random integers whose rows fall into sequences.
+    """Creates a tensor of random integers whose rows form sequences.
 
     Args:
         recursive_seq_lens (list[list[int]]): lengths, level by level.
         base_shape (list[int]): shape of a row.
-        place (Place): where the tensor is.
+        place (Place): the place of the tensor.
         low (int): the smallest number.
         high (int): the largest number.
 

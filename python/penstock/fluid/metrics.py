@@ -1,4 +1,4 @@
-"""Metrics: numbers added up over batches, in Python.
+"""Metrics that are accumulated over batches in Python.
 
     accuracy = fluid.metrics.Accuracy()
     for batch in batches:
@@ -27,7 +27,7 @@ def _require_number(value, what):
 
 
 def _count(value, what):
-    """A whole number that was fetched."""
+    """Returns a fetched integer."""
     _require_number(value, what)
     return int(numpy.sum(value))
 
@@ -69,7 +69,7 @@ class MetricBase:
         return {name: value for name, value in vars(self).items() if not name.startswith('_')}
 
     def reset(self):
-        """Sets numbers and arrays of the state to zero, and all else to None."""
+        """Sets numbers and arrays of the state to zero, and other values to None."""
         for name, value in self._states().items():
             if isinstance(value, (int, float)):
                 value = type(value)(0)
@@ -167,7 +167,7 @@ class CompositeMetric(MetricBase):
 
 
 def _decisions(preds, labels):
-    """Predictions rounded to 0 or 1, and labels, as flat arrays of whole numbers."""
+    """Returns predictions rounded to 0 or 1, and labels, as flat arrays of integers."""
     for value, what in ((preds, 'preds'), (labels, 'labels')):
         if not isinstance(value, numpy.ndarray):
             raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
@@ -178,7 +178,7 @@ def _decisions(preds, labels):
 
 
 class Precision(MetricBase):
-    """The share of positive predictions that are right.
+    """The share of positive predictions that are correct.
 
     Args:
         name (str | None): its name; None: that of the class.
@@ -397,7 +397,7 @@ class EditDistance(MetricBase):
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve, or under precision over recall.
+    """The area under the ROC curve, or under the precision-recall curve.
 
     Args:
         name (str | None): its name; None: that of the class.
@@ -422,7 +422,7 @@ class Auc(MetricBase):
         self.stat_pos = numpy.zeros(num_thresholds + 1, 'int64')
         self.stat_neg = numpy.zeros(num_thresholds + 1, 'int64')
 
-    # Fluid's names, and lists as there.
+    # Fluid's names and types.
     _stat_pos = property(lambda self: self.stat_pos.tolist())
     _stat_neg = property(lambda self: self.stat_neg.tolist())
 
@@ -452,7 +452,7 @@ class Auc(MetricBase):
 
     @property
     def _stat_pos(self):
-        """A list of them, by Fluid's name."""
+        """Returns the counts as a list, under Fluid's name."""
         return list(self.stat_pos)
 
     @property

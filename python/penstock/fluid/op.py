@@ -15,7 +15,7 @@ def get_all_op_protos():
     """Returns the declarations of all ops.
 
     Returns:
-        list: of each op one object with type, inputs, outputs, attrs and comment, sorted by type.
+        list: an object per op with type, inputs, outputs, attrs and comment, sorted by type.
 
     Example:
         assert 'relu' in [proto.type for proto in fluid.op.get_all_op_protos()]
@@ -24,7 +24,7 @@ def get_all_op_protos():
 
 
 class _DynamicRecurrent:
-    """A name that op tests import. Fluid 1.8 has no such op either."""
+    """A name that op tests import. Fluid 1.8 does not have the op either."""
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError('fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; '
@@ -35,7 +35,7 @@ DynamicRecurrentOp = _DynamicRecurrent()
 
 
 class _OneOp:
-    """An op by itself. It runs on the variables of a scope, in a program of one op that is made for their types."""
+    """A single op. It runs on the variables of a scope, in a program of one op that is built for their types."""
 
     def __init__(self, kind, inputs, outputs, attrs):
         self._kind = kind
@@ -56,11 +56,11 @@ class _OneOp:
         return self._slots['outputs']
 
     def input_vars(self):
-        """Names of all that it reads."""
+        """Names of all variables that it reads."""
         return [name for names in self.inputs().values() for name in names]
 
     def output_vars(self):
-        """Names of all that it writes."""
+        """Names of all variables that it writes."""
         return [name for names in self.outputs().values() for name in names]
 
     def run(self, scope, place=None):
@@ -75,7 +75,8 @@ class _OneOp:
         executor.run(self._program, scope=scope)
 
     def _facts(self, scope, name):
-        """(kind, element type, shape, levels of sequences); element type None where the scope holds no value."""
+        """Returns (kind, element type, shape, levels of sequences); the element type is None if the scope has no
+        value."""
         var = scope.find_var(name)
         holds = '' if var is None else var._holds()
         if holds not in ('tensor', 'rows'):
@@ -107,18 +108,18 @@ class _OneOp:
 
 
 def _text_of(slots):
-    """{X[a, b], Y[c]}"""
+    """Returns slots as text: {X[a, b], Y[c]}."""
     return '{%s}' % ', '.join('%s[%s]' % (slot, ', '.join(names)) for slot, names in slots.items() if names)
 
 
 class OpDescCreationMethod:
-    """Makes OpDescs of ops of one declaration.
+    """Makes OpDescs for one op declaration.
 
     Args:
         op_proto (OpProto): the declaration, a fluid.proto.framework_pb2.OpProto.
 
     Raises:
-        TypeError: `op_proto` is no OpProto.
+        TypeError: `op_proto` is not an OpProto.
 
     Example:
         proto = fluid.proto.framework_pb2.OpProto(type='cos', comment='the cosine')
@@ -181,7 +182,7 @@ def _names_in(kind, slot, given):
 
 
 class OperatorFactory:
-    """Makes single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the one that all use.
+    """Makes single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the shared instance.
 
     Example:
         scope, place = fluid.Scope(), fluid.CPUPlace()
@@ -195,7 +196,7 @@ class OperatorFactory:
         """Makes an op.
 
         Args:
-            args (str): the type; or give it as `type`.
+            args (str): the type, which may also be passed as `type`.
             kwargs (str | list[str]): variables by slot, and attributes by name.
 
         Returns:
@@ -293,7 +294,7 @@ class OperatorFactory:
             type (str): its type.
 
         Returns:
-            list[str]: those of its declaration, then those that the framework gives every op.
+            list[str]: those of its declaration, then those that the framework sets in every op.
 
         Raises:
             ValueError: there is no such op.

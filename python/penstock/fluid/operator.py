@@ -35,12 +35,12 @@ class Operator:
 
     @property
     def idx(self):
-        """Its position in the block, now."""
+        """Its current position in the block."""
         return self._desc.op_position(self.block.idx, self._id)
 
     @property
     def location(self):
-        """Where the user wrote it: 'train.py:12 in model'."""
+        """The user's line that created it: 'train.py:12 in model'."""
         return self._desc.op_location(self.block.idx, self._id)
 
     def _inputs(self):
@@ -122,7 +122,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            Its value; of one that names a block or blocks, such as sub_block, their BlockDescs.
+            Its value; for an attribute that names blocks, such as sub_block, their BlockDescs.
 
         Raises:
             ValueError: there is no such attribute.

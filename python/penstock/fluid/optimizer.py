@@ -27,7 +27,7 @@ class SGDOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -52,7 +52,7 @@ class MomentumOptimizer(Optimizer):
         use_nesterov (bool): use Nesterov momentum.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -81,8 +81,8 @@ class AdamOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
-        lazy_mode (bool): of a sparse gradient, only the rows that it holds are updated, and only their moments.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
+        lazy_mode (bool): with a sparse gradient, update only the rows that it contains, and their moments.
 
     Raises:
         TypeError: an argument has another type.
@@ -114,7 +114,7 @@ class AdagradOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
         initial_accumulator_value (float): initial value of the moment.
 
     Example:
@@ -145,7 +145,7 @@ class DecayedAdagradOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -172,7 +172,7 @@ class AdamaxOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -192,8 +192,8 @@ class AdamaxOptimizer(Optimizer):
 
 
 class AdadeltaOptimizer(Optimizer):
-    """Adadelta: the size of a step follows from the sizes of earlier steps. The learning rate has no effect, as in
-    Fluid.
+    """Adadelta: derives the size of a step from the sizes of earlier steps. As in Fluid, the learning rate has no
+    effect.
 
     Args:
         learning_rate (float | Variable): created, and not used by the op.
@@ -202,7 +202,7 @@ class AdadeltaOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -228,12 +228,12 @@ class RMSPropOptimizer(Optimizer):
         learning_rate (float | Variable): a number, or a schedule.
         rho (float): decay of the running mean.
         epsilon (float): added under the root.
-        momentum (float): factor of the step before.
+        momentum (float): factor of the previous step.
         centered (bool): subtract the square of the mean gradient.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -252,7 +252,7 @@ class RMSPropOptimizer(Optimizer):
 class FtrlOptimizer(Optimizer):
     """Follow the regularized leader; `l1` makes small parameters exactly zero.
 
-    Fluid 1.8.5 uses l1 in place of l2; here l2 counts.
+    Fluid 1.8.5 uses l1 in place of l2; this optimizer uses l2.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -262,7 +262,7 @@ class FtrlOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -282,7 +282,7 @@ class FtrlOptimizer(Optimizer):
 
 
 class LambOptimizer(Optimizer):
-    """LAMB: Adam whose step is scaled by the norm of the parameter over that of the step.
+    """LAMB: Adam with the step scaled by the ratio of the norms of parameter and step.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -293,8 +293,9 @@ class LambOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        exclude_from_weight_decay_fn (callable | None): takes a parameter, returns whether it has no weight decay.
-        name (str | None): prefix of the names of what the optimizer creates.
+        exclude_from_weight_decay_fn (callable | None): takes a parameter and returns whether to exclude it from weight
+            decay.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
         TypeError: `exclude_from_weight_decay_fn` is not callable.
@@ -330,7 +331,7 @@ class LambOptimizer(Optimizer):
 
 
 class LarsMomentumOptimizer(Optimizer):
-    """LARS: momentum whose step is scaled by the norm of the parameter over that of the gradient.
+    """LARS: momentum with the step scaled by the ratio of the norms of parameter and gradient.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -340,7 +341,7 @@ class LarsMomentumOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): for parameters without one of their own.
         grad_clip (GradientClipBase | None): how gradients are clipped.
-        name (str | None): prefix of the names of what the optimizer creates.
+        name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -364,7 +365,7 @@ class DpsgdOptimizer(Optimizer):
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
-        clip (float): the largest norm of the gradient.
+        clip (float): the maximum norm of the gradient.
         batch_size (float): divisor of the noise.
         sigma (float): standard deviation of the noise, relative to `clip`.
         parameter_list (list | None): the parameters to update; None: all trainable ones.

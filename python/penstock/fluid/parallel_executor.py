@@ -1,4 +1,4 @@
-"""ParallelExecutor, as older scripts of Fluid write it: a CompiledProgram with its Executor."""
+"""ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with its Executor."""
 
 from penstock.fluid import _devices, core, executor, framework
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -10,14 +10,14 @@ class ParallelExecutor:
     """Runs one program on the places of this process, as many as CPU_NUM says (1), or together with other trainers.
 
     Args:
-        use_cuda (bool): run on GPUs. There are none: True is an error, or, with PENSTOCK_CUDA_FALLBACK=1 in the
-            environment, means the CPU.
+        use_cuda (bool): run on GPUs, which is not supported: True raises an error, or, with PENSTOCK_CUDA_FALLBACK=1 in
+            the environment, means the CPU.
         loss_name (str | None): the loss; needed if the program has a backward pass.
         main_program (Program | None): the program to run; None: the default main program.
-        share_vars_from (ParallelExecutor | None): one that has run; variables are those of the scope in any
-            case.
-        exec_strategy (ExecutionStrategy | None): how Fluid schedules ops; makes no difference here.
-        build_strategy (BuildStrategy | None): as CompiledProgram.with_data_parallel takes it.
+        share_vars_from (ParallelExecutor | None): an executor that has run; has no effect, because variables are always
+            those of the scope.
+        exec_strategy (ExecutionStrategy | None): how Fluid schedules ops; has no effect.
+        build_strategy (BuildStrategy | None): as in CompiledProgram.with_data_parallel.
         num_trainers (int): replaces that of `build_strategy`, unless it is 1.
         trainer_id (int): replaces that of `build_strategy`, unless it is 0.
         scope (Scope | None): holds the variables; None: the global scope.
@@ -54,7 +54,7 @@ class ParallelExecutor:
 
     @property
     def device_count(self):
-        """How many places of this process run the program."""
+        """The number of places of this process that run the program."""
         return self._compiled._place_count()
 
     def batches(self, feeds):
@@ -75,7 +75,7 @@ class ParallelExecutor:
             fetch_list (list): the variables to return, or their names.
             feed (dict | list | None): {name: array}, split evenly among places, or a list of one such dict for each.
             feed_dict (dict | None): an older name of `feed`.
-            return_numpy (bool): return arrays; else LoDTensors.
+            return_numpy (bool): True: return arrays; False: LoDTensors.
 
         Returns:
             list: the value of each entry of `fetch_list`.
@@ -85,8 +85,8 @@ class ParallelExecutor:
                                   scope=self._scope, return_numpy=return_numpy)
 
     def drop_local_exe_scopes(self):
-        """Frees what Fluid keeps between runs for each device. Temporaries live in memory planned for the whole step
-        here, so there is nothing to free.
+        """Frees the scopes that Fluid keeps for each device between runs. Has no effect: Penstock plans the memory of
+        temporaries for the whole step.
 
         Raises:
             RuntimeError: before the first run, as in Fluid.
@@ -96,5 +96,5 @@ class ParallelExecutor:
         self._dropped = True
 
     def _need_create_local_exe_scopes(self):
-        """Whether Fluid would make scopes for each device in the next run."""
+        """Whether Fluid would create scopes for each device in the next run."""
         return self._dropped

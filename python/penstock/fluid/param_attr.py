@@ -48,7 +48,8 @@ class ParamAttr:
 
     @staticmethod
     def _to_attr(arg):
-        """A ParamAttr (or a list of them) of whatever a layer takes as param_attr; False for no parameter."""
+        """Converts every value that a layer accepts as param_attr to a ParamAttr, or a list of them; False for no
+        parameter."""
         if arg is None:
             return ParamAttr()
         if isinstance(arg, (list, tuple)):
@@ -66,7 +67,7 @@ class ParamAttr:
         raise TypeError('%s cannot describe a parameter' % type(arg).__name__)
 
     def _completed(self, name, initializer, is_bias):
-        """A copy in which name and initializer are set."""
+        """Returns a copy in which name and initializer are set."""
         attr = type(self).__new__(type(self))  # copy.copy costs ten times as much
         attr.__dict__.update(self.__dict__)
         if attr.name is None:
@@ -94,7 +95,7 @@ class WeightNormParamAttr(ParamAttr):
     """Describes a parameter that is the product of a direction and a length, which are trained separately.
 
     Args:
-        dim (int | None): the axis along which each slice has a length of its own; None: one length for the whole.
+        dim (int | None): the axis along which each slice has its own length; None: one length for the whole parameter.
         name (str | None): its name; None: a fresh one.
         initializer (Initializer | None): its initial value; None: the layer's default.
         learning_rate (float): factor of the optimizer's learning rate.
@@ -109,7 +110,7 @@ class WeightNormParamAttr(ParamAttr):
         Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
-    params_with_weight_norm = []    # all that were made, in their order
+    params_with_weight_norm = []    # all created ones, in order
 
     def __init__(self, dim=None, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  do_model_average=False):

@@ -18,13 +18,13 @@ __all__ = ['cuda_profiler', 'profiler', 'reset_profiler', 'start_profiler', 'sto
 
 _STATES = ('CPU', 'GPU', 'All')
 _OPTIONS = ('Default', 'OpDetail', 'AllOpDetail')
-# What a table is sorted by: a column of its rows (type, calls, total, min, max, mean), the largest first.
+# The column by which a table is sorted, the largest first: (type, calls, total, min, max, mean).
 _COLUMNS = {'calls': 1, 'total': 2, 'min': 3, 'max': 4, 'ave': 5}
 _MS = 1e-6    # of the timer's nanoseconds
 
 
 def start_profiler(state, tracer_option='Default'):
-    """Begins to time ops; without effect if that has begun already.
+    """Starts to time ops; has no effect if it was started already.
 
     Args:
         state (str): 'CPU', 'GPU' or 'All'. Ops are timed where they run, on the CPU, whichever is given.
@@ -45,7 +45,7 @@ def start_profiler(state, tracer_option='Default'):
 
 
 def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
-    """Ends the timing, prints the table and writes the timeline; without effect if nothing is timed.
+    """Stops the timing, prints the table and writes the timeline; has no effect if the timing was not started.
 
     Args:
         sorted_key (str): 'calls', 'total', 'max', 'min' or 'ave': the table's largest first. None or 'default': types
@@ -71,7 +71,7 @@ def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
 
 
 def reset_profiler():
-    """Forgets what was timed so far, and goes on timing.
+    """Drops the times so far, and continues.
 
     Example:
         fluid.profiler.start_profiler('CPU')
@@ -83,7 +83,7 @@ def reset_profiler():
 
 @contextlib.contextmanager
 def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option='Default'):
-    """Times ops inside: start_profiler, then stop_profiler.
+    """Times the ops that run inside: start_profiler, then stop_profiler.
 
     Args:
         state (str): as of start_profiler.
@@ -108,7 +108,7 @@ def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option=
 
 @contextlib.contextmanager
 def cuda_profiler(output_file, output_mode=None, config=None):
-    """Times kernels on GPUs by NVIDIA's profiler, which a build without CUDA has not.
+    """Times GPU kernels with NVIDIA's profiler; a build without CUDA does not support it.
 
     Args:
         output_file (str): where the times go.
@@ -138,7 +138,7 @@ def _require(name, value, known):
 
 
 def _rows():
-    """[(type, calls, total, min, max, mean)] in milliseconds."""
+    """Returns [(type, calls, total, min, max, mean)] in milliseconds."""
     return [(kind, calls, total * _MS, low * _MS, high * _MS, total * _MS / calls)
             for kind, calls, total, low, high in _penstock.op_times()]
 
@@ -158,7 +158,7 @@ def _table(rows, sorted_key):
 
 
 def _write_timeline(path):
-    """One complete event ('X') for each op, in microseconds."""
+    """Writes a complete event ('X') for each op, in microseconds."""
     names = [row[0] for row in _penstock.op_times()]
     events, left_out = _penstock.op_events()
     process = os.getpid()

@@ -34,12 +34,12 @@ from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
 
 __all__ = ['DataLoader', 'PyReader', 'default_collate_fn']
 
-# Fluid names loaders' variables apart from all others.
+# Fluid generates the names of loaders' variables separately from all others.
 _names = unique_name.UniqueNameGenerator()
 
 
 def default_collate_fn(batch):
-    """Stacks samples: one array for each field.
+    """Stacks samples to one array per field.
 
     Args:
         batch (list): samples: arrays, or tuples of fields.
@@ -73,7 +73,7 @@ class DataLoaderBase:
         """Returns the next batch.
 
         Returns:
-            dict | list: as the loader was made.
+            dict | list: as return_list of the loader says.
 
         Raises:
             StopIteration: the pass has ended.
@@ -85,20 +85,20 @@ class DataLoader(DataLoaderBase):
     """Loads batches of a dataset, read ahead by threads.
 
     Args:
-        dataset (object): has len(dataset) and dataset[i], a sample.
+        dataset (object): supports len(dataset) and dataset[i], which returns a sample.
         feed_list (list[Variable]): the variables of a sample, in its order.
-        places (Place | list[Place] | None): where batches go; None: the CPU.
-        return_list (bool): give lists of tensors instead of dicts.
-        batch_sampler (Iterable | None): lists of indices, in place of `batch_size`, `shuffle` and `drop_last`.
-        batch_size (int): number of samples of a batch.
-        shuffle (bool): another random order in each pass.
-        drop_last (bool): leave out a last batch that is smaller.
-        collate_fn (callable | None): makes the arrays of a batch of a list of samples; None: default_collate_fn.
-        num_workers (int): threads that get samples and collate them; 0: the reading thread does.
-        use_buffer_reader (bool): hold one more batch ready.
+        places (Place | list[Place] | None): the places of the batches; None: the CPU.
+        return_list (bool): return lists of tensors instead of dicts.
+        batch_sampler (Iterable | None): yields lists of indices, instead of `batch_size`, `shuffle` and `drop_last`.
+        batch_size (int): number of samples in a batch.
+        shuffle (bool): use a new random order in each pass.
+        drop_last (bool): skip a last batch that is smaller.
+        collate_fn (callable | None): makes the arrays of a batch from a list of samples; None: default_collate_fn.
+        num_workers (int): number of threads that get samples and collate them; 0: the reading thread does it.
+        use_buffer_reader (bool): keep one more batch ready.
         use_shared_memory (bool): accepted for Fluid's scripts.
         timeout (int): accepted for Fluid's scripts.
-        worker_init_fn (callable | None): called with its number before a worker's first batch.
+        worker_init_fn (callable | None): called with the worker's number before its first batch.
 
     Raises:
         TypeError: `dataset` lacks __getitem__ or __len__.
@@ -140,7 +140,7 @@ class DataLoader(DataLoaderBase):
         self._loader.set_batch_generator(batches, places or CPUPlace())
 
     def __len__(self):
-        """How many batches a pass has."""
+        """Returns the number of batches of a pass."""
         return len(self._sampler) if self._count is None else self._count
 
     def __iter__(self):
@@ -152,19 +152,19 @@ class DataLoader(DataLoaderBase):
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
                        use_multiprocess=False, drop_last=True):
-        """Makes a loader of batches that a generator gives.
+        """Makes a loader for the batches of a generator.
 
-        Give it the generator by set_sample_generator, set_sample_list_generator or set_batch_generator.
+        Set the generator with set_sample_generator, set_sample_list_generator or set_batch_generator.
 
         Args:
             feed_list (list[Variable]): the variables of a batch, in its order.
-            capacity (int): the most batches that wait.
-            use_double_buffer (bool): hold one more batch ready.
+            capacity (int): the maximum number of batches in the queue.
+            use_double_buffer (bool): keep one more batch ready.
             iterable (bool): the caller iterates and feeds; False: ops of the program read, and start() and reset()
                 begin and end a pass.
-            return_list (bool): give lists of tensors instead of dicts.
+            return_list (bool): return lists of tensors instead of dicts.
             use_multiprocess (bool): accepted for Fluid's scripts.
-            drop_last (bool): with several places, leave out batches that are not enough for all of them.
+            drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
         Returns:
             GeneratorLoader: the loader.
@@ -173,15 +173,15 @@ class DataLoader(DataLoaderBase):
 
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
-        """A loader of a dataset's batches, for a loop of one's own.
+        """Makes a loader for the batches of a dataset, for your own training loop.
 
         Args:
-            dataset (DatasetBase): of fluid.DatasetFactory.
-            places (list of CPUPlace): as many threads read.
-            drop_last (bool): whether a thread's last batch is left out if it is smaller than the others.
+            dataset (DatasetBase): a dataset from fluid.DatasetFactory.
+            places (list of CPUPlace): the number of places is the number of reading threads.
+            drop_last (bool): skip a thread's last batch if it is smaller than the others.
 
         Returns:
-            DatasetLoader: each pass gives feeds for Executor.run.
+            DatasetLoader: each pass yields feeds for Executor.run.
 
         Example:
             x = fluid.data('x', [None, 2])
@@ -207,7 +207,7 @@ def _shuffled(count):
 
 
 def _once_a_thread(init):
-    """Calls init(number of this thread) when a thread calls it first."""
+    """Returns a function that calls init(thread number) at the first call of each thread."""
     known, numbers = threading.local(), itertools.count()
 
     def start():
@@ -220,15 +220,15 @@ def _once_a_thread(init):
 
 class GeneratorLoader(DataLoaderBase):
 
-    """A loader of batches that a generator gives; DataLoader.from_generator makes it and says what the arguments are.
+    """A loader for the batches of a generator. DataLoader.from_generator creates it.
 
     Args:
         feed_list (list[Variable]): the variables of a batch, in its order.
-        capacity (int): the most batches that wait.
-        use_double_buffer (bool): hold one more batch ready.
+        capacity (int): the maximum number of batches in the queue.
+        use_double_buffer (bool): keep one more batch ready.
         iterable (bool): the caller iterates and feeds; False: ops of the program read.
-        return_list (bool): give lists of tensors instead of dicts.
-        drop_last (bool): with several places, leave out batches that are not enough for all of them.
+        return_list (bool): return lists of tensors instead of dicts.
+        drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
     Raises:
         ValueError, TypeError: `feed_list` or `capacity` is missing or has another type.
@@ -269,7 +269,7 @@ class GeneratorLoader(DataLoaderBase):
 
     @staticmethod
     def _check_input_array(item):
-        """The array of a list of numbers or arrays; TypeError where these differ in size."""
+        """Returns the array of a list of numbers or arrays; raises TypeError if these differ in size."""
         try:
             array = numpy.asarray(item)
         except ValueError as error:
@@ -283,15 +283,15 @@ class GeneratorLoader(DataLoaderBase):
         """Whether the caller iterates."""
         return self._iterable
 
-    # Where batches come from.
+    # The source of batches.
     def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are put together to batches.
+        """Sets a generator of samples, which are combined to batches.
 
         Args:
             reader (callable): returns an iterable of samples, with a value for each variable.
-            batch_size (int): number of samples of a batch.
-            drop_last (bool): leave out a last batch that is smaller.
-            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+            batch_size (int): number of samples in a batch.
+            drop_last (bool): skip a last batch that is smaller.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
 
         Returns:
             GeneratorLoader: the loader.
@@ -303,12 +303,12 @@ class GeneratorLoader(DataLoaderBase):
 
         Args:
             reader (callable): returns an iterable of lists of samples.
-            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
 
         Returns:
             GeneratorLoader: the loader.
         """
-        feed_list = self._feed_list    # not self: the thread must not keep a loader that nobody holds
+        feed_list = self._feed_list    # not self: the thread must not keep the loader alive
         feeder = DataFeeder(feed_list, CPUPlace())
 
         def batches():
@@ -323,13 +323,13 @@ class GeneratorLoader(DataLoaderBase):
 
         Args:
             reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            places (Place | list[Place] | None): where batches go; required of an iterable loader.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable loader.
 
         Returns:
             GeneratorLoader: the loader.
 
         Raises:
-            ValueError: an iterable loader got no places.
+            ValueError: places are missing for an iterable loader.
         """
         if self._iterable:
             if places is None:
@@ -375,7 +375,7 @@ class GeneratorLoader(DataLoaderBase):
 
     # Not iterable.
     def start(self):
-        """Begins a pass over the data, for a loader with iterable=False.
+        """Starts a pass over the data, for a loader with iterable=False.
 
         Raises:
             RuntimeError: the loader is iterable, or has no generator.
@@ -386,7 +386,7 @@ class GeneratorLoader(DataLoaderBase):
         self._pump.start(self._source)
 
     def reset(self):
-        """Ends a pass, wherever it is, for a loader with iterable=False.
+        """Ends a pass at any point, for a loader with iterable=False.
 
         Raises:
             RuntimeError: the loader is iterable.
@@ -400,7 +400,7 @@ class GeneratorLoader(DataLoaderBase):
 
 
 def _checked(values, feed_list):
-    """Arrays of the variables' element types, as a feed's are."""
+    """Converts arrays to the variables' element types, as for a feed."""
     values = list(values)
     if len(values) != len(feed_list):
         raise ValueError('the generator gave %d values for the %d variables %s' %
@@ -414,10 +414,10 @@ class PyReader(DataLoaderBase):
 
     Args:
         feed_list (list[Variable]): the variables of a batch, in its order.
-        capacity (int): the most batches that wait.
-        use_double_buffer (bool): hold one more batch ready.
+        capacity (int): the maximum number of batches in the queue.
+        use_double_buffer (bool): keep one more batch ready.
         iterable (bool): the caller iterates and feeds; False: ops of the program read.
-        return_list (bool): give lists of tensors instead of dicts.
+        return_list (bool): return lists of tensors instead of dicts.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -446,21 +446,21 @@ class PyReader(DataLoaderBase):
         return self._loader.__next__()
 
     def start(self):
-        """Begins a pass over the data, for a reader with iterable=False."""
+        """Starts a pass over the data, for a reader with iterable=False."""
         self._loader.start()
 
     def reset(self):
-        """Ends a pass, wherever it is, for a reader with iterable=False."""
+        """Ends a pass at any point, for a reader with iterable=False."""
         self._loader.reset()
 
     def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are put together to batches.
+        """Sets a generator of samples, which are combined to batches.
 
         Args:
             sample_generator (callable): returns an iterable of samples, with a value for each variable.
-            batch_size (int): number of samples of a batch.
-            drop_last (bool): leave out a last batch that is smaller.
-            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+            batch_size (int): number of samples in a batch.
+            drop_last (bool): skip a last batch that is smaller.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
         """
         self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
 
@@ -469,7 +469,7 @@ class PyReader(DataLoaderBase):
 
         Args:
             reader (callable): returns an iterable of lists of samples.
-            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
         """
         self._loader.set_sample_list_generator(reader, places)
 
@@ -478,6 +478,6 @@ class PyReader(DataLoaderBase):
 
         Args:
             reader (callable): returns an iterable of batches: an array or LoDTensor for each variable.
-            places (Place | list[Place] | None): where batches go; required of an iterable reader.
+            places (Place | list[Place] | None): the places of the batches; required for an iterable reader.
         """
         self._loader.set_batch_generator(reader, places)

@@ -1,4 +1,4 @@
-"""Weight decay: what is added to the gradient of each parameter before its optimizer op."""
+"""Weight decay: a term that is added to the gradient of each parameter before its optimizer op."""
 
 from penstock import _penstock
 from penstock.fluid.core import require_numbers
@@ -7,7 +7,7 @@ __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
 
 
 class WeightDecayRegularizer:
-    """`kind` and `coefficient` are all that C++ needs to add the ops."""
+    """Base of the regularizers. C++ adds the ops from `kind` and `coefficient`."""
 
     kind = None
 

@@ -1,4 +1,5 @@
-"""Unique names are C++ state: append_backward, clips and optimizers draw from it too, in Fluid's order."""
+"""Unique names. Their generator is C++ state, because append_backward, clips and optimizers use it too, in Fluid's
+order."""
 
 import contextlib
 
@@ -11,7 +12,7 @@ generator = UniqueNames()
 
 
 def generate(key):
-    """Returns a name that no one has drawn yet.
+    """Returns a new unique name.
 
     Args:
         key (str): its prefix.
@@ -26,7 +27,7 @@ def generate(key):
 
 
 def generate_with_ignorable_key(key):
-    """Returns a name that no one has drawn yet; the same as `generate`.
+    """Returns a new unique name, like `generate`.
 
     Args:
         key (str): its prefix.
@@ -44,10 +45,10 @@ def switch(new_generator=None):
     """Replaces the generator of names.
 
     Args:
-        new_generator (UniqueNameGenerator | None): the new one; None: one that begins afresh.
+        new_generator (UniqueNameGenerator | None): the new generator; None: a fresh one.
 
     Returns:
-        UniqueNameGenerator: the one before.
+        UniqueNameGenerator: the previous generator.
 
     Example:
         old = fluid.unique_name.switch()
@@ -61,7 +62,7 @@ def switch(new_generator=None):
 
 @contextlib.contextmanager
 def guard(new_generator=None):
-    """Makes names begin afresh inside a with statement.
+    """Uses a fresh generator of names inside a with statement.
 
     Args:
         new_generator (str | bytes | UniqueNameGenerator | None): a prefix of all names, or a generator.

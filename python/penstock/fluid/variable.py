@@ -1,6 +1,6 @@
 """Variable and Parameter: handles on the variables of a block (framework.py says what a handle is).
 
-What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, since it is made of layers.
+layers/math_op_patch.py adds the methods that create ops (x + y, x.astype), because they use layers.
 """
 
 import numpy
@@ -91,7 +91,7 @@ class Variable:
         self._desc.set_var_persistable(self.block.idx, self.name, bool(value))
 
     def _set_info(self, key, value):
-        """Keeps something of the caller's under a name; it is no part of the program."""
+        """Keeps a value of the caller under a name; it is not part of the program."""
         if not hasattr(self, '_infos'):
             self._infos = {}
         self._infos[key] = value
@@ -101,7 +101,7 @@ class Variable:
 
     @property
     def need_check_feed(self):
-        """Whether what is fed is compared with the declared shape."""
+        """Whether the shape of a feed is compared with the declared shape."""
         return self._desc.var_need_check_feed(self.block.idx, self.name)
 
     @property
@@ -248,7 +248,7 @@ class Parameter(Variable):
 
     @property
     def gradient_clip_attr(self):
-        """How clip.set_gradient_clip clips its gradient; None if it does not."""
+        """How clip.set_gradient_clip clips its gradient, or None."""
         return self._attrs.get('gradient_clip_attr')
 
     @gradient_clip_attr.setter

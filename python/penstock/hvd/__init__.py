@@ -1,4 +1,4 @@
-"""Horovod's face: ranks of a job without parameter servers exchange arrays, or the gradients of a program.
+"""Horovod's interface: ranks of a job without pservers exchange arrays, or the gradients of a program.
 
     import penstock.hvd as hvd                 # instead of horovod.torch
 
@@ -11,18 +11,20 @@
     exe.run(feed=my_part_of_the_batch)         # gradients are the mean of all ranks'
 
 `python -m penstock.distributed.launch --worker_num 4 train.py` starts four ranks on this machine. Names, arguments and
-meaning are Horovod's for PyTorch (0.19), with NumPy arrays for tensors. What differs:
+meaning are those of Horovod for PyTorch (0.19), with NumPy arrays instead of tensors. The differences:
 
-* Ranks start operations in the same order; Horovod waits until all have started one of a name. Where a rank starts
-  another one, or one of another name, all get an error (E-collective-mismatch), which names both and the users' lines.
-* Operations on arrays and runs of programs are one order: a thread that runs a program and one that exchanges arrays
-  must take turns.
-* A reduction adds in the order of the ranks where all are of one host: the same bytes in each run.
-* A process joins a job once: after shutdown() there is no second init().
+* Ranks must start operations in the same order; Horovod waits until all have started the operation of a name. If a rank
+  starts another operation, or one with another name, all ranks get an error (E-collective-mismatch) that names both
+  operations and the users' lines.
+* Operations on arrays and runs of programs share this order: a thread that runs a program and a thread that exchanges
+  arrays must take turns.
+* If all ranks are on one host, a reduction adds in the order of the ranks, so every run gives the same bytes.
+* A process joins a job only once: init() after shutdown() raises an error.
 
 Errors: penstock.StateError E-hvd-init (no init() yet), E-collective-left (after shutdown()); penstock.ProgramError
 E-hvd-* (arguments), E-collective-mismatch; penstock.PeerError E-collective-peer-lost, E-collective-peer-left (another
-rank has ended; with its reason, if it told one). Calls of several threads are safe, in an order that all ranks share.
+rank has ended; with its reason, if it reported one). Thread-safe, but the order of the calls must be the same on all
+ranks.
 """
 
 from penstock.hvd._arrays import (Adasum, Average, Max, Min, Product, Sum, allgather, allgather_async, allreduce,

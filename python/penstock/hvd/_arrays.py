@@ -1,4 +1,4 @@
-"""Operations of all ranks on NumPy arrays, and handles of those that run beside the program."""
+"""Operations of all ranks on NumPy arrays, and handles of asynchronous ones."""
 
 import itertools
 import threading
@@ -13,7 +13,7 @@ from penstock.fluid._process_end import watch_this_thread
 from penstock.hvd._job import the_job
 from penstock.hvd.compression import Compression
 
-# What ranks exchange, by numpy's name; bools only as they are.
+# The types that ranks exchange, by numpy's name; bools cannot be reduced.
 _TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
           'int64': 'i64', 'bool': 'bool'}
 _EXTENTS_MAX = 64    # of an array in numpy
@@ -34,7 +34,7 @@ _NAMES = {Average: 'mean', Sum: 'sum', Min: 'min', Max: 'max', Product: 'product
 
 
 class _Label:
-    """What others are told of an operation: its name and the user's line. Names must be the same on all ranks."""
+    """The name and the user's line of an operation, which other ranks receive. Names must be equal on all ranks."""
 
     def __init__(self, function, name):
         if name is not None and not isinstance(name, str):
@@ -44,7 +44,7 @@ class _Label:
 
 
 class _Operation:
-    """One that was started, and what it makes."""
+    """An operation that was started, and its result."""
 
     def __init__(self, pending, array, finish=None):
         self._pending, self._array, self._finish = pending, array, finish
@@ -76,13 +76,13 @@ def _unknown(function, handle):
 
 
 def poll(handle):
-    """Tells whether an operation is done, so that `synchronize` returns at once.
+    """Tells whether an operation has ended, so that `synchronize` returns at once.
 
     Args:
-        handle (int): what a function with _async returned.
+        handle (int): the result of a function with _async.
 
     Returns:
-        bool: whether it is done.
+        bool: whether it has ended.
 
     Raises:
         penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
@@ -101,13 +101,13 @@ def poll(handle):
 
 
 def synchronize(handle):
-    """Waits for an operation of a function with _async.
+    """Waits for an operation that a function with _async started.
 
     Args:
-        handle (int): what the function returned.
+        handle (int): the result of that function.
 
     Returns:
-        numpy.ndarray: what the function without _async returns.
+        numpy.ndarray: the result of the function without _async.
 
     Raises:
         penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
@@ -145,7 +145,7 @@ def _copied(array):
 
 
 def _own(function, array):
-    """The array, if its memory can be written by others."""
+    """Returns the array; raises if other ranks cannot write its memory."""
     if not isinstance(array, numpy.ndarray):
         raise TypeError('hvd.%s changes its argument, a numpy array, not %s' % (function, type(array).__name__))
     if array.flags.c_contiguous and array.flags.writeable and array.flags.aligned and array.dtype.isnative:
@@ -187,8 +187,8 @@ def allreduce_async(tensor, average=None, name=None, op=None):
     Args:
         tensor (numpy.ndarray): as for `allreduce`.
         average (bool | None): the older spelling of `op`: True is Average, False is Sum.
-        name (str | None): for errors; the same on all ranks.
-        op (object): as for `allreduce`; with Adasum the operation is done already.
+        name (str | None): appears in errors; must be equal on all ranks.
+        op (object): as for `allreduce`; with Adasum the function returns after the operation has ended.
 
     Returns:
         int: a handle for `synchronize`.
@@ -204,12 +204,12 @@ def allreduce_async(tensor, average=None, name=None, op=None):
 
 
 def allreduce_async_(tensor, average=None, name=None, op=None):
-    """Starts an allreduce in place; nobody may touch the array before `synchronize`.
+    """Starts an allreduce in place. Do not use the array before `synchronize`.
 
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
         average (bool | None): the older spelling of `op`.
-        name (str | None): for errors; the same on all ranks.
+        name (str | None): appears in errors; must be equal on all ranks.
         op (object): as for `allreduce`.
 
     Returns:
@@ -228,22 +228,23 @@ def allreduce_async_(tensor, average=None, name=None, op=None):
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None):
     """Reduces an array over all ranks, element by element.
 
-    Cost for S bytes and P ranks: on one host 2 S (P - 1) / P bytes read and written, over TCP as many sent. Adasum: S
-    log2 P.
+    Cost per rank, for S bytes and P ranks: 2 S (P - 1) / P bytes read and written on one host, or sent over TCP; S log2
+    P for Adasum.
 
     Args:
-        tensor (numpy.ndarray): of the same shape and type on all ranks: float16, 32, 64, int8, 32, 64 or uint8.
+        tensor (numpy.ndarray): of the same shape and type on all ranks: float16, float32, float64, int8, int32, int64
+            or uint8.
         average (bool | None): the older spelling of `op`: True is Average, False is Sum.
-        name (str | None): for errors; the same on all ranks.
+        name (str | None): appears in errors; must be equal on all ranks.
         compression (Compression): Compression.fp16 exchanges floats in half precision.
-        op (object): Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ...
+        op (object): Average (floats only; the default), Sum, Min, Max, Product, or Adasum, which needs 2, 4, 8, ...
             ranks.
 
     Returns:
         numpy.ndarray: a new array.
 
     Raises:
-        penstock.ProgramError: the array or the reduction is not supported, or another rank does something else
+        penstock.ProgramError: the array or the reduction is not supported, or another rank runs another operation
             (E-collective-mismatch).
         penstock.PeerError: another rank is gone.
 
@@ -263,7 +264,7 @@ def allreduce_(tensor, average=None, name=None, op=None):
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
         average (bool | None): the older spelling of `op`.
-        name (str | None): for errors; the same on all ranks.
+        name (str | None): appears in errors; must be equal on all ranks.
         op (object): as for `allreduce`.
 
     Returns:
@@ -292,7 +293,7 @@ def _gather(function, tensor, name):
 
 
 def _shapes(function, array, label):
-    """Of all ranks' arrays; returns when all have come."""
+    """Returns the shapes of all ranks' arrays. Waits for all ranks."""
     ranks = len(the_job(function).addresses)
     mine = numpy.full(2 + _EXTENTS_MAX, 0, 'int64')
     mine[:2 + array.ndim] = (list(_TYPES).index(array.dtype.name), array.ndim) + array.shape
@@ -310,11 +311,11 @@ def _shapes(function, array, label):
 
 
 def allgather_async(tensor, name=None):
-    """Starts an allgather, once all ranks have told their shapes.
+    """Starts an allgather, after it has exchanged the shapes of all ranks.
 
     Args:
         tensor (numpy.ndarray): as for `allgather`.
-        name (str | None): for errors; the same on all ranks.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         int: a handle for `synchronize`.
@@ -329,18 +330,18 @@ def allgather_async(tensor, name=None):
 
 
 def allgather(tensor, name=None):
-    """Joins the rows of all ranks' arrays, in the order of the ranks.
+    """Concatenates the rows of all ranks' arrays, in the order of the ranks.
 
     Args:
-        tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks, also 0; type and
-            further extents are the same.
-        name (str | None): for errors; the same on all ranks.
+        tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks and may be 0; type and
+            further extents must be equal.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         numpy.ndarray: shape [rows of all ranks, ...].
 
     Raises:
-        penstock.ProgramError: arrays do not fit together (E-hvd-allgather), on all ranks.
+        penstock.ProgramError: types or further extents differ (E-hvd-allgather); all ranks raise it.
 
     Example:
         import penstock.hvd as hvd
@@ -367,8 +368,8 @@ def broadcast_async(tensor, root_rank, name=None):
 
     Args:
         tensor (numpy.ndarray): as for `broadcast`.
-        root_rank (int): whose array all get.
-        name (str | None): for errors; the same on all ranks.
+        root_rank (int): the rank whose array all ranks receive.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         int: a handle for `synchronize`.
@@ -383,12 +384,12 @@ def broadcast_async(tensor, root_rank, name=None):
 
 
 def broadcast_async_(tensor, root_rank, name=None):
-    """Starts a broadcast in place; nobody may touch the array before `synchronize`.
+    """Starts a broadcast in place. Do not use the array before `synchronize`.
 
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): whose array all get.
-        name (str | None): for errors; the same on all ranks.
+        root_rank (int): the rank whose array all ranks receive.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         int: a handle for `synchronize`.
@@ -408,8 +409,8 @@ def broadcast(tensor, root_rank, name=None):
 
     Args:
         tensor (numpy.ndarray): of the same shape and type on all ranks.
-        root_rank (int): whose array all get.
-        name (str | None): for errors; the same on all ranks.
+        root_rank (int): the rank whose array all ranks receive.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         numpy.ndarray: a new array.
@@ -427,12 +428,12 @@ def broadcast(tensor, root_rank, name=None):
 
 
 def broadcast_(tensor, root_rank, name=None):
-    """Sets an array to that of one rank, in its own memory.
+    """Overwrites an array with that of one rank.
 
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): whose array all get.
-        name (str | None): for errors; the same on all ranks.
+        root_rank (int): the rank whose array all ranks receive.
+        name (str | None): appears in errors; must be equal on all ranks.
 
     Returns:
         numpy.ndarray: `tensor`.
@@ -447,7 +448,7 @@ def broadcast_(tensor, root_rank, name=None):
 
 
 def barrier():
-    """Returns when all ranks have called it.
+    """Waits until all ranks have called it.
 
     Example:
         import penstock.hvd as hvd

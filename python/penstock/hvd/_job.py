@@ -1,4 +1,4 @@
-"""Who the ranks are, and which of them this process is."""
+"""The ranks of the job, and the rank of this process."""
 
 import os
 import threading
@@ -27,14 +27,14 @@ _job = None
 
 
 def init():
-    """Joins the job that the launcher's environment names, and returns when all ranks have come.
+    """Joins the job that the launcher's environment names, and waits for all ranks.
 
     It reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is
     a job of size 1. A second call does nothing.
 
     Raises:
         penstock.ProgramError: the environment contradicts itself (E-rendezvous-facts).
-        penstock.PeerError: a rank does not come (E-rendezvous-timeout).
+        penstock.PeerError: a rank does not join in time (E-rendezvous-timeout).
         penstock.StateError: called after `shutdown` (E-collective-left).
 
     Example:
@@ -53,7 +53,7 @@ def init():
 
 
 def shutdown():
-    """Leaves the job once all operations that this process has started are done.
+    """Leaves the job after all operations that this process has started have ended.
 
     Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.
 
@@ -84,7 +84,7 @@ def is_initialized():
 
 
 def the_job(asked):
-    """Where `asked`, a name of a function, needs one."""
+    """Returns the job; raises an error that names the function `asked` if there is none."""
     if is_initialized():
         return _job
     raise state_error('E-hvd-init', 'hvd.%s: this process has not joined a job; call hvd.init() first' % asked)
@@ -125,8 +125,8 @@ def size():
 
 
 def local_rank():
-    """Returns the number of this process among those of its host. Hosts are told apart as the job's addresses name
-    them.
+    """Returns the number of this process among those of its host. Hosts are distinguished by their names in the job's
+    addresses.
 
     Returns:
         int: from 0 to local_size() - 1.

@@ -1,4 +1,4 @@
-"""Programs whose gradients ranks exchange, and the values that ranks begin with."""
+"""Programs whose gradients ranks exchange, and the initial values of ranks."""
 
 import numpy
 
@@ -15,17 +15,17 @@ _REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}
 
 
 def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, backward_passes_per_step=1):
-    """Wraps an optimizer so that `minimize` makes a program of which each rank runs its part of the batch.
+    """Wraps an optimizer so that `minimize` makes a program in which each rank trains on its part of the batch.
 
-    Clipping, regularization and updates see the reduced gradient, so all ranks keep the same parameters. The startup
-    program joins the ranks and gives all of them the values of rank 0. Exchanges run beside the backward pass.
+    Clipping, regularization and updates use the reduced gradient, so all ranks keep the same parameters. The startup
+    program joins the ranks and sends the values of rank 0 to all. Exchanges overlap with the backward pass.
 
     Args:
-        optimizer (Optimizer): its learning rate is taken as it is; see `scale_learning_rate`.
+        optimizer (Optimizer): its learning rate is not scaled; see `scale_learning_rate`.
         compression (Compression): Compression.fp16 exchanges dense gradients in half precision.
-        op (object): what becomes of the gradients: Average, Sum, or Adasum, which takes 2, 4, 8, ... ranks and dense
+        op (object): the reduction of the gradients: Average, Sum, or Adasum, which needs 2, 4, 8, ... ranks and dense
             gradients. Horovod's Adasum combines updates; this one combines gradients, as the paper does.
-        backward_passes_per_step (int): so many runs of the program are one step: their dense gradients are added up,
+        backward_passes_per_step (int): the number of runs of the program in one step. Their dense gradients are summed,
             then exchanged and applied in the last run. A learning-rate schedule counts runs.
 
     Returns:
@@ -33,8 +33,8 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
 
     Raises:
         penstock.StateError: `init` has not been called (E-hvd-init).
-        penstock.ProgramError: an argument is wrong (E-hvd-op); by minimize: the program exchanges gradients already
-            (E-parallel-twice), or cannot (E-parallel-adasum, E-parallel-accumulate).
+        penstock.ProgramError: an argument is wrong (E-hvd-op); from minimize: the program already exchanges gradients
+            (E-parallel-twice), or does not support the setting (E-parallel-adasum, E-parallel-accumulate).
 
     Example:
         import penstock.hvd as hvd
@@ -69,7 +69,8 @@ class _DistributedOptimizer:
         return getattr(self._optimizer, name)
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """As the optimizer's; the loss's program, and the start-up program, become this rank's."""
+        """Minimizes as the optimizer does, then replaces the loss's program and the startup program by those of this
+        rank."""
         main = loss.block.program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         made = self._optimizer.minimize(loss, startup, parameter_list, no_grad_set)
@@ -90,7 +91,7 @@ def _tensor(name):
 
 
 def _give_variables(names, root_rank):
-    """All ranks get the root's values of variables of the global scope."""
+    """Broadcasts the root's values of variables of the global scope."""
     rank = the_job('broadcast_parameters').rank
     tensors = [(name, _tensor(name)) for name in names]
     arrays = [numpy.array(tensor) for _, tensor in tensors]
@@ -109,9 +110,9 @@ def broadcast_parameters(params, root_rank):
     """Sets the values of all ranks to those of one rank, by name.
 
     Args:
-        params (dict | list | Program): arrays by name, or (name, array), which are changed in place; or a Program:
-            its persistable tensors in the global scope. All ranks give the same names.
-        root_rank (int): whose values all get.
+        params (dict | list | Program): arrays by name, or (name, array), which are changed in place; or a Program: its
+            persistable tensors in the global scope. All ranks must pass the same names.
+        root_rank (int): the rank whose values all ranks receive.
 
     Raises:
         TypeError: a value is not an array.
@@ -141,7 +142,7 @@ def broadcast_optimizer_state(optimizer, root_rank):
 
     Args:
         optimizer (Optimizer): its `minimize` has been called.
-        root_rank (int): whose state all get.
+        root_rank (int): the rank whose state all ranks receive.
 
     Raises:
         penstock.StateError: a variable has no value yet (E-hvd-value).

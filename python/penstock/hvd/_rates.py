@@ -1,4 +1,4 @@
-"""Learning rates of several ranks.
+"""Learning rates for several ranks.
 
 Source: Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour (2017), sections 2.1 and 2.2.
 """
@@ -11,8 +11,8 @@ from penstock.hvd._job import size
 def scale_learning_rate(learning_rate, op=Average):
     """Scales the learning rate of one rank for all of them.
 
-    The batch is size() times as large where gradients are averaged, so the rate is, too. With Sum, which scales
-    gradients already, or Adasum it stays.
+    With Average, the joint batch is size() times as large, so the rate is multiplied by size(). With Sum, which already
+    scales the gradients, or Adasum, the rate is not changed.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -37,8 +37,9 @@ def warmup_learning_rate(learning_rate, warmup_steps, after=None):
 
     Args:
         learning_rate (float): the rate of one rank.
-        warmup_steps (int): number of runs of the program that it takes, at least 1.
-        after (float | Variable | None): what follows: a number or another schedule; None: size() * learning_rate.
+        warmup_steps (int): the number of runs of the program until then, at least 1.
+        after (float | Variable | None): the rate from then on: a number or another schedule; None: size() *
+            learning_rate.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.

@@ -1,14 +1,14 @@
-"""What becomes of an array before ranks exchange it, and afterwards."""
+"""Compression of arrays that ranks exchange."""
 
 import numpy
 
 
 class _None:
-    """Arrays as they are."""
+    """Exchanges arrays without compression."""
 
     @staticmethod
     def compress(array):
-        """(what is exchanged, what decompress needs to know)"""
+        """Returns (the array to exchange, the context for decompress)."""
         return array, None
 
     @staticmethod
@@ -17,7 +17,7 @@ class _None:
 
 
 class _Fp16:
-    """Floats in half precision: half the bytes or less. What is larger than 65504 becomes infinite."""
+    """Exchanges floats in half precision: half the bytes or less. Values above 65504 become infinite."""
 
     @staticmethod
     def compress(array):
@@ -30,7 +30,7 @@ class _Fp16:
 
 
 class Compression:
-    """The ways to make smaller what ranks exchange: `none` and `fp16`.
+    """The compression methods: `none` and `fp16`.
 
     Example:
         import penstock.hvd as hvd

@@ -3,8 +3,9 @@
     explain_hang(recordings, now)        # "trainer 1 stopped contributing at step 12 (last event: ...); ..."
     explain_failure(recordings, "trainer 1", "was killed by SIGKILL")
 
-A recording says what its role waits for ("waits for" events, said by a wait that lasts, and open waits); a pserver's
-also how far each trainer is. The cause is whoever is waited for and does not wait itself.
+A recording states what its role waits for: "waits for" events, which long waits record, and open waits. The recording
+of a pserver also states the progress of each trainer. The cause is the role for which others wait and which does not
+wait itself.
 """
 
 import dataclasses
@@ -25,12 +26,12 @@ _SAYS = {
 
 @dataclasses.dataclass(frozen=True)
 class _Role:
-    """What one recording comes to."""
+    """The facts of one recording."""
 
     name: str
     state: str
     step: int
-    last: object  # the last event of progress; None: there is none
+    last: object  # the last event of progress, or None
     waits: bool
     waits_for: frozenset  # names of roles
 
@@ -39,7 +40,7 @@ class _Role:
 
 
 def explain_hang(recordings, now):
-    """The sentence; "" if the recordings do not tell."""
+    """Returns the sentence; "" if the recordings do not show the cause."""
     roles = _read(recordings, None)
     culprit = _culprit(roles)
     if culprit is None:
@@ -53,7 +54,7 @@ def explain_hang(recordings, now):
 
 
 def explain_failure(recordings, culprit, words):
-    """The same of a role that is known to have failed; `words` say how."""
+    """Returns the sentence about a role that is known to have failed; `words` state how."""
     left = [event.time for recording in recordings for event in recording.events
             if event.kind == "peer left" and _names(recordings).get(event.peer, event.peer) == culprit]
     # From then on the others react to the failure.
@@ -87,7 +88,7 @@ def _list(names):
 
 
 def _leads(roles, name, culprit):
-    """Whether the role waits for the culprit, or for one that does, or says only that it waits."""
+    """Whether the role waits for the culprit, directly or indirectly, or records only that it waits."""
     if not roles[name].waits and not roles[name].waits_for:
         return False
     seen, open_names = set(), [name]
@@ -103,7 +104,7 @@ def _leads(roles, name, culprit):
 
 
 def _culprit(roles):
-    """The name of the role that is waited for and does not wait; None if every role waits."""
+    """Returns the name of the role for which others wait and which does not wait; None if every role waits."""
     wanted = {}
     for role in roles.values():
         for name in role.waits_for:
@@ -150,10 +151,10 @@ def _read_one(recording, events, trainers):
             waits_for.add(event.peer)
         elif event.kind != "pull asked":
             waits_for.clear()
-    if not is_trainer and ended and not waits_for:  # it has not said so yet
+    if not is_trainer and ended and not waits_for:  # not recorded yet
         waits_for = {name for name in trainers if ended.get(name, 0) < max(ended.values())}
     if is_trainer and open_waits == 0:
         waits_for = set()
-    if recording.state:  # whatever it waits for, it would not notice
+    if recording.state:  # it would not notice the end of its wait
         open_waits, waits_for = 0, set()
     return _Role(recording.role, recording.state, step, last, open_waits > 0, frozenset(waits_for))

@@ -5,7 +5,7 @@
     later lines                   carry an HMAC with a key made of the token and both nonces, over the direction and the
                                   line's number: nothing can be replayed, left out or put in.
 
-The contents are not secret. Without a token the key is empty: then the exchange rests on the loopback interface alone.
+The contents are not secret. Without a token the key is empty; only the loopback interface then protects the exchange.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ LINE_MAX = 1 << 20
 
 
 class ChannelError(Exception):
-    """The connection is of no use any more; the message says why."""
+    """The connection cannot be used any more; the message gives the reason."""
 
 
 class Channel:
@@ -38,14 +38,14 @@ class Channel:
         self._in = bytearray()
         self._out = bytearray()
         self._closed = None  # why
-        self._lock = threading.RLock()  # of what is sent, for a thread may beat
+        self._lock = threading.RLock()  # protects sending, because a thread may send heartbeats
         self.opened = self._heard = self._spoke = time.monotonic()
 
     def fileno(self):
         return self._socket.fileno()
 
     def protect(self, token, side, nonces):
-        """From here on each line carries its proof. `side` is ours: "hub" or "member"."""
+        """Adds a proof to every further line. `side` is this side: "hub" or "member"."""
         self._side = side
         self._key = _hmac(token, f"key {nonces}").encode()
 
@@ -73,13 +73,14 @@ class Channel:
         return not self._out or self._closed is not None
 
     def beat(self):
-        """Keeps the other side from taking us for lost."""
+        """Sends a heartbeat, so that the other side does not consider this launcher lost."""
         if time.monotonic() - self._spoke > BEAT_S:
             self.send({})
         self.flush()
 
     def receive(self, limit=None):
-        """The messages that have come, `limit` at most. Raises ChannelError once there are none and none will come."""
+        """Returns the messages that have arrived, at most `limit`. Raises ChannelError if there are none and the
+        connection has ended."""
         self._read()
         messages = []
         while len(messages) != limit and (end := self._in.find(b"\n")) >= 0:
@@ -132,7 +133,7 @@ class Channel:
 
 
 def connect(host, port):
-    """A channel, or None if nobody listens there yet. Raises OSError for what will not pass by itself."""
+    """Returns a channel, or None if no process listens there yet. Raises OSError for permanent errors."""
     try:
         return Channel(socket.create_connection((host, port), timeout=2))
     except (ConnectionRefusedError, TimeoutError, socket.timeout):
@@ -144,7 +145,7 @@ def new_nonce():
 
 
 def proof(token, side, nonces, node):
-    """What a side shows to prove that it knows the token, to whoever drew one of the nonces."""
+    """Returns the proof that a side knows the token, for the side that drew one of the nonces."""
     return _hmac(token, f"{side} of node {node} {nonces}")
 
 

@@ -5,8 +5,8 @@
     for event in cluster.pump(): ...                             # in the same order on every machine
     cluster.leave()
 
-Node 0 is the hub: the others connect to it, and it puts all events into one order. A node that is not heard of for 8 s,
-or whose connection ends before it said that it is done, becomes an event "lost".
+Node 0 is the hub: the others connect to it, and it puts all events into one order. If a node sends nothing for 8 s, or
+its connection ends before it has reported that it is done, all launchers get an event "lost".
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from penstock.distributed.launch.channel import BEAT_S, Channel, ChannelError, c
 from penstock.distributed.launch.job import Member
 
 REPORT_EVERY_S = 10.0
-HELLO_S = 5.0  # for a connection to prove that it knows the token
+HELLO_S = 5.0  # the time in which a connection must prove that it knows the token
 PENDING_MAX = 32
 REFUSALS_TOLD_MAX = 5
 POLL_S = 0.1
@@ -28,16 +28,16 @@ LEAVE_S = 2.0
 
 
 class JoinError(Exception):
-    """The launchers did not find together; the message says why."""
+    """The launchers could not form a job; the message gives the reason."""
 
 
 class Stopped(Exception):
-    """A signal came while launchers waited for each other."""
+    """A signal arrived while launchers waited for each other."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the launchers agreed on."""
+    """The facts on which the launchers agreed."""
 
     members: tuple  # by node
     job_id: str
@@ -45,12 +45,12 @@ class Facts:
 
 
 class Cluster:
-    """Tells events to all launchers of the job and hears theirs."""
+    """Sends events to all launchers of the job and receives theirs."""
 
     def __init__(self, nodes, rank, channels):
         self._nodes = nodes
         self._rank = rank
-        self._channels = channels  # by node: of the hub all others, of a member the hub
+        self._channels = channels  # by node: for the hub all others, for a member only the hub
         self._events = []
         self._over = set()  # nodes that are done or lost
         self._left = threading.Event()
@@ -65,7 +65,7 @@ class Cluster:
             self._events.append(event)
 
     def pump(self):
-        """The events that have come since the last call. To be called a few times a second."""
+        """Returns the events that have arrived since the last call. Call it a few times per second."""
         for node, channel in list(self._channels.items()):
             try:
                 channel.beat()
@@ -85,9 +85,9 @@ class Cluster:
         return events
 
     def start_beating(self):
-        """From here on a thread says that this launcher lives, also while it waits for a terminal that takes no output.
+        """Starts a thread that sends heartbeats, also while this launcher waits for a terminal that accepts no output.
 
-        To be called once no process is started any more, for a fork copies no threads.
+        Call it only after the last process was started, because a fork copies no threads.
         """
         threading.Thread(target=self._beat, daemon=True).start()
 
@@ -97,11 +97,11 @@ class Cluster:
                 channel.beat()
 
     def all_over(self):
-        """Whether every node has said that it is done, or is lost."""
+        """Whether every node has reported that it is done, or is lost."""
         return len(self._over) == len(self._nodes)
 
     def leave(self):
-        """Sends what is left to send, for 2 s at most, and closes."""
+        """Sends the remaining events, for at most 2 s, and closes."""
         self._left.set()
         deadline = time.monotonic() + LEAVE_S
         waiting = list(self._channels.values())
@@ -128,7 +128,7 @@ class Cluster:
             self._order(event)
         else:
             self._events.append(event)
-            self._over.update(range(len(self._nodes)))  # nobody else can be heard of without the hub
+            self._over.update(range(len(self._nodes)))  # without the hub, no other node can be reached
 
 
 def _resolved(host, port):
@@ -137,7 +137,7 @@ def _resolved(host, port):
 
 
 class _Joining:
-    """What both sides share while they wait for each other."""
+    """Base of both sides while they wait for each other."""
 
     def __init__(self, plan, wait_s, stopped):
         self.plan = plan
@@ -146,7 +146,7 @@ class _Joining:
         self._wait_s = wait_s
 
     def check(self, waiting_for):
-        """Between two looks: raises when it is enough, reports every 10 s."""
+        """Called between two polls: raises after a timeout or a signal, and reports every 10 s."""
         now = time.monotonic()
         if self._stopped():
             raise Stopped
@@ -260,7 +260,7 @@ class _Hub(_Joining):
             print(f"launch: refused a connection from {peer}: {why}", file=sys.stderr, flush=True)
 
     def _admit(self, channel, node, message):
-        """A launcher that knows the token says what it was told; what contradicts ours ends the job."""
+        """Compares the settings of a launcher that knows the token with ours; a contradiction ends the job."""
         plan = self.plan
         try:
             member = Member(**{key: tuple(str(item) for item in message["member"][key])
@@ -318,7 +318,7 @@ class _Member(_Joining):
                 if channel is not None:
                     return channel
                 self._trouble = ""
-            except OSError as error:  # a name that does not resolve, no route: it may come, but is said at once
+            except OSError as error:  # no address or no route: perhaps temporary, but reported at once
                 trouble = f": {error.strerror or error}"
                 if trouble != self._trouble:
                     print(f"launch: cannot reach {self.name(0)} on port {self._port}{trouble}", file=sys.stderr,
@@ -355,7 +355,7 @@ class _Member(_Joining):
 
 
 def join(plan, port, wait_s, stopped):
-    """(Cluster, Facts) once the launchers of all machines are there. Raises JoinError or Stopped.
+    """Returns (Cluster, Facts) once the launchers of all machines have joined. Raises JoinError or Stopped.
 
     port     where node 0's launcher listens, the same on every machine
     wait_s   how long to wait for the others

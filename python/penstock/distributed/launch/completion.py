@@ -1,4 +1,4 @@
-"""Completion of the launcher's options by a shell, made of its argument parser.
+"""Shell completion of the launcher's options, generated from its argument parser.
 
     eval "$(python -m penstock.distributed.launch --completion bash)"
 """
@@ -23,7 +23,7 @@ _ZSH = "#compdef @NAME@\nautoload -U +X bashcompinit && bashcompinit\n"
 
 
 def completion_text(parser, shell):
-    """A script that completes the options of `parser`, for 'bash' or 'zsh'."""
+    """Returns a script that completes the options of `parser`, for 'bash' or 'zsh'."""
     options, choices = [], []
     for action in parser._actions:
         if action.help == argparse.SUPPRESS:

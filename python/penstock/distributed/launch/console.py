@@ -4,7 +4,7 @@ import sys
 
 
 class Echo:
-    """Repeats on the terminal what a role has written to its log since the last call.
+    """Copies to the terminal the text that a role has written to its log since the last call.
 
     path    the log
     begin   the position in it from which on it is repeated
@@ -18,7 +18,7 @@ class Echo:
         self._rest = b""
 
     def pump(self, last=False):
-        """Repeats what is new; with a prefix whole lines only, unless it is the `last` call."""
+        """Copies new text; with a prefix only whole lines, unless it is the `last` call."""
         text = self._rest + self._log.read()
         self._rest = b""
         if self._prefix and not last:

@@ -1,19 +1,19 @@
-"""What the launcher's modules share: bad input, lists, addresses of this machine."""
+"""Functions that the launcher's modules share: bad input, lists, addresses of this machine."""
 
 import ipaddress
 
 
 class JobError(Exception):
-    """The command line and the environment do not make a job; the message says which values disagree."""
+    """The command line and the environment do not describe a valid job; the message names the values."""
 
 
 def split(text):
-    """The parts of a comma-separated list, without spaces and empty ones."""
+    """Returns the parts of a comma-separated list, without spaces and without empty parts."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def is_loopback(host):
-    """Whether what is sent to the host stays on this machine."""
+    """Whether data that is sent to the host stays on this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,10 +1,10 @@
-"""The flight recorder of a role: memory that it shares with its launcher, and in which it keeps its last 4,096 events.
+"""The flight recorder of a role: memory, shared with its launcher, in which the role keeps its last 4,096 events.
 
     flight = Flight()                       # before the role is started: pass flight.descriptor on, set its environment
     flight.progress()                       # when training moved on last, by time.monotonic(); None: it never did
     recording = flight.read("trainer 0")    # also of a role that hangs, is stopped, or was killed
 
-The memory's form is that of executor/observe/flight_memory.h.
+executor/observe/flight_memory.h defines the layout of the memory.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ _EVENT = struct.Struct("<6Q")
 _NAME = struct.Struct("<H")
 _KINDS = slice(56, 512)
 
-# Kinds of events by which nothing is gained.
+# Kinds of events that are not progress.
 IDLE = frozenset({"pull asked", "peer left", "wait begun", "wait ended", "waits for"})
 
 
@@ -41,15 +41,15 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """What a role did last."""
+    """The last events of a role."""
 
     role: str  # "trainer 0"
     events: tuple = ()  # the oldest first
-    address: str = ""  # of a pserver: by which others name it
+    address: str = ""  # of a pserver: the address by which others name it
     state: str = ""  # "is stopped by a signal", "was killed by SIGKILL"; "": it runs
 
     def write(self, path, now):
-        """As JSON lines: the role, then its events, `ago_s` before `now`."""
+        """Writes JSON lines: the role, then its events, `ago_s` before `now`."""
         with open(path, "w") as file:
             file.write(json.dumps({"role": self.role, "state": self.state, "address": self.address,
                                    "written": time.time(), "events": len(self.events)}) + "\n")
@@ -59,22 +59,23 @@ class Recording:
 
 
 class Flight:
-    """The memory, made here and given to one role."""
+    """The memory, created by the launcher and passed to one role."""
 
     def __init__(self):
         self.descriptor = os.memfd_create("penstock-flight", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, _BYTES)
-        # A role that cut it would end its launcher.
+        # Sealed, because a role that truncated it would kill its launcher.
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(self.descriptor, _BYTES, prot=mmap.PROT_READ)
         self._inode = os.fstat(self.descriptor).st_ino
 
     def environment(self):
-        """Names the descriptor and its inode, so that a process which did not inherit it maps nothing else."""
+        """Returns the variable with descriptor and inode, so that a process which did not inherit the descriptor maps
+        nothing else."""
         return {"PENSTOCK_FLIGHT_FD": f"{self.descriptor}:{self._inode}"}
 
     def close_ours(self):
-        """The descriptor is the role's; the memory stays here too."""
+        """Closes the descriptor, which only the role needs; the memory stays mapped."""
         os.close(self.descriptor)
 
     def progress(self):
@@ -93,7 +94,7 @@ class Flight:
             at = _EVENTS_AT + number % _EVENTS * _EVENT_BYTES
             stamp, time_ns, step, size_sent, names, kind = _EVENT.unpack_from(self._memory, at)
             if stamp != number + 1 or _EVENT.unpack_from(self._memory, at)[0] != stamp or kind >= len(kinds):
-                continue  # it is written just now
+                continue  # it is being written
             yield Event(time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF),
                         size_sent)
 

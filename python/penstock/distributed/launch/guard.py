@@ -1,11 +1,12 @@
 """Keeps the roles' process groups from outliving the launcher, however it ends.
 
-The launcher is two processes. The one that the user started only forwards signals and waits; its child, the
-supervisor, starts and watches the roles. If the first is killed, the kernel sends the second SIGTERM. If the
-second is killed, its roles become children of the first, which is their subreaper, and which ends their groups.
+The launcher consists of two processes. The one that the user started, the guard, only forwards signals and waits; its
+child, the supervisor, starts and watches the roles. If the guard is killed, the kernel sends SIGTERM to the supervisor.
+If the supervisor is killed, its roles become children of the guard, which is their subreaper and ends their groups.
 
-A process group may be signalled only while its leader is a child that was not waited for: until then the kernel
-gives the leader's number to no other process. So whoever ends groups holds their leaders, dead ones too.
+A process group may be signalled only while its leader is a child that was not waited for: until then the kernel gives
+the leader's number to no other process. So the process that ends groups must be the parent of their leaders, dead ones
+included.
 """
 
 import ctypes
@@ -28,7 +29,7 @@ def _prctl(option, value):
 
 
 def die_with_parent(parent, number=signal.SIGKILL):
-    """This process gets the signal when its parent dies, or now if process `parent` has died already."""
+    """Makes this process receive the signal when its parent dies, or now if process `parent` has already died."""
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
@@ -44,17 +45,17 @@ def is_child(pid):
 
 
 def signal_group(leader, number):
-    """Signals the process group that child `leader` leads; nothing if it is no child of this process any more."""
+    """Signals the process group that child `leader` leads; does nothing if it is no longer a child of this process."""
     if not is_child(leader):
         return
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):
-        pass  # it has not made its group yet; the parent-death signal ends it
+        pass  # it has not created its group yet; the parent-death signal ends it
 
 
 def _run_supervisor(body, parent, registry, mask):
-    """The child of the fork. Never returns."""
+    """Runs in the forked child. Never returns."""
     code = EXIT_SUPERVISOR_LOST
     try:
         die_with_parent(parent, signal.SIGTERM)
@@ -69,7 +70,8 @@ def _run_supervisor(body, parent, registry, mask):
 
 
 def _wait_for(supervisor, leaders):
-    """The supervisor's siginfo. Reaps orphans that fall to this process meanwhile, but for leaders of groups."""
+    """Returns the supervisor's siginfo. Meanwhile reaps orphans of which this process becomes the parent, except
+    leaders of groups."""
     while True:
         ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
         if ended.si_pid != supervisor and ended.si_pid not in leaders():
@@ -88,7 +90,7 @@ def _end_groups(leaders):
         handle = os.pidfd_open(pid)
         select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
         os.close(handle)
-        signal_group(pid, signal.SIGKILL)  # what its helpers have started meanwhile
+        signal_group(pid, signal.SIGKILL)  # processes that its helpers have started meanwhile
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
 
 
@@ -120,7 +122,7 @@ def run_guarded(body):
             pass
         return [int(line) for line in registered.split()]
 
-    for number in FORWARDED:  # the supervisor is waited for once, at the end: its number is its own until then
+    for number in FORWARDED:  # the supervisor is waited for only once, at the end, so its number is not reused before
         signal.signal(number, lambda received, _frame: is_child(supervisor) and os.kill(supervisor, received))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     ended = _wait_for(supervisor, leaders)

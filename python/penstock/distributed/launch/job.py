@@ -1,4 +1,4 @@
-"""A job: which roles run on this machine, at which addresses and with which environment.
+"""A job: the roles of this machine with their addresses and environments.
 
     plan = make_plan(options, os.environ)             # what this machine's launcher was told
     job = make_job(plan, join(plan.own, ...), ...)    # what all machines' launchers were told together
@@ -26,9 +26,9 @@ class Role:
     """One process of the job."""
 
     kind: str  # "pserver" or "trainer"
-    index: int  # of its kind, in the whole job
+    index: int  # among those of its kind in the whole job
     log_name: str  # "serverlog.0"
-    environment: dict  # what is added to the launcher's own
+    environment: dict  # added to the launcher's own
     address: str = ""  # of a pserver
 
     @property
@@ -38,7 +38,7 @@ class Role:
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """What one machine brings to the job."""
+    """The facts of one machine in the job."""
 
     pservers: tuple  # addresses on this machine
     trainers: tuple
@@ -47,20 +47,20 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What this machine's launcher was told."""
+    """The settings of this machine's launcher."""
 
     nodes: tuple  # addresses of the machines
     rank: int  # of this machine among them
     own: Member
     command: tuple
     log_dir: str
-    gpus: tuple  # by trainer of this machine; empty: none is named
+    gpus: tuple  # one per trainer of this machine; empty: none is given
     job_id: str  # "": not told
     token: str  # "": not told
-    settings: dict  # what options add to the roles' environment: safety.py, --wire
+    settings: dict  # variables that options add to the roles' environment: safety.py, --wire
     control_port: int  # where the first machine's launcher listens
     given: tuple  # --env: (kind or None, number or None, name, value)
-    metrics: object = None  # the first role's port of /metrics, 0 for free ones; None: there are none
+    metrics: object = None  # the first role's port of /metrics, 0 for free ports, None for no metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +73,10 @@ class Job:
     nodes: tuple
     rank: int
     trainers_elsewhere: int
-    attempt: int = 0  # how many times it was started before
+    attempt: int = 0  # number of earlier starts
 
     def describe(self):
-        """Lines for the terminal: what will run and where its output goes."""
+        """Returns lines for the terminal: the processes, their addresses and the folder of their output."""
         yield f"job: {len(self.pservers)} pservers, {len(self.trainers)} trainers: {' '.join(self.command[2:])}"
         if len(self.nodes) > 1:
             yield f"  machines  {', '.join(self.nodes)}; this is node {self.rank}, with {len(self.roles)} of the roles"
@@ -85,7 +85,7 @@ class Job:
         yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
 
     def describe_roles(self):
-        """For each role of this machine its environment and command, as a shell reads them; the secret is left out."""
+        """Returns the environment and command of each role of this machine in shell syntax, without the secret."""
         for role in self.roles:
             settings = [f"{name}={shlex.quote('...' if name == 'PENSTOCK_JOB_TOKEN' else value)}"
                         for name, value in sorted(role.environment.items())]
@@ -98,10 +98,10 @@ _reserved = []
 
 
 def free_ports(count, host="127.0.0.1"):
-    """Ports that nothing uses, in the order the system gave them, reserved until this process ends.
+    """Returns unused ports, in the system's order, reserved until this process ends.
 
-    A role binds its port although this process holds it: both say SO_REUSEADDR, as gRPC does. Nobody else is given it:
-    the system leaves a bound port out when it chooses one. Until the role listens, a connection is refused.
+    A role can bind its port although this process holds it, because both set SO_REUSEADDR, as gRPC does. No other
+    process gets it, because the system never chooses a bound port. Until the role listens, connections are refused.
     """
     ports = []
     for _ in range(count):
@@ -121,7 +121,7 @@ def _host(address):
 
 
 def _selected_gpus(options, environment):
-    """GPU numbers, one for each trainer, as the children must name them; None if trainers use no GPU."""
+    """Returns the GPU number of each trainer as its process must name it; None if trainers use no GPU."""
     if options.selected_gpus is not None:
         chosen = split(options.selected_gpus)
     elif options.gpus is not None:
@@ -141,7 +141,7 @@ def _selected_gpus(options, environment):
 
 
 def _given_pservers(options, given, topology):
-    """(this machine's pservers, all of them) of a list of addresses."""
+    """Returns (this machine's pservers, all pservers) of a list of addresses."""
     nodes, here = topology.nodes, topology.here
     repeated = [address for i, address in enumerate(given) if address in given[:i]]
     if repeated:
@@ -179,7 +179,7 @@ def _pserver_addresses(options, environment, topology):
 
 
 def _local_trainers(options, environment, gpus, pservers, nodes):
-    """How many trainers this machine starts."""
+    """Returns the number of trainers that this machine starts."""
     asked = {}
     if options.worker_num is not None:
         asked["--worker_num"] = options.worker_num
@@ -212,7 +212,7 @@ def _trainer_addresses(options, environment, nodes, here, local):
 
 
 def _token(options, environment):
-    """The job's secret, of --token_file or PENSTOCK_JOB_TOKEN; "" if neither is there."""
+    """Returns the job's secret from --token_file or PENSTOCK_JOB_TOKEN; "" without both."""
     token = environment.get("PENSTOCK_JOB_TOKEN", "")
     if options.token_file is not None:
         try:
@@ -229,7 +229,7 @@ def _token(options, environment):
 
 
 def _settings(options):
-    """What options add to the environment of every role."""
+    """Returns the variables that options add to the environment of every role."""
     settings = safety_environment(options)
     if options.wire:
         settings["PENSTOCK_WIRE"] = options.wire
@@ -241,7 +241,7 @@ def _settings(options):
 
 
 def make_plan(options, environment):
-    """What the options make of this machine; raises JobError where they contradict each other."""
+    """Returns the Plan of this machine; raises JobError if options contradict each other."""
     if not options.module and not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
     topology = find_topology(options, environment)
@@ -265,21 +265,21 @@ def make_plan(options, environment):
 
 
 def _torch_names(rank, ranks, local_rank, local, first):
-    """The variables by which other frameworks' scripts know their ranks."""
+    """Returns the variables from which scripts of other frameworks read their ranks."""
     host, _, port = first.rpartition(":")
     return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local),
             "MASTER_ADDR": host, "MASTER_PORT": port}
 
 
 def _given_for(plan, kind, index):
-    """What --env says of a role; what is said of fewer roles wins."""
+    """Returns the variables of --env for a role; a setting for fewer roles takes precedence."""
     chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
     chosen.sort(key=lambda one: (one[0] is not None) + (one[1] is not None))
     return {name: value for _, _, name, value in chosen}
 
 
 def make_job(plan, members, job_id="", token="", attempt=0):
-    """The job of these members, one for each machine in order. What is not told is drawn here."""
+    """Returns the job of these members, one per machine, in order. A missing id or token is drawn at random."""
     own = members[plan.rank]
     pservers = own.endpoints or tuple(address for member in members for address in member.pservers)
     trainers = tuple(address for member in members for address in member.trainers)
@@ -290,7 +290,8 @@ def make_job(plan, members, job_id="", token="", attempt=0):
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
         "PADDLE_PSERVERS": ",".join(map(_host, pservers)),
-        # Every connection proves that it knows it; without it anybody who reaches a port could be a trainer.
+        # Every connection must prove that it knows the token. Otherwise any process that reaches a port could be a
+        # trainer.
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",

@@ -14,7 +14,7 @@ EXIT_BAD_INPUT = 2
 
 
 def _require_log_dir(folder):
-    """Makes the folder of the logs, and sees that files can be made there."""
+    """Creates the folder of the logs, and checks that it is writable."""
     try:
         os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:
@@ -30,7 +30,7 @@ def _require_log_dir(folder):
 
 
 def _run_once(plan, options, stop, registry, attempt):
-    """Starts the job and waits for its end, on this machine; returns the exit code."""
+    """Starts this machine's part of the job and waits for its end; returns the exit code."""
     cluster, facts = None, Facts((plan.own,), plan.job_id, plan.token)
     if len(plan.nodes) > 1:
         try:
@@ -62,7 +62,7 @@ def _supervise(plan, options, registry, unblock):
 
 
 def _print_plan(plan):
-    """What --dry_run shows."""
+    """Prints the output of --dry_run."""
     job = make_job(plan, (plan.own,) * len(plan.nodes), plan.job_id, plan.token)
     if len(plan.nodes) > 1:
         print("# the other machines are taken to start as many roles as this one, at its own addresses")

@@ -1,4 +1,4 @@
-"""The command line: our own names, and those of Fluid's `launch`, `launch_ps` and manual."""
+"""The command line, with our own option names and those of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
 import re
@@ -7,12 +7,12 @@ import sys
 from penstock.distributed.launch.completion import NAME, completion_text
 from penstock.distributed.launch.safety import add_safety_options
 
-# The manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
+# Fluid's manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
 AFTER_SCRIPT = {"--gpus", "--log_dir"}
 
 
 def _truth(text):
-    """A printed truth value. Fluid took any text, "False" too, as true."""
+    """Parses a bool. Fluid takes any text as true, even "False"."""
     lowered = text.strip().lower()
     if lowered in {"", "0", "false", "no", "off"}:
         return False
@@ -59,7 +59,7 @@ _SETTING = re.compile(r"(?:(pserver|trainer)(?:\.(\d+))?:)?([A-Za-z_][A-Za-z0-9_
 
 
 def _setting(text):
-    """(kind or None, number or None, name, value) of [ROLE[.N]:]NAME=VALUE."""
+    """Parses [ROLE[.N]:]NAME=VALUE to (kind or None, number or None, name, value)."""
     found = _SETTING.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not [pserver:|trainer:|pserver.N:|trainer.N:]NAME=VALUE")
@@ -68,7 +68,7 @@ def _setting(text):
 
 
 class _Completion(argparse.Action):
-    """Prints the script and ends, as --help does."""
+    """Prints the completion script and exits, as --help does."""
 
     def __call__(self, parser, namespace, values, option_string=None):
         sys.stdout.write(completion_text(parser, values))
@@ -76,7 +76,7 @@ class _Completion(argparse.Action):
 
 
 def _add_machines(where):
-    """The options that say which machines there are."""
+    """Adds the options that state the machines of the job."""
     where.add_argument("--cluster_node_ips", metavar="LIST", help="addresses of the job's machines (default: this one)")
     where.add_argument("--node_ip", metavar="IP", help="this machine's address, one of --cluster_node_ips")
     where.add_argument("--nnodes", type=_positive, metavar="N",
@@ -184,7 +184,7 @@ def make_parser():
 
 
 def _options_after_script(rest):
-    """Splits the launcher's options that stand right after the script from the script's own arguments."""
+    """Separates the launcher's options that directly follow the script from the script's own arguments."""
     ours = []
     while rest:
         name, equals, _ = rest[0].partition("=")
@@ -197,9 +197,9 @@ def _options_after_script(rest):
 
 
 def parse_options(argv):
-    """The options as an argparse.Namespace. Bad ones end the process with exit code 2, as argparse does."""
+    """Returns the options as an argparse.Namespace. Wrong options end the process with exit code 2, as in argparse."""
     scripts_own = []
-    if "--" in argv:  # argparse drops it in some Pythons, so it is taken out first
+    if "--" in argv:  # some versions of argparse drop it, so it is removed first
         at = argv.index("--")
         argv, scripts_own = argv[:at], argv[at + 1:]
     parser = make_parser()

@@ -1,8 +1,8 @@
-"""What became of the roles, and which of them was the cause.
+"""How the roles ended, and which of them was the cause of a failure.
 
-A failed role often takes the others with it, and a pserver that only noticed it may well end first. So a role says on
-a pipe (PENSTOCK_LAUNCH_FD) when it gets an error that came from a peer. The cause is the first failure of a role that
-said no such thing.
+The failure of one role often makes the others fail, and a pserver that only noticed it may end first. So a role reports
+on a pipe (PENSTOCK_LAUNCH_FD) that it got an error from a peer. The cause is the first failure of a role without such a
+report.
 """
 
 import dataclasses
@@ -11,25 +11,25 @@ import os
 OWN = "own"  # the role failed by itself
 REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
-JOB = "the job"  # who failed, if it is no role alone: it hangs
+JOB = "the job"  # the name for the whole job, if it hangs
 NOTE_MAX = 8192
 LINES_MAX_BYTES = 8192
 
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """A role, or a whole machine, that did not end well."""
+    """A role, or a whole machine, that failed."""
 
     node: int
     who: str  # "trainer 1 (pid 77)"; "" if it is the machine, JOB if it is the job
     words: str  # "exited with code 1"
     kind: str  # OWN, REACTED or ENDED
     log: str = ""
-    lines: tuple = ()  # the last ones of its log
+    lines: tuple = ()  # the last lines of its log
 
 
 def pick_cause(failures):
-    """The failure to tell first; None if there is none."""
+    """Returns the failure to report first, or None."""
     for kind in (OWN, REACTED, ENDED):
         for failure in failures:
             if failure.kind == kind:
@@ -38,7 +38,7 @@ def pick_cause(failures):
 
 
 class Notes:
-    """The pipe on which a role says that it has an error of a peer: "reacted", a tab, the error."""
+    """The pipe on which a role reports an error of a peer: "reacted", a tab, the error."""
 
     def __init__(self):
         self._listen, self.descriptor = os.pipe()
@@ -47,15 +47,16 @@ class Notes:
         self._inode = os.fstat(self.descriptor).st_ino
 
     def environment(self):
-        """Names the pipe and its inode, so that a process which did not inherit it writes nowhere else."""
+        """Returns the variable with the pipe and its inode, so that a process which did not inherit the pipe writes
+        nowhere else."""
         return {"PENSTOCK_LAUNCH_FD": f"{self.descriptor}:{self._inode}"}
 
     def close_ours(self):
-        """The writing end is the role's alone."""
+        """Closes the write end, which only the role needs."""
         os.close(self.descriptor)
 
     def read_reacted(self):
-        """Whether the role has said so; closes the pipe."""
+        """Returns whether the role has reported an error of a peer; closes the pipe."""
         try:
             text = os.read(self._listen, NOTE_MAX)
         except BlockingIOError:
@@ -65,7 +66,7 @@ class Notes:
 
 
 def last_lines(path, count):
-    """The last lines of a log, 8 KB of them at most."""
+    """Returns the last lines of a log, at most 8 KB."""
     with open(path, "rb") as log:
         log.seek(0, os.SEEK_END)
         log.seek(max(0, log.tell() - LINES_MAX_BYTES))

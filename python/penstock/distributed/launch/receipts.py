@@ -1,4 +1,4 @@
-"""The end-of-job receipt: a table of what each role of this machine sent, got and waited for.
+"""The end-of-job receipt: a table of the bytes sent and received, and of the waits, of each role of this machine.
 
 Roles write receipt.<kind>.<number>.json into the log folder (executor/observe/receipt.h).
 """
@@ -15,7 +15,7 @@ def path_of(log_dir, role):
 
 
 def read_receipts(log_dir, roles):
-    """The receipts that are there, by role. One that cannot be read is left out."""
+    """Returns the receipts by role, without missing and unreadable ones."""
     for role in roles:
         try:
             with open(path_of(log_dir, role)) as file:
@@ -25,7 +25,7 @@ def read_receipts(log_dir, roles):
 
 
 def table(receipts, pservers):
-    """Lines of the table, a row for each receipt; none if there are no receipts. `pservers`: addresses, in order."""
+    """Returns the lines of the table, a row per receipt; no lines without receipts. `pservers`: addresses, in order."""
     names = {f"pserver {address}": f"pserver {i}" for i, address in enumerate(pservers)}
     rows = [_row(receipt, names) for receipt in receipts]
     if not rows:
@@ -45,13 +45,13 @@ def _row(receipt, names):
 
 
 def _compressed(receipt):
-    """"1.2 MB for 4.8 MB": what compressed gradients took, and what they have as float32."""
+    """Returns "1.2 MB for 4.8 MB": the size of compressed gradients, and their size as float32."""
     whole = receipt["compressed_from_bytes"]
     return f"{_size(receipt['compressed_bytes'])} for {_size(whole)}" if whole > 0 else "-"
 
 
 def _staleness(counts):
-    """"0: 12, 1: 3": how many gradients were applied that many updates after their pull."""
+    """Returns "0: 12, 1: 3": {number of updates between pull and application: number of gradients}."""
     last = len(counts) - 1
     return ", ".join(f"{b}{'+' if b == last else ''}: {n}" for b, n in enumerate(counts) if n > 0) or "-"
 

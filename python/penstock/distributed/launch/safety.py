@@ -1,4 +1,4 @@
-"""Options of security and transport, and where pservers write; they become environment variables."""
+"""Options for security, transport and the folder in which pservers write. They become environment variables."""
 
 import os
 
@@ -35,7 +35,7 @@ def add_safety_options(parser):
 
 
 def safety_environment(options):
-    """What the roles' environment gets: {variable: value} of the options that were given, with absolute paths."""
+    """Returns {variable: value} of the given options for the roles' environment, with absolute paths."""
     given = {}
     for option, (variable, is_path) in _VARIABLES.items():
         value = getattr(options, option, None)

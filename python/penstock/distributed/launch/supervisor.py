@@ -1,9 +1,9 @@
 """Runs the roles of a job on this machine to their end.
 
-Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal). Roles
-are not waited for, in the sense of wait(2), before their groups are done: see guard.py. The first failure starts a
-grace period, in which the others say what they noticed; then they are ended. Launchers of other machines hear of each
-end and of each failure (cluster.py), and do the same.
+Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal). The
+launcher does not call wait(2) for a role before its group has ended: see guard.py. The first failure starts a grace
+period, in which the others report what they noticed; then they are ended. The launchers of other machines are informed
+of each end and of each failure (cluster.py), and do the same.
 """
 
 import os
@@ -23,7 +23,7 @@ from penstock.distributed.launch.receipts import path_of, read_receipts, table
 EXIT_ROLE_FAILED = 1
 LAST_LINES = 20
 TERM_WAIT_S = 3.0
-FINISH_S = 30.0  # after our own end, if the job has failed: for the other machines to tell theirs
+FINISH_S = 30.0  # after a failed job: how long this launcher waits for the reports of the other machines
 POLL_S = 0.1
 
 
@@ -32,7 +32,7 @@ class _Process:
         self.role = role
         self.log_path = log_path
         self.log_begin = log_begin  # where this attempt's output begins in it
-        self.popen = popen  # used for its pid: to wait on it would free the number of the group
+        self.popen = popen  # only its pid is used, because waiting for it would free the number of the group
         self.pid = popen.pid
         self.notes = notes
         self.flight = flight
@@ -42,7 +42,7 @@ class _Process:
         self.handle = os.pidfd_open(self.pid)
 
     def poll(self):
-        """subprocess's return code, or None; what has ended stays a child that was not waited for."""
+        """Returns subprocess's return code, or None. Does not wait for the child, so its number stays reserved."""
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
         if ended is None:
             return None
@@ -66,7 +66,7 @@ def _start(role, job, registry):
         os.write(registry, b"%d\n" % os.getpid())
         die_with_parent(parent)
 
-    with open(log_path, "ab" if job.attempt else "wb") as log:  # a job that is started again goes on in its logs
+    with open(log_path, "ab" if job.attempt else "wb") as log:  # a restarted job continues its logs
         if job.attempt:
             log.write(b"launch: attempt %d\n" % job.attempt)
             log.flush()
@@ -105,7 +105,7 @@ def _is_stopped(pid):
 
 
 def _describe_end(code):
-    """(words, failed) for a return code of subprocess."""
+    """Returns (words, failed) for a return code of subprocess."""
     if code == 0:
         return "ended well", False
     if code < 0:
@@ -129,14 +129,14 @@ class _Supervisor:
         self._grace_s = options.grace_s
         self._hang_timeout = options.hang_timeout
         self._quiet = options.quiet
-        self._recordings = None  # of all roles here, as of the first failure
-        self._explained = ""  # the recordings' sentence
+        self._recordings = None  # of all roles of this machine, at the first failure
+        self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
         self._echoes = []
         self._processes = []
         self._failures = []  # of all machines, in one order
         self._trainers_elsewhere = job.trainers_elsewhere
-        self._deadline = None  # by when the rest must have ended
+        self._deadline = None  # deadline for the end of the others
         self._selector = selectors.DefaultSelector()
 
     def run(self):
@@ -186,10 +186,10 @@ class _Supervisor:
             return
         self._explained = explain_hang(self._record(), now)
         self._tell({"event": "hang", "why": f"has made no progress for {now - max(progress):.0f} s"})
-        self._deadline = now  # nobody is in a state to end by itself
+        self._deadline = now  # no role can end by itself
 
     def _record(self):
-        """The recordings of all roles of this machine, as they are at the first call."""
+        """Returns the recordings of all roles of this machine, as they were at the first call."""
         if self._recordings is None:
             self._recordings = [self._recording(process) for process in self._processes]
         return self._recordings
@@ -199,7 +199,7 @@ class _Supervisor:
         return process.flight.read(process.role.name, process.role.address, state)
 
     def _write_recordings(self):
-        """Where any role has recorded something."""
+        """Writes the recordings if any role has recorded something."""
         recordings = [(process, recording) for process, recording in zip(self._processes, self._record())
                       if recording.events]
         now = time.monotonic()
@@ -211,7 +211,7 @@ class _Supervisor:
         return bool(recordings)
 
     def _hasten(self):
-        """The rest gets the grace period, from the first time that this is called."""
+        """Starts the grace period of the other roles at the first call."""
         if self._deadline is None:
             self._deadline = time.monotonic() + self._grace_s
 
@@ -236,7 +236,7 @@ class _Supervisor:
         self._end_servers_in_time()
 
     def _end_servers_in_time(self):
-        """Servers end by themselves once every trainer has completed; one that does not is ended, and said."""
+        """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
         if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in self._alive()):
             self._hasten()
 
@@ -271,7 +271,8 @@ class _Supervisor:
             self._hasten()
 
     def _end_all(self):
-        """Ends what is left of the groups, helpers of roles that have ended too, then lets go of their numbers."""
+        """Ends the remaining processes of all groups, including helpers of roles that have ended, then frees the
+        groups' numbers."""
         if self._stop.signal is not None:
             self._tell({"event": "stop", "why": f"was stopped by {signal.Signals(self._stop.signal).name}"})
         for number, patience in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, TERM_WAIT_S)):
@@ -291,7 +292,7 @@ class _Supervisor:
                 process.popen.wait()
 
     def _finish(self):
-        """With other machines: waits until they have ended too, so that all know the same."""
+        """With several machines: waits until the others have ended too, so that all know the same."""
         if self._cluster is None:
             return
         self._cluster.tell({"event": "done"})
@@ -336,7 +337,7 @@ class _Supervisor:
         return EXIT_ROLE_FAILED
 
     def _explain(self, cause):
-        """The sentence that the recordings come to, as the last line."""
+        """Prints the cause derived from the recordings as the last line."""
         if not self._write_recordings():
             return
         print(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}",
@@ -349,7 +350,7 @@ class _Supervisor:
 
 
 class Stop:
-    """The first signal that asked the launcher to end."""
+    """The first signal that requested the launcher's end."""
 
     def __init__(self):
         self.signal = None
@@ -359,7 +360,7 @@ class Stop:
             signal.signal(number, self._on_signal)
 
     def exit_code(self):
-        """130 of Ctrl-C, as a shell has it."""
+        """The exit code: 130 after Ctrl-C, as in a shell."""
         return 128 + self.signal
 
     def _on_signal(self, number, _frame):

@@ -1,4 +1,4 @@
-"""Which machines a job has, and which of them this is, as options, Fluid's cloud or a scheduler say."""
+"""The machines of a job, and which of them this is, as options, Fluid's cloud or a scheduler state."""
 
 import dataclasses
 import re
@@ -14,11 +14,11 @@ class Topology:
     nodes: tuple  # their names, the same on every machine; addresses if `addressed`
     rank: int  # of this machine among them
     here: str  # this machine's address
-    addressed: bool = True  # False: of the others only their number is known
-    port: object = None  # where the first machine's launcher listens; None: --control_port says
+    addressed: bool = True  # False: only the number of the others is known
+    port: object = None  # port of the first machine's launcher; None: --control_port
 
     def on_loopback(self):
-        """Whether nothing of the job leaves this machine."""
+        """Whether all traffic of the job stays on this machine."""
         return all(is_loopback(node) for node in (self.nodes if self.addressed else (self.nodes[0], self.here)))
 
 
@@ -36,7 +36,7 @@ def _host_and_port(master, default_port):
 
 
 def _address_towards(host, port):
-    """This machine's address on the way to a host."""
+    """Returns this machine's address on the route to a host."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port or 1, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -48,7 +48,7 @@ def _address_towards(host, port):
 
 
 def _counted(options, count, rank, master):
-    """Machines of which only the first one's address is known."""
+    """Returns the Topology if only the first machine's address is known."""
     count = _number(count, "the number of machines", 1)
     rank = _number(rank, "the number of this machine")
     if rank >= count:
@@ -63,7 +63,7 @@ def _counted(options, count, rank, master):
 
 
 def expand_nodelist(text):
-    """The hosts of a list such as Slurm writes: node[01-03,07],login -> node01, node02, node03, node07, login."""
+    """Returns the hosts of a list in Slurm's format: node[01-03,07],login -> node01, node02, node03, node07, login."""
     hosts = []
     for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         found = re.fullmatch(r"([^\[]*)\[([^\]]*)\](.*)", part.strip())
@@ -125,7 +125,7 @@ def _listed(options, environment):
 
 
 def find_topology(options, environment):
-    """The machines of the job; raises JobError where what is told is not enough, or contradicts itself."""
+    """Returns the machines of the job; raises JobError if the settings are incomplete or contradict each other."""
     counted = options.nnodes is not None or options.node_rank is not None
     ways = [name for name, given in (
         ("--use_paddlecloud", options.use_paddlecloud), ("--cluster_node_ips", options.cluster_node_ips is not None),

@@ -18,8 +18,8 @@ def memory_usage(program, batch_size):
         both: 'B', 'KB' or 'MB'. Both count parameters, feeds and what kernels need for their work.
 
     Raises:
-        TypeError: if it is not a Program.
-        penstock.ProgramError: if batch_size is not positive, or a fed variable has two unknown extents.
+        TypeError: it is not a Program.
+        penstock.ProgramError: batch_size is not positive, or a fed variable has two unknown extents.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 784]), 10))

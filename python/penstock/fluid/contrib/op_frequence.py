@@ -18,7 +18,7 @@ def op_freq_statistic(program):
         alone do not count, and neither do parameters that connect two ops.
 
     Raises:
-        TypeError: if it is not a Program.
+        TypeError: it is not a Program.
 
     Example:
         y = fluid.layers.relu(fluid.layers.fc(fluid.data('x', [None, 4]), 2))

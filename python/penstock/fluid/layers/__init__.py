@@ -1,4 +1,4 @@
-"""The layers: each draws a name and adds its ops, in Fluid's order, to the default main program."""
+"""The layers: each generates a name and adds its ops, in Fluid's order, to the default main program."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""Functions of single elements with attributes or slopes of their own."""
+"""Elementwise functions with attributes or learned slopes."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import Constant
@@ -24,7 +24,7 @@ def leaky_relu(x, alpha=0.02, name=None):
     Args:
         x (Variable): any shape, float32 or float64.
         alpha (float): slope of the negative side.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -46,7 +46,7 @@ def elu(x, alpha=1.0, name=None):
     Args:
         x (Variable): any shape, float32 or float64.
         alpha (float): magnitude of the limit for very negative x.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -68,7 +68,7 @@ def relu6(x, threshold=6.0, name=None):
     Args:
         x (Variable): any shape, float32 or float64.
         threshold (float): upper bound.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -91,7 +91,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
         x (Variable): any shape, float32 or float64.
         scale_a (float): factor of the argument.
         scale_b (float): factor of the result.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -114,7 +114,7 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
         x (Variable): any shape, float32 or float64.
         slope (float): slope of the linear part.
         offset (float): value at 0.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -136,7 +136,7 @@ def swish(x, beta=1.0, name=None):
     Args:
         x (Variable): any shape, float32 or float64.
         beta (float): factor of the exponent.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -160,7 +160,7 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         threshold (float): upper bound of the inner clip.
         scale (float): divisor.
         offset (float): shift of the inner clip.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -181,8 +181,8 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        t_min (float): the least value.
-        t_max (float): the largest value.
+        t_min (float): the minimum.
+        t_max (float): the maximum.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -190,7 +190,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.brelu(fluid.data('x', [None, 3]), t_min=1.0, t_max=20.0)
@@ -212,7 +212,7 @@ def soft_relu(x, threshold=40.0, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `threshold` is negative.
+        penstock.ProgramError: `threshold` is negative.
 
     Example:
         y = fluid.layers.soft_relu(fluid.data('x', [None, 3]), threshold=20.0)
@@ -226,8 +226,8 @@ def selu(x, scale=None, alpha=None, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        scale (float): by default 1.0507, which keeps mean and variance.
-        alpha (float): by default 1.6733, likewise.
+        scale (float): by default 1.0507; with the default alpha, it keeps mean and variance.
+        alpha (float): by default 1.6733.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -235,7 +235,7 @@ def selu(x, scale=None, alpha=None, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.selu(fluid.data('x', [None, 3]))
@@ -253,7 +253,7 @@ def mish(x, threshold=20, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        threshold (float): above it the logarithm is taken for x, below -threshold for exp(x).
+        threshold (float): log(1 + exp(x)) is replaced by x above it, and by exp(x) below -threshold.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -261,7 +261,7 @@ def mish(x, threshold=20, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        ValueError: if `threshold` is not above 0.
+        ValueError: `threshold` is not above 0.
 
     Example:
         y = fluid.layers.mish(fluid.data('x', [None, 3]))
@@ -280,8 +280,8 @@ def maxout(x, groups, name=None, axis=1):
 
     Args:
         x (Variable): shape [N, C, H, W], or [N, H, W, C] for axis 3 or -1; float32 or float64.
-        groups (int): number of channels of a group; divides C.
-        name (str | None): prefix of the names of what the layer creates.
+        groups (int): number of channels in a group; divides C.
+        name (str | None): prefix of the names of the variables that the layer creates.
         axis (int): the axis of the channels: 1, 3 or -1.
 
     Returns:
@@ -289,7 +289,7 @@ def maxout(x, groups, name=None, axis=1):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        ValueError: `axis` has no such value.
+        ValueError: `axis` has another value.
 
     Example:
         x = fluid.data('x', [None, 6, 4, 4])
@@ -306,16 +306,16 @@ def prelu(x, mode, param_attr=None, name=None):
 
     Args:
         x (Variable): shape [N, ...], float32.
-        mode (str): 'all' for one slope, 'channel' for one a channel (axis 1), 'element' for one an element of an
+        mode (str): 'all' for one slope, 'channel' for one per channel (axis 1), 'element' for one per element of an
             example.
         param_attr (ParamAttr | None): the slopes, initially 0.25.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        ValueError: `mode` has no such value, or `x` has no channels.
+        ValueError: `mode` has another value, or `x` has no channels.
 
     Example:
         x = fluid.data('x', [None, 3, 4, 4])

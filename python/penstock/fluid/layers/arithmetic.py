@@ -1,4 +1,4 @@
-"""Arithmetic on whole tensors: element by element, along extents, truth values."""
+"""Arithmetic on tensors: elementwise ops, reductions, logic."""
 
 from penstock.fluid import unique_name
 from penstock.fluid._argument_types import element_types
@@ -19,7 +19,7 @@ def mean(x, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [1], the type of `x`.
@@ -47,7 +47,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
         bias (float): the term.
         bias_after_scale (bool): add the bias after the multiplication.
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -100,7 +100,7 @@ def clip_by_norm(x, max_norm, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64, or selected rows.
-        max_norm (float): the largest norm, above 0.
+        max_norm (float): the maximum norm, above 0.
         name (str | None): name of the result.
 
     Returns:
@@ -117,7 +117,7 @@ def clip_by_norm(x, max_norm, name=None):
 
 
 def _clipping(op_type, x, attrs, name):
-    """The result has the very name that was asked for."""
+    """Appends a clip op; the result has exactly the requested name."""
     helper = LayerHelper(op_type, name=name).takes(x=x)
     if name is None:
         name = unique_name.generate(helper.name + '.tmp')
@@ -133,7 +133,7 @@ def pow(x, factor=1.0, name=None):
     Args:
         x (Variable): any shape, float32 or float64.
         factor (float | Variable): the exponent; a Variable has one element.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -161,7 +161,7 @@ _LOGICAL_DOC = """Computes {formula}, element by element.
 Args:
     x (Variable): any shape, bool.{y}
     out (Variable | None): where to put the result; bool.
-    name (str | None): prefix of the names of what the layer creates.
+    name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
     Variable: the shape of `x`, bool.
@@ -216,7 +216,7 @@ Args:
     y (Variable): the type of `x`, with no more axes than `x`.
     axis (int): the axis of `x` beside which the first axis of `y` stands; -1: the last axes of both coincide.
     act (str | None): name of an activation.
-    name (str | None): prefix of the names of what the layer creates.
+    name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
     Variable: the shape and type of `x`.
@@ -266,7 +266,7 @@ Args:
     input (Variable): any shape, {types}.
     dim (int | list[int] | None): the axes, negative ones counted from the end; None: all.
     keep_dim (bool): keep the axes, with extent 1.
-    name (str | None): prefix of the names of what the layer creates.
+    name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
     Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.

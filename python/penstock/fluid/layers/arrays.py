@@ -1,4 +1,4 @@
-"""Arrays of tensors, and sequences cut into steps by a rank table."""
+"""Tensor arrays, and sequences that a rank table cuts into steps."""
 
 from penstock.fluid import unique_name
 from penstock.fluid._argument_types import element_types
@@ -20,7 +20,7 @@ def create_array(dtype):
     """Declares a LoDTensorArray without elements.
 
     Args:
-        dtype (str | VarType): type of the elements' elements.
+        dtype (str | VarType): element type of the tensors.
 
     Returns:
         Variable: of type LOD_TENSOR_ARRAY.
@@ -38,7 +38,7 @@ def _array(helper, name, dtype):
 
 @element_types(i='int64')
 def array_write(x, i, array=None):
-    """Sets element i of an array; the array grows to hold it.
+    """Sets element i of an array, which grows if necessary.
 
     Args:
         x (Variable): the element.
@@ -118,7 +118,7 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     Args:
         input (Variable): of type LOD_TENSOR_ARRAY.
         axis (int): the axis.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         use_stack (bool): join along a new axis.
 
     Returns:
@@ -186,7 +186,7 @@ def max_sequence_len(rank_table):
 
 
 def lod_tensor_to_array(x, table):
-    """Cuts sequences into steps: element t of the array holds element t of each sequence that has one.
+    """Cuts sequences into steps: element t of the array contains element t of each sequence that has one.
 
     Args:
         x (Variable): with sequences.
@@ -206,7 +206,7 @@ def lod_tensor_to_array(x, table):
 
 
 def array_to_lod_tensor(x, table):
-    """Joins steps into sequences again; the inverse of lod_tensor_to_array.
+    """Joins steps to sequences; the inverse of lod_tensor_to_array.
 
     Args:
         x (Variable): of type LOD_TENSOR_ARRAY.
@@ -254,7 +254,7 @@ def reorder_lod_tensor_by_rank(x, rank_table):
     """Puts sequences into the order of a rank table.
 
     Args:
-        x (Variable): with sequences, or with a row for each.
+        x (Variable): with sequences, or with a row for each sequence.
         rank_table (Variable): of type LOD_RANK_TABLE.
 
     Returns:
@@ -280,7 +280,7 @@ def split_lod_tensor(input, mask, level=0):
 
     Args:
         input (Variable): rows or sequences.
-        mask (Variable): shape [N, 1], bool: one for each row or sequence.
+        mask (Variable): shape [N, 1], bool: one value for each row or sequence.
         level (int): the level of the sequences.
 
     Returns:
@@ -301,7 +301,7 @@ def split_lod_tensor(input, mask, level=0):
 
 
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
-    """Puts two parts together again in the original order; the inverse of split_lod_tensor.
+    """Joins two parts in the original order; the inverse of split_lod_tensor.
 
     Args:
         in_true (Variable): the parts where the mask holds.

@@ -19,24 +19,24 @@ __all__ = ['BeamSearchDecoder']
 
 
 def _tiled(x, times):
-    """x with a second axis of copies."""
+    """Returns x with a second axis of copies."""
     x = nn.unsqueeze(x, [1])
     return shaping.expand(x, [1, times] + [1] * (len(x.shape) - 2))
 
 
 class BeamSearchDecoder(Decoder):
-    """Decodes by a beam search over what a cell gives.
+    """Decodes by a beam search over the outputs of a cell.
 
-    Inputs and states of the cell have beam_size rows for each sequence. Other tensors that the cell uses need as many:
-    `tile_beam_merge_with_batch` makes them.
+    Inputs and states of the cell have beam_size rows for each sequence. Other tensors that the cell uses need the same
+    number of rows, which `tile_beam_merge_with_batch` makes.
 
     Args:
-        cell (RNNCell): gives an output and the next state.
+        cell (RNNCell): computes an output and the next state.
         start_token (int): the first token of each sequence.
-        end_token (int): the token that ends one.
+        end_token (int): the token that ends a sequence.
         beam_size (int): the number of branches that are kept.
-        embedding_fn (callable): makes the cell's inputs of tokens; None: the tokens are the inputs.
-        output_fn (callable): makes the scores of all tokens of the cell's output; None: the output is the scores.
+        embedding_fn (callable): converts tokens to the cell's inputs; None: the tokens are the inputs.
+        output_fn (callable): converts the cell's output to the scores of all tokens; None: the output is the scores.
 
     Example:
         cell = fluid.layers.GRUCell(hidden_size=8)
@@ -63,10 +63,10 @@ class BeamSearchDecoder(Decoder):
 
         Args:
             x (Variable): shape [sequences, ...].
-            beam_size (int): how often each row stands in the result.
+            beam_size (int): the number of copies of each row.
 
         Returns:
-            Variable: shape [sequences * beam_size, ...]; the copies of a row stand together.
+            Variable: shape [sequences * beam_size, ...]; the copies of a row are adjacent.
 
         Example:
             rows = fluid.data('rows', [None, 7, 8])
@@ -88,14 +88,14 @@ class BeamSearchDecoder(Decoder):
         return _tiled(x, self.beam_size)
 
     def _mask_probs(self, probs, finished):
-        """Of finished branches only the end token is possible, at no cost."""
+        """Masks scores so that finished branches can only continue with the end token, at no cost."""
         finished = tensor.cast(finished, probs.dtype)
         ended = elementwise_mul(shaping.expand(nn.unsqueeze(finished, [2]), [1, 1, self.vocab_size]),
                                 self.noend_mask_tensor, axis=-1)
         return ended - elementwise_mul(probs, finished - 1, axis=0)
 
     def _gather(self, x, indices, batch_size):
-        """Of each sequence's rows of x those that its indices name."""
+        """Returns, for each sequence, the rows of x that its indices name."""
         if batch_size.dtype != indices.dtype:
             batch_size = tensor.cast(batch_size, indices.dtype)
         batch_size.stop_gradient = True
@@ -105,7 +105,7 @@ class BeamSearchDecoder(Decoder):
         return gather_nd(x, places)
 
     def initialize(self, initial_cell_states):
-        """Gives what the first step begins with: the start token, of which only the first branch is possible.
+        """Returns the input of the first step: the start token, for which only the first branch is possible.
 
         Args:
             initial_cell_states (Variable): shape [sequences, ...], or a structure of Variables.
@@ -158,12 +158,12 @@ class BeamSearchDecoder(Decoder):
                 self.StateWrapper(next_cell_states, next_log_probs, finished, lengths))
 
     def step(self, time, inputs, states, **kwargs):
-        """Makes a step of the cell, and keeps the best continuations of each sequence's branches.
+        """Runs a step of the cell, and keeps the best continuations of each sequence's branches.
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
             inputs (Variable): the cell's inputs, shape [sequences, beam_size, ...].
-            states (StateWrapper): from the step before.
+            states (StateWrapper): from the previous step.
             **kwargs (object): for the cell.
 
         Returns:
@@ -192,7 +192,7 @@ class BeamSearchDecoder(Decoder):
         return found, next_states, next_inputs, next_states.finished
 
     def finalize(self, outputs, final_states, sequence_lengths):
-        """Follows the branches that the last step has back to the first step.
+        """Follows the branches of the last step back to the first step.
 
         Args:
             outputs (OutputWrapper): of all steps, each of shape [steps, sequences, beam_size].

@@ -1,4 +1,4 @@
-"""What the steps of a beam search have left, read from the end of each branch to its beginning."""
+"""Collects the results of a beam search from the end of each branch to its beginning."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
@@ -8,14 +8,14 @@ __all__ = ['beam_search_decode', 'gather_tree']
 
 @element_types(ids='int64', scores='float32 float64')
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
-    """Collects the sentences that the steps of `beam_search` have left.
+    """Collects the sentences that the steps of `beam_search` have selected.
 
     Args:
-        ids (Variable): array of the tokens that each step has selected, int64, with two levels of sequences.
+        ids (Variable): array of the selected tokens of each step, int64, with two levels of sequences.
         scores (Variable): array of their scores, float32 or float64.
-        beam_size (int): the largest number of sentences of a source.
-        end_id (int): the token that ends a sentence; one of them is kept at the end of each.
-        name (str): of the layer.
+        beam_size (int): the maximum number of sentences per source.
+        end_id (int): the token that ends a sentence; one is kept at the end of each sentence.
+        name (str): name of the layer.
 
     Returns:
         tuple: (tokens, scores), two Variables with two levels of sequences: sources of sentences, the best first,
@@ -23,7 +23,7 @@ def beam_search_decode(ids, scores, beam_size, end_id, name=None):
 
     Raises:
         TypeError: `ids` or `scores` is not a Variable, or has another element type.
-        penstock.ProgramError: if `beam_size` is less than 1, or an array holds another type.
+        penstock.ProgramError: `beam_size` is below 1, or an array has another element type.
 
     Example:
         step = fluid.layers.fill_constant([1], 'int64', 0)
@@ -49,14 +49,14 @@ def gather_tree(ids, parents):
 
     Args:
         ids (Variable): the token of each branch at each step, int32 or int64, shape [steps, sources, branches].
-        parents (Variable): the branch of the step before that each one continues, of the same shape and type.
+        parents (Variable): the branch of the previous step that each branch continues, of the same shape and type.
 
     Returns:
-        Variable: the tokens of the branches that the last step has, of the same shape and type.
+        Variable: the tokens of the branches of the last step, of the same shape and type.
 
     Raises:
         TypeError: `ids` or `parents` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes or types differ.
+        penstock.ProgramError: the shapes or types differ.
 
     Example:
         ids = fluid.data('ids', [None, 2, 4], 'int64')

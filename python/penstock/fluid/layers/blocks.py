@@ -1,4 +1,4 @@
-"""What layers share that make ops in blocks of their own."""
+"""Functions for layers whose ops run in their own blocks."""
 
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
@@ -30,14 +30,14 @@ def crossing_names(block, written=()):
 
 
 def outer_vars(block, names):
-    """Finds the variables that a block around declares.
+    """Finds the variables that an enclosing block declares.
 
     Args:
         block (Block): the inner block.
         names (list[str]): names.
 
     Returns:
-        list[Variable]: those that are declared further out.
+        list[Variable]: those that an enclosing block declares.
 
     Example:
         from penstock.fluid.layers.blocks import outer_vars
@@ -52,13 +52,13 @@ def outer_vars(block, names):
 
 
 class ConditionalBlock:
-    """Runs the ops made inside block() only if the condition holds.
+    """Runs the ops created inside block() only if the condition holds.
 
     Args:
-        inputs (list[Variable]): what decides.
-        is_scalar_condition (bool): `inputs` is one truth value, shape [1]; else the block runs if none of the
-            inputs is empty.
-        name (str | None): prefix of the names of what it creates.
+        inputs (list[Variable]): the condition.
+        is_scalar_condition (bool): True: `inputs` is one bool, shape [1]; False: the block runs if none of the inputs
+            is empty.
+        name (str | None): prefix of the names of the variables that it creates.
 
     Raises:
         TypeError: an input is not a Variable.
@@ -80,7 +80,7 @@ class ConditionalBlock:
         self.helper = LayerHelper('conditional_block', name=name)
 
     def block(self):
-        """Returns what a with statement enters; ops made inside go into the block.
+        """Returns a context manager; ops created inside it go into the block.
 
         Returns:
             ConditionalBlock: itself.
@@ -98,7 +98,7 @@ class ConditionalBlock:
             self._append_op(inside)
 
     def _append_op(self, inside):
-        """In the block around: what the block reads from there, and what it writes there."""
+        """Appends the op to the enclosing block, with the variables that the inner block reads and writes there."""
         around = self._program.current_block()
         reads, writes = crossing_names(inside)
         outside = outer_vars(inside, reads)

@@ -13,14 +13,14 @@ def _require_reduction(reduce_type):
 
 
 def _result(helper, x, suffix, shape=None):
-    """A variable like x for what an op makes of it; its name begins with that of x."""
+    """Creates a variable like x for the result of an op; its name begins with that of x."""
     return helper.create_variable(name=unique_name.generate('%s.%s' % (x.name, suffix)),
                                   shape=x.shape if shape is None else shape, dtype=x.dtype, type=x.type,
                                   persistable=x.persistable)
 
 
 def _allreduce(x, out=None, reduce_type='sum', sync_mode=False):
-    """x, reduced over all ranks of the first ring."""
+    """Reduces x over all ranks of the first ring."""
     _require_reduction(reduce_type)
     helper = LayerHelper('allreduce').takes(x=x)
     if out is None:
@@ -32,14 +32,14 @@ def _allreduce(x, out=None, reduce_type='sum', sync_mode=False):
 
 
 def _broadcast(x, root, sync_mode=False):
-    """x, which becomes that of rank `root` on all ranks of the first ring."""
+    """Broadcasts x of rank `root` to all ranks of the first ring."""
     helper = LayerHelper('broadcast').takes(x=x)
     helper.append_op('broadcast', {'X': x}, {'Out': x}, {'sync_mode': sync_mode, 'root': root})
     return x
 
 
 def _c_allreduce(x, out=None, reduce_type='sum', ring_id=0, use_calc_stream=False):
-    """x, reduced over all ranks of a ring."""
+    """Reduces x over all ranks of a ring."""
     _require_reduction(reduce_type)
     op_type = 'c_allreduce_' + reduce_type
     helper = LayerHelper('c_allreduce').takes(x=x)
@@ -49,7 +49,7 @@ def _c_allreduce(x, out=None, reduce_type='sum', ring_id=0, use_calc_stream=Fals
 
 
 def _c_broadcast(x, root=0, ring_id=0, use_calc_stream=False):
-    """x, which becomes that of rank `root` on all ranks of a ring."""
+    """Broadcasts x of rank `root` to all ranks of a ring."""
     helper = LayerHelper('c_broadcast').takes(x=x)
     helper.append_op('c_broadcast', {'X': x}, {'Out': x},
                      {'root': root, 'ring_id': ring_id, 'use_calc_stream': use_calc_stream})
@@ -57,12 +57,12 @@ def _c_broadcast(x, root=0, ring_id=0, use_calc_stream=False):
 
 
 def _c_allgather(x, nranks, ring_id=0, use_calc_stream=False):
-    """The rows of x of all nranks ranks of a ring, one rank after the other."""
+    """Concatenates the rows of x of all nranks ranks of a ring."""
     return _of_all_ranks('c_allgather', x, nranks, lambda rows: rows * nranks, ring_id, use_calc_stream)
 
 
 def _c_reducescatter(x, nranks, ring_id=0, use_calc_stream=False):
-    """This rank's part of the rows of x, added up over all nranks ranks of a ring."""
+    """Returns this rank's part of the rows of x, summed over all nranks ranks of a ring."""
     LayerHelper('c_reducescatter').takes(x=x)
     if x.shape[0] > 0 and x.shape[0] % nranks != 0:
         raise ValueError('c_reducescatter: the %d rows of x are not a multiple of nranks, %d' % (x.shape[0], nranks))
@@ -81,7 +81,7 @@ def _of_all_ranks(op_type, x, nranks, rows_of, ring_id, use_calc_stream):
 
 
 def _c_sync_calc_stream(x):
-    """x, when all computation before has ended."""
+    """Returns x after all earlier computation has ended."""
     helper = LayerHelper('c_sync_calc_stream').takes(x=x)
     helper.append_op('c_sync_calc_stream', {'X': x}, {'Out': x})
     return x

@@ -1,4 +1,4 @@
-"""Comparisons, counters, and layers whose ops run in blocks of their own."""
+"""Comparisons, counters, and layers whose ops run in their own blocks."""
 
 import functools
 
@@ -29,8 +29,8 @@ def increment(x, value=1.0, in_place=True):
 
     Args:
         x (Variable): shape [1]; numbers.
-        value (float): what is added.
-        in_place (bool): change `x` itself.
+        value (float): the number.
+        in_place (bool): True: change `x` itself.
 
     Returns:
         Variable: `x`, or without `in_place` a new variable.
@@ -62,15 +62,15 @@ def less_than(x, y, force_cpu=None, cond=None):
 
     Args:
         x (Variable): any shape; numbers.
-        y (Variable): the shape and type of `x`, or a shape that is repeated over the axes of `x`.
-        force_cpu (bool | None): keep the result in the memory of the host.
-        cond (Variable | None): where to put the result; bool.
+        y (Variable): the type of `x`, and its shape or a shape that broadcasts over its axes.
+        force_cpu (bool | None): keep the result in host memory.
+        cond (Variable | None): receives the result; bool.
 
     Returns:
         Variable: the shape of `x`, bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is no bool.
+        TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is not a bool.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -125,7 +125,7 @@ def is_empty(x, cond=None):
 
     Args:
         x (Variable): any shape and type.
-        cond (Variable | None): where to put the result; bool.
+        cond (Variable | None): receives the result; bool.
 
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
@@ -147,12 +147,12 @@ def is_empty(x, cond=None):
 @element_types(input='bool int32 int64 float32 float64')
 def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
           print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
-    """Prints a variable to standard error when the op runs, and passes it on.
+    """Prints a variable to standard error when the op runs, and returns its value.
 
     Args:
         input (Variable): any shape and type.
-        first_n (int): print the first so many times; -1: always.
-        message (str | None): text in front.
+        first_n (int): number of times to print; -1: always.
+        message (str | None): text before the value.
         summarize (int): number of elements that are printed; -1: all.
         print_tensor_name (bool): print the name.
         print_tensor_type (bool): print the type.
@@ -188,10 +188,10 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
 
 
 class Switch:
-    """Runs the ops of the first case whose condition holds, else those of the default.
+    """Runs the ops of the first case whose condition holds, or those of the default.
 
     Args:
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Example:
         step = fluid.layers.fill_constant([1], 'float32', 3.0)
@@ -207,7 +207,7 @@ class Switch:
     def __init__(self, name=None):
         self.helper = LayerHelper('switch', name=name)
         self._inside = False
-        self._none_so_far = None    # whether no case has held
+        self._none_so_far = None    # whether no case has held yet
 
     def __enter__(self):
         self._inside = True
@@ -217,7 +217,7 @@ class Switch:
         self._inside = False
 
     def case(self, condition):
-        """Opens a block whose ops run if the condition holds and none of an earlier case does.
+        """Opens a block whose ops run if the condition holds and that of no earlier case does.
 
         Args:
             condition (Variable): shape [1], bool.
@@ -227,7 +227,7 @@ class Switch:
 
         Raises:
             TypeError: the condition is not a bool Variable.
-            ValueError: the case stands outside `with Switch()`.
+            ValueError: called outside `with Switch()`.
         """
         if not self._inside:
             raise ValueError('a case of a Switch must be inside `with Switch() as switch:`')
@@ -256,14 +256,14 @@ class Switch:
 
 
 def cond(pred, true_fn=None, false_fn=None, name=None):
-    """Runs one of two functions' ops, and returns its results.
+    """Runs the ops of one of two functions, and returns its results.
 
     Args:
         pred (Variable): shape [1], bool.
         true_fn (callable | None): builds the ops for true; returns Variables, or nested lists, tuples or dicts of
             them.
         false_fn (callable | None): builds the ops for false; returns the same structure.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         The structure that both functions return, of new Variables; None if they return None.
@@ -297,7 +297,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
 
 
 def _run_if(pred, function, helper):
-    """Runs the function's ops if pred holds; its results as variables of the block around."""
+    """Runs the function's ops if pred holds, and returns its results as variables of the enclosing block."""
     if function is None:
         return None
     with ConditionalBlock([pred], is_scalar_condition=True).block():
@@ -326,12 +326,12 @@ def _require_list(layer, name, given):
 
 
 def select_output(input, outputs, mask):
-    """Copies a variable to one of several others, and leaves the rest of them alone.
+    """Copies a variable to one of several others, and does not change the rest.
 
     Args:
         input (Variable): any shape and type.
-        outputs (list[Variable]): where it may go.
-        mask (Variable): shape [1], int32: the place in the list.
+        outputs (list[Variable]): the possible targets.
+        mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
         list[Variable]: `outputs`.
@@ -348,14 +348,14 @@ def select_output(input, outputs, mask):
 
 
 def select_input(inputs, mask):
-    """Takes one of several variables.
+    """Copies one of several variables.
 
     Args:
         inputs (list[Variable]): variables of one type and shape.
-        mask (Variable): shape [1], int32: the place in the list.
+        mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
-        Variable: a copy of that one.
+        Variable: a copy of the selected variable.
 
     Raises:
         TypeError: an argument has another type.
@@ -370,7 +370,7 @@ def select_input(inputs, mask):
 
 
 def _map(function, first, *others):
-    """The function over the Variables of equal lists, tuples and dicts."""
+    """Applies a function to the Variables of equally structured lists, tuples and dicts."""
     if isinstance(first, (list, tuple)):
         return type(first)([_map(function, *each) for each in zip(first, *others)])
     if isinstance(first, dict):
@@ -379,7 +379,7 @@ def _map(function, first, *others):
 
 
 def _form(results):
-    """'nothing', 'Variable', '[Variable, Variable]'"""
+    """Describes results for errors: 'nothing', 'Variable', '[Variable, Variable]'."""
     if results is None:
         return 'nothing'
     if isinstance(results, (list, tuple)):
@@ -390,15 +390,15 @@ def _form(results):
 
 
 def case(pred_fn_pairs, default=None, name=None):
-    """Runs the function of the first predicate that holds, else the default, and returns its results.
+    """Runs the function of the first predicate that holds, or the default, and returns its results.
 
     Args:
         pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
         default (callable | None): None: the last pair's function.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        What the functions return, which must be alike.
+        The results of the function; all functions must return the same structure.
 
     Raises:
         TypeError: the pairs are not a list of (Variable, function).
@@ -433,13 +433,13 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
         branch_index (Variable): shape [1], uint8, int32 or int64.
         branch_fns (dict[int, callable] | list): functions by index, or a list of functions or of (index, function).
         default (callable | None): for all other indices; None: the function of the largest index.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        What the functions return, which must be alike.
+        The results of the function; all functions must return the same structure.
 
     Raises:
-        ValueError: an index stands twice, or there is no branch.
+        ValueError: an index occurs twice, or there is no branch.
         TypeError: `branch_index` is not a Variable, or the index or a branch has another type.
 
     Example:
@@ -464,7 +464,7 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
 
 
 def _branches(given):
-    """(index, function), sorted, of a dict, of a list of functions, or of such pairs."""
+    """Returns sorted (index, function) pairs of a dict, of a list of functions, or of a list of pairs."""
     if not isinstance(given, (dict, list, tuple)):
         raise TypeError('switch_case: branch_fns must be a dict or a list, not %r' % (given,))
     pairs = given.items() if isinstance(given, dict) else [

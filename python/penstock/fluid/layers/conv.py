@@ -1,4 +1,4 @@
-"""Windows that slide over images: convolution, its transpose, pooling."""
+"""Convolution of images, its transpose, and pooling."""
 
 from penstock.fluid._argument_types import ArgumentError, element_types
 from penstock.fluid.framework import Variable
@@ -28,7 +28,7 @@ def _require_bool(**flags):
 
 
 def _channels(input, groups, data_format):
-    """(channels of the input, groups), which must divide them; None is one group."""
+    """Returns (channels of the input, groups). The groups must divide the channels; None means one group."""
     _require_format(data_format)
     if len(input.shape) != 4:
         raise ValueError('the input must be images of 4 axes, but its shape is %s' % (input.shape,))
@@ -42,7 +42,8 @@ def _channels(input, groups, data_format):
 
 
 def _paddings(padding, data_format):
-    """(paddings, algorithm) of 'SAME', 'VALID', a number, [h, w], [top, bottom, left, right], or one pair an axis."""
+    """Returns (paddings, algorithm) for 'SAME', 'VALID', a number, [h, w], [top, bottom, left, right], or a pair per
+    axis."""
     if isinstance(padding, str):
         algorithm = padding.upper()
         if algorithm not in ('SAME', 'VALID'):
@@ -74,12 +75,12 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         padding (int | list | str): rows and columns of zeros around the image: one number, [height, width],
             [top, bottom, left, right], a pair for each of the four axes, 'SAME' or 'VALID'.
         dilation (int | list[int]): distance between the elements of the image that one filter reads.
-        groups (int | None): the channels are split into so many groups, each with filters of its own; None: 1.
+        groups (int | None): number of groups into which channels are split, each with its own filters; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [num_filters, C / groups, height, width].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d, as in Fluid.
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
@@ -87,7 +88,7 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: `groups` does not divide C, or an argument has no such value.
+        ValueError: `groups` does not divide C, or an argument has an invalid value.
 
     Example:
         images = fluid.data('images', [None, 3, 32, 32])
@@ -98,7 +99,7 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
     _require_bool(use_cudnn=use_cudnn)
     asked_groups = groups
     channels, groups = _channels(input, groups, data_format)
-    # Fluid compares the argument, so one channel is depthwise only where groups=1 was written out.
+    # Fluid compares the argument, so one channel is depthwise only if groups=1 was passed.
     depthwise = channels == asked_groups and num_filters % channels == 0 and not use_cudnn
     op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
     helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
@@ -137,15 +138,15 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         global_pooling (bool): the window is the whole image.
         use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
         ceil_mode (bool): keep the last window, which reaches beyond the image.
-        name (str | None): prefix of the names of what the layer creates.
-        exclusive (bool): a mean counts the elements of the image alone, without padding.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        exclusive (bool): a mean counts only the elements of the image, not the padding.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: images of as many channels, the type and format of `input`.
+        Variable: images with the same number of channels, the type and format of `input`.
 
     Raises:
-        ValueError: an argument has no such value.
+        ValueError: an argument has an invalid value.
 
     Example:
         images = fluid.data('images', [None, 3, 32, 32])
@@ -182,22 +183,22 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
 def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, padding=0, stride=1, dilation=1,
                      groups=None, param_attr=None, bias_attr=None, use_cudnn=True, act=None, name=None,
                      data_format='NCHW'):
-    """Computes the transpose of a convolution: each element adds its multiple of the filter to the result.
+    """Computes the transpose of a convolution: each element adds its product with the filter to the result.
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
         num_filters (int): number of channels of the result.
         output_size (int | list[int] | None): height and width of the result; the filter's size follows from it.
         filter_size (int | list[int] | None): height and width of a filter; one of the two sizes is required.
-        padding (int | list | str): as in conv2d: what it adds to an image there, this layer cuts off.
-        stride (int | list[int]): distance between the places of neighbouring elements in the result.
+        padding (int | list | str): as in conv2d; this layer crops the rows and columns that conv2d adds.
+        stride (int | list[int]): distance between the positions of neighbouring elements in the result.
         dilation (int | list[int]): distance between neighbouring elements of a filter in the result.
-        groups (int | None): the channels are split into so many groups; None: 1.
+        groups (int | None): number of groups into which channels are split; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [C, num_filters / groups, height, width].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid.
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
@@ -205,7 +206,7 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: both sizes are missing, or an argument has no such value.
+        ValueError: both sizes are missing, or an argument has an invalid value.
 
     Example:
         features = fluid.data('features', [None, 8, 16, 16])
@@ -246,7 +247,7 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 
 
 def _filter_size(input, output_size, paddings, stride, dilation, data_format):
-    """The filter that makes images of output_size."""
+    """Returns the size of the filter that makes images of output_size."""
     if not output_size:
         raise ValueError('conv2d_transpose needs output_size or filter_size')
     if isinstance(output_size, Variable):

@@ -1,4 +1,4 @@
-"""Helpers of BasicDecoder: which token a step says, and what the next one reads."""
+"""Helpers of BasicDecoder: they select the token of a step and the input of the next one."""
 
 from penstock.fluid.core import VarType
 from penstock.fluid.layers import nn, shaping, tensor
@@ -10,7 +10,7 @@ __all__ = ['DecodeHelper', 'GreedyEmbeddingHelper', 'SampleEmbeddingHelper', 'Tr
 
 
 class DecodeHelper:
-    """Is the base of helpers of `BasicDecoder`; a subclass defines its three methods.
+    """Base of the helpers of `BasicDecoder`; a subclass defines its three methods.
 
     Example:
         x, length = fluid.data('x', [None, None, 4]), fluid.data('length', [None], 'int32')
@@ -18,7 +18,7 @@ class DecodeHelper:
     """
 
     def initialize(self):
-        """Gives what the first step reads; subclasses define it.
+        """Returns the input of the first step; subclasses define it.
 
         Returns:
             tuple: (input, finished): a structure of Variables, and a bool Variable of shape [sequences].
@@ -45,13 +45,13 @@ class DecodeHelper:
         """
 
     def next_inputs(self, time, outputs, states, sample_ids):
-        """Gives what the next step reads; subclasses define it.
+        """Returns the input of the next step; subclasses define it.
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
             outputs (Variable): the scores of all tokens, shape [sequences, tokens].
             states (Variable): the cell's next state, or a structure of Variables.
-            sample_ids (Variable): what `sample` has chosen.
+            sample_ids (Variable): the result of `sample`.
 
         Returns:
             tuple: (finished, next input, next state).
@@ -64,7 +64,7 @@ class DecodeHelper:
 
 
 class TrainingHelper(DecodeHelper):
-    """Reads the inputs of all steps from given sequences, whatever was sampled.
+    """Reads the inputs of all steps from given sequences and ignores samples.
 
     Args:
         inputs (Variable): shape [sequences, steps, ...], or a structure of Variables.
@@ -82,7 +82,7 @@ class TrainingHelper(DecodeHelper):
         self.inputs = inputs
         self.sequence_length = sequence_length
         self.time_major = time_major
-        # One step more, so that the one after the last can be read.
+        # One more step, so that the step after the last one can be read.
         self.inputs_ = map_structure(self._one_step_more, inputs)
 
     def _one_step_more(self, x):
@@ -90,7 +90,7 @@ class TrainingHelper(DecodeHelper):
         return shaping.pad(x, [1 if i == 2 * steps + 1 else 0 for i in range(2 * len(x.shape))])
 
     def initialize(self):
-        """Gives the first step of the sequences.
+        """Returns the first step of the sequences.
 
         Returns:
             tuple: (input, finished); a sequence of length 0 is finished.
@@ -121,7 +121,7 @@ class TrainingHelper(DecodeHelper):
         return tensor.argmax(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
-        """Gives the next step of the sequences.
+        """Returns the next step of the sequences.
 
         Args:
             time (Variable): the number of the step, int64 or int32, shape [1].
@@ -151,10 +151,10 @@ class TrainingHelper(DecodeHelper):
 
 
 class GreedyEmbeddingHelper(DecodeHelper):
-    """Reads the embedding of the token with the highest score of the step before.
+    """Reads the embedding of the token with the highest score in the previous step.
 
     Args:
-        embedding_fn (callable): makes the cell's inputs of tokens.
+        embedding_fn (callable): converts tokens to the cell's inputs.
         start_tokens (Variable): the first token of each sequence, int64, shape [sequences].
         end_token (int): the token that ends a sequence.
 
@@ -172,7 +172,7 @@ class GreedyEmbeddingHelper(DecodeHelper):
         self.end_token = tensor.fill_constant([1], 'int64', end_token)
 
     def initialize(self):
-        """Gives the embedding of the start tokens; no sequence is finished.
+        """Returns the embedding of the start tokens; no sequence is finished.
 
         Returns:
             tuple: (input, finished).
@@ -204,13 +204,13 @@ class GreedyEmbeddingHelper(DecodeHelper):
         return tensor.argmax(outputs, axis=-1)
 
     def next_inputs(self, time, outputs, states, sample_ids):
-        """Gives the embedding of the sampled tokens; a sequence that said the end token is finished.
+        """Returns the embedding of the sampled tokens; a sequence whose token is the end token is finished.
 
         Args:
             time (Variable): not used.
             outputs (Variable): not used.
             states (Variable): the cell's next state.
-            sample_ids (Variable): what `sample` has chosen.
+            sample_ids (Variable): the result of `sample`.
 
         Returns:
             tuple: (finished, next input, states).
@@ -225,14 +225,14 @@ class GreedyEmbeddingHelper(DecodeHelper):
 
 
 class SampleEmbeddingHelper(GreedyEmbeddingHelper):
-    """Reads the embedding of a token that is drawn by the softmax of the scores.
+    """Reads the embedding of a token that is drawn from the softmax of the scores.
 
     Args:
-        embedding_fn (callable): makes the cell's inputs of tokens.
+        embedding_fn (callable): converts tokens to the cell's inputs.
         start_tokens (Variable): the first token of each sequence, int64, shape [sequences].
         end_token (int): the token that ends a sequence.
         softmax_temperature (float): divides the scores: above 1 rarer tokens are drawn more often; None: 1.
-        seed (int): of the draws; None takes a new one at each run.
+        seed (int): seed of the draws; None: a new one in each run.
 
     Example:
         start, cell = fluid.data('start', [None], 'int64'), fluid.layers.GRUCell(8)
@@ -249,7 +249,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
         self.seed = seed
 
     def sample(self, time, outputs, states):
-        """Draws a token for each sequence by the softmax of its scores.
+        """Draws a token for each sequence from the softmax of its scores.
 
         Args:
             time (Variable): not used.

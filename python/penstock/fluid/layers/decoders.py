@@ -1,4 +1,4 @@
-"""Decoders: what makes a sequence step by step, each from what the one before has given; dynamic_decode() runs one."""
+"""Decoders, which generate a sequence step by step, each from the previous output; dynamic_decode() runs one."""
 
 from collections import namedtuple
 
@@ -17,9 +17,9 @@ __all__ = ['BasicDecoder', 'Decoder', 'dynamic_decode']
 
 
 class Decoder:
-    """Is the base of decoders, which `dynamic_decode` runs.
+    """Base of decoders, which `dynamic_decode` runs.
 
-    A subclass defines `initialize` and `step`, and `finalize` if the outputs of all steps are to be revised.
+    A subclass defines `initialize` and `step`, and `finalize` if it changes the outputs of all steps at the end.
 
     Example:
         class Count(fluid.layers.Decoder):
@@ -35,10 +35,10 @@ class Decoder:
     """
 
     def initialize(self, inits):
-        """Gives what the first step begins with; subclasses define it.
+        """Returns the input of the first step; subclasses define it.
 
         Args:
-            inits (object): what `dynamic_decode` was given.
+            inits (object): the argument of `dynamic_decode`.
 
         Returns:
             tuple: (input, state, finished): structures of Variables, and a bool Variable.
@@ -54,13 +54,13 @@ class Decoder:
         raise NotImplementedError('%s does not define initialize(inits)' % type(self).__name__)
 
     def step(self, time, inputs, states, **kwargs):
-        """Makes a step; subclasses define it.
+        """Runs a step; subclasses define it.
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
-            inputs (Variable): from the step before, or a structure of Variables.
+            inputs (Variable): from the previous step, or a structure of Variables.
             states (Variable): from the step before, or a structure of Variables.
-            **kwargs (object): what `dynamic_decode` was given.
+            **kwargs (object): the arguments of `dynamic_decode`.
 
         Returns:
             tuple: (output, next state, next input, finished).
@@ -78,7 +78,7 @@ class Decoder:
         raise NotImplementedError('%s does not define step(time, inputs, states)' % type(self).__name__)
 
     def finalize(self, outputs, final_states, sequence_lengths):
-        """Revises the outputs of all steps; subclasses may define it.
+        """Changes the outputs of all steps at the end; subclasses may define it.
 
         Args:
             outputs (Variable): shape [steps, ...], in the structure of a step's output.
@@ -100,12 +100,12 @@ class Decoder:
 
 
 class BasicDecoder(Decoder):
-    """Decodes with a cell and a helper, which samples tokens and gives the next inputs.
+    """Decodes with a cell and a helper, which samples tokens and selects the next inputs.
 
     Args:
-        cell (RNNCell): gives an output and the next state.
-        helper (DecodeHelper): samples, and gives the next input.
-        output_fn (callable): is applied to the cell's output before a sample is taken; None: nothing is.
+        cell (RNNCell): computes an output and the next state.
+        helper (DecodeHelper): samples, and selects the next input.
+        output_fn (callable): applied to the cell's output before sampling; None: the output is used directly.
 
     Example:
         x, length = fluid.data('x', [None, None, 4]), fluid.data('length', [None], 'int32')
@@ -122,7 +122,7 @@ class BasicDecoder(Decoder):
         self.output_fn = output_fn
 
     def initialize(self, initial_cell_states):
-        """Gives what the first step begins with: the helper's first input.
+        """Returns the input of the first step, from the helper.
 
         Args:
             initial_cell_states (Variable): of the cell, or a structure of Variables.
@@ -139,7 +139,7 @@ class BasicDecoder(Decoder):
         return inputs, initial_cell_states, finished
 
     def step(self, time, inputs, states, **kwargs):
-        """Makes a step of the cell, takes a sample, and asks the helper for the next input.
+        """Runs a step of the cell, samples, and gets the next input from the helper.
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
@@ -172,12 +172,12 @@ def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=Fal
     """Runs a decoder until all sequences are finished.
 
     Args:
-        decoder (Decoder): makes the steps.
+        decoder (Decoder): computes the steps.
         inits (object): for `decoder.initialize`.
-        max_step_num (int): the number of the last step at most; None: no limit.
+        max_step_num (int): the maximum number of the last step; None: no limit.
         output_time_major (bool): whether outputs are [steps, sequences, ...].
-        impute_finished (bool): whether the states of a finished sequence stay as they are.
-        is_test (bool): whether only the last step is kept, so that there is no gradient.
+        impute_finished (bool): whether the states of a finished sequence stay unchanged.
+        is_test (bool): whether to keep only the last step; there is then no gradient.
         return_length (bool): whether the lengths of the sequences are returned too.
         **kwargs (object): for `decoder.step`.
 
@@ -207,8 +207,8 @@ def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=Fal
 
 
 class _Decoding:
-    """The loop of dynamic_decode, and what it carries from step to step: single variables in test mode, arrays of all
-    steps where a gradient needs them."""
+    """The loop of dynamic_decode and its state: single variables in test mode, otherwise arrays of all steps for the
+    gradient."""
 
     def __init__(self, decoder, inits, max_step_num, is_test):
         self.decoder, self.is_test = decoder, is_test
@@ -235,7 +235,7 @@ class _Decoding:
         return arrays.array_write(x, i=self.at, array=array)
 
     def step(self, impute_finished, kwargs):
-        """The ops of a step, inside the loop's block."""
+        """Adds the ops of a step inside the loop's block."""
         inputs, states = self.inputs, self.states
         if not self.is_test:
             inputs = map_structure(lambda array: arrays.array_read(array, self.at), self.input_arrays)
@@ -245,7 +245,7 @@ class _Decoding:
         lengths = elementwise_add(self.lengths, tensor.cast(logical_not(self.finished), self.lengths.dtype))
         if impute_finished:
             next_states = map_structure(lambda old, new: _keep(old, new, self.finished), states, next_states)
-        # Only now are the outputs' types known.
+        # The types of the outputs are known only now.
         self.output_arrays = map_structure(lambda x: _array_around(x.dtype), outputs)
         map_structure(self._write, outputs, self.output_arrays)
         increment(self.at, value=1.0, in_place=True)
@@ -269,7 +269,7 @@ class _Decoding:
 
 
 def _array_around(dtype):
-    """An array of the block around the current one."""
+    """Creates an array in the block around the current one."""
     program = default_main_program()
     inside = program.current_block_idx
     program.current_block_idx = program.current_block().parent_idx
@@ -280,7 +280,7 @@ def _array_around(dtype):
 
 
 def _keep(state, new_state, finished):
-    """The state where a sequence is finished, else the new one."""
+    """Returns the old state for finished sequences, and the new one for the others."""
     dtype = state.dtype
     if dtype == VarType.BOOL:
         state, new_state = tensor.cast(state, 'float32'), tensor.cast(new_state, 'float32')

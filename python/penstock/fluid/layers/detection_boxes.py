@@ -1,4 +1,4 @@
-"""Boxes: as distances from others and back, within their images, of a YOLO head; how much they overlap."""
+"""Boxes: encoding and decoding, clipping, the output of a YOLO head, overlap."""
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
@@ -7,19 +7,20 @@ __all__ = ['box_clip', 'box_coder', 'box_decoder_and_assign', 'iou_similarity', 
 
 
 def iou_similarity(x, y, box_normalized=True, name=None):
-    """Computes how much each two boxes overlap: what they have in common, divided by what they cover together.
+    """Computes the overlap of each pair of boxes: the area of their intersection divided by that of their union.
 
     Args:
-        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64. Its sequences are the result's.
+        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64. The result has its sequences.
         y (Variable): shape [M, 4], the type of `x`.
-        box_normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        name (str): part of the names of what the layer makes.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
+            1.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, M], the type of `x`.
 
     Raises:
-        TypeError: if x or y is not a Variable.
+        TypeError: x or y is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -34,23 +35,24 @@ def iou_similarity(x, y, box_normalized=True, name=None):
 
 def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_size', box_normalized=True, name=None,
               axis=0):
-    """Computes boxes as their distances from prior boxes, or boxes from such distances.
+    """Encodes boxes as distances from prior boxes, or decodes such distances to boxes.
 
     Args:
         prior_box (Variable): shape [M, 4]: x1, y1, x2, y2; float32 or float64.
-        prior_box_var (Variable|list): variances, what distances are divided by: shape [M, 4], or 4 numbers.
+        prior_box_var (Variable|list): variances, by which distances are divided: shape [M, 4], or 4 numbers.
         target_box (Variable): shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
         code_type (str): 'encode_center_size' or 'decode_center_size'.
-        box_normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        name (str): part of the names of what the layer makes.
-        axis (int): the axis of target_box that the priors run over less one: 0 or 1, to decode.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
+            1.
+        name (str): part of the names of the variables that the layer creates.
+        axis (int): when decoding, 0 or 1: the priors are axis 1 or axis 0 of target_box.
 
     Returns:
         Variable: shape [N, M, 4] of encoded boxes; that of `target_box` of decoded ones.
 
     Raises:
-        TypeError: if prior_box_var is neither a Variable nor a list.
-        penstock.ProgramError: if code_type or axis is another value, or the shapes do not fit.
+        TypeError: prior_box_var is neither a Variable nor a list.
+        penstock.ProgramError: code_type or axis has another value, or the shapes do not fit.
 
     Example:
         prior = fluid.data('prior', [7, 4])
@@ -73,19 +75,19 @@ def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_siz
 
 
 def box_clip(input, im_info, name=None):
-    """Computes boxes within their images.
+    """Clips boxes to their images.
 
     Args:
         input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image; its size is that, divided by the
-            scale.
-        name (str): part of the names of what the layer makes.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to height and width
+            divided by the scale.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape, sequences and type of `input`.
 
     Raises:
-        TypeError: if input or im_info is not a Variable.
+        TypeError: input or im_info is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 4], lod_level=1)
@@ -99,17 +101,18 @@ def box_clip(input, im_info, name=None):
 
 
 def polygon_box_transform(input, name=None):
-    """Computes places from distances of corners: 4 * x less the element on even channels, 4 * y on odd ones.
+    """Computes positions of corners from distances: 4 * x minus the element on even channels, 4 * y minus it on odd
+    ones.
 
     Args:
         input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
-        TypeError: if input is not a Variable.
+        TypeError: input is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -122,21 +125,21 @@ def polygon_box_transform(input, name=None):
 
 
 def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
-    """Computes the boxes of all classes from their distances, and that of the best class.
+    """Decodes the boxes of all classes, and selects that of the best class.
 
     Args:
         prior_box (Variable): shape [N, 4]: x1, y1, x2, y2 in pixels; float32 or float64.
-        prior_box_var (Variable): shape [4], what distances are multiplied by.
+        prior_box_var (Variable): shape [4], by which distances are multiplied.
         target_box (Variable): shape [N, 4 * classes], the distances.
         box_score (Variable): shape [N, classes]; class 0 is the background.
-        box_clip (float): the largest exponent of an extent.
-        name (str): part of the names of what the layer makes.
+        box_clip (float): the maximum exponent of an extent.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shapes [N, 4 * classes], all boxes, and [N, 4], those of the best classes.
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         prior, var = fluid.data('prior', [None, 4]), fluid.data('var', [4])
@@ -155,24 +158,24 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
 
 
 def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.):
-    """Computes the boxes and scores that a YOLOv3 head stands for.
+    """Computes the boxes and scores from the output of a YOLOv3 head.
 
     Args:
         x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
         img_size (Variable): shape [N, 2], int32: height and width of each image.
         anchors (list|tuple): width and height of each anchor, one after the other.
         class_num (int): the number of classes.
-        conf_thresh (float): boxes that are less sure are 0.
+        conf_thresh (float): boxes with a lower confidence are set to 0.
         downsample_ratio (int): pixels of the network's input for each cell.
-        clip_bbox (bool): whether boxes are cut to their image.
-        name (str): part of the names of what the layer makes.
-        scale_x_y (float): how far centres may be from the middle of their cells.
+        clip_bbox (bool): whether to clip boxes to their image.
+        name (str): part of the names of the variables that the layer creates.
+        scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
         tuple: Variables of shapes [N, boxes, 4], the boxes in pixels, and [N, boxes, class_num], their scores.
 
     Raises:
-        TypeError: `x` or `img_size` is not a Variable, or an argument is of another type.
+        TypeError: `x` or `img_size` is not a Variable, or an argument has another type.
 
     Example:
         x = fluid.data('x', [None, 14, 4, 4])

@@ -15,10 +15,11 @@ def detection_map(detect_res, label, class_num, background_label=0, overlap_thre
             latter) and box, in a sequence for each image; float32.
         class_num (int): the number of classes.
         background_label (int): has no effect: class 0 has no average precision, as in Fluid.
-        overlap_threshold (float): overlaps of right boxes are above this.
+        overlap_threshold (float): a box is correct if its overlap is above this.
         evaluate_difficult (bool): whether difficult boxes count.
-        has_state (Variable): shape [1], int32: not 0 if the input states count.
-        input_states (list): three Variables: the true boxes of each class so far, the right found ones, the wrong ones.
+        has_state (Variable): shape [1], int32: not 0 if the input states are used.
+        input_states (list): three Variables: the true boxes of each class so far, the correct found ones, the wrong
+            ones.
         out_states (list): three Variables, their new values.
         ap_version (str): 'integral' or '11point'.
 
@@ -26,7 +27,7 @@ def detection_map(detect_res, label, class_num, background_label=0, overlap_thre
         Variable: shape [1], float32.
 
     Raises:
-        penstock.ProgramError: if ap_version is another value or the shapes do not fit.
+        penstock.ProgramError: ap_version has another value, or the shapes do not fit.
 
     Example:
         found = fluid.data('found', [None, 6], lod_level=1)

@@ -1,4 +1,4 @@
-"""Boxes laid out over the cells of feature maps, and the heads that move them."""
+"""Prior boxes of the cells of feature maps, and the heads that predict distances from them."""
 
 import math
 
@@ -37,15 +37,15 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
         min_sizes (list|float): the sizes of the boxes, in pixels.
-        max_sizes (list): for each of min_sizes the size whose mean with it is that of a square more.
-        aspect_ratios (list|float): width by height of boxes; 1 is always among them.
-        variance (list): 4 numbers that each box gets.
-        flip (bool): whether the reciprocals of the ratios count, too.
+        max_sizes (list): one for each of min_sizes; adds a square whose size is the geometric mean of both.
+        aspect_ratios (list|float): width / height of boxes; 1 is always included.
+        variance (list): 4 numbers that are returned with each box.
+        flip (bool): whether to use the reciprocals of the ratios, too.
         clip (bool): whether boxes are cut to the image.
-        steps (list): width and height of a cell in pixels; 0: as the image is divided into cells.
+        steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
         offset (float): where the centre is in its cell.
-        name (str): part of the names of what the layer makes.
-        min_max_aspect_ratios_order (bool): whether the squares of max_sizes come second, not last.
+        name (str): part of the names of the variables that the layer creates.
+        min_max_aspect_ratios_order (bool): whether the squares of max_sizes are second instead of last.
 
     Returns:
         tuple: the boxes (x1, y1, x2, y2), parts of the image, and their variances, both Variables of shape
@@ -53,8 +53,8 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
 
     Raises:
         TypeError: `input` or `image` is not a Variable.
-        ValueError: if steps has another number of values.
-        penstock.ProgramError: if a max size is not above its min size.
+        ValueError: steps has another number of values.
+        penstock.ProgramError: a max size is not above its min size.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -91,13 +91,13 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
         densities (list): for each of fixed_sizes the number of boxes along each axis.
         fixed_sizes (list): the sizes of the boxes, in pixels.
-        fixed_ratios (list): width by height of boxes.
-        variance (list): 4 numbers that each box gets.
+        fixed_ratios (list): width / height of boxes.
+        variance (list): 4 numbers that are returned with each box.
         clip (bool): whether boxes are cut to the image.
-        steps (list): width and height of a cell in pixels; 0: as the image is divided into cells.
+        steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
         offset (float): where the centre is in its cell.
-        flatten_to_2d (bool): whether the results are of shape [boxes, 4].
-        name (str): part of the names of what the layer makes.
+        flatten_to_2d (bool): whether the results have shape [boxes, 4].
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: the boxes (x1, y1, x2, y2), parts of the image, and their variances, both Variables of shape
@@ -105,7 +105,7 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
 
     Raises:
         TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
-        ValueError: if densities and fixed_sizes differ in length, or steps has another number of values.
+        ValueError: densities and fixed_sizes differ in length, or steps has another number of values.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -137,12 +137,12 @@ def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1
 
     Args:
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
-        anchor_sizes (list|float): the roots of the boxes' areas.
-        aspect_ratios (list|float): height by width of boxes.
-        variance (list): 4 numbers that each box gets.
+        anchor_sizes (list|float): the square roots of the boxes' areas.
+        aspect_ratios (list|float): height / width of boxes.
+        variance (list): 4 numbers that are returned with each box.
         stride (list): width and height of a cell in pixels.
         offset (float): where the centre is in its cell.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: the boxes (x1, y1, x2, y2) and their variances, both Variables of shape [H, W, boxes of a cell, 4] and
@@ -174,30 +174,30 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
                    min_sizes=None, max_sizes=None, steps=None, step_w=None, step_h=None, offset=0.5,
                    variance=[0.1, 0.1, 0.2, 0.2], flip=True, clip=False, kernel_size=1, pad=0, stride=1, name=None,
                    min_max_aspect_ratios_order=False):
-    """Computes the distances and class scores of the prior boxes of several feature maps, by a convolution each.
+    """Computes distances and class scores for the prior boxes of several feature maps, with convolutions for each map.
 
     Args:
         inputs (list): the feature maps, Variables of shape [N, C, H, W].
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
-        base_size (int): the size of the images, which min_ratio and max_ratio are percents of.
-        num_classes (int): the number of classes, the background included.
+        base_size (int): the size of the images; min_ratio and max_ratio are percentages of it.
+        num_classes (int): the number of classes, including the background.
         aspect_ratios (list): for each feature map the ratios of its boxes.
         min_ratio (int): with three or more maps: the min size of the second one; the others follow evenly.
         max_ratio (int): the max size of the last one.
-        min_sizes (list): the min sizes of each map, in place of the ratios.
+        min_sizes (list): the min sizes of each map, instead of the ratios.
         max_sizes (list): the max sizes of each map.
-        steps (list): the size of a cell of each map in pixels, in place of step_w and step_h.
+        steps (list): the size of a cell of each map in pixels, instead of step_w and step_h.
         step_w (list): the width of a cell of each map.
         step_h (list): the height of a cell of each map.
         offset (float): where the centre is in its cell.
-        variance (list): 4 numbers that each box gets.
-        flip (bool): whether the reciprocals of the ratios count, too.
+        variance (list): 4 numbers that are returned with each box.
+        flip (bool): whether to use the reciprocals of the ratios, too.
         clip (bool): whether boxes are cut to the image.
-        kernel_size (int): of the convolutions.
-        pad (int): of the convolutions.
-        stride (int): of the convolutions.
+        kernel_size (int): filter size of the convolutions.
+        pad (int): padding of the convolutions.
+        stride (int): stride of the convolutions.
         name (str): has no effect.
-        min_max_aspect_ratios_order (bool): as `prior_box`'s.
+        min_max_aspect_ratios_order (bool): as in `prior_box`.
 
     Returns:
         tuple: Variables of shapes [N, boxes, 4] (distances), [N, boxes, num_classes] (scores), [boxes, 4] (boxes) and
@@ -205,7 +205,7 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
 
     Raises:
         TypeError: `image` is not a Variable.
-        ValueError: if a list has another length than `inputs`.
+        ValueError: a list has another length than `inputs`.
 
     Example:
         image = fluid.data('image', [None, 3, 32, 32])
@@ -253,7 +253,8 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
 
 
 def _sizes_by_ratio(base_size, min_ratio, max_ratio, maps):
-    """(min sizes, max sizes) of the maps: 10 % and 20 % of the first, then evenly from min_ratio to max_ratio."""
+    """Returns (min sizes, max sizes) of the maps: 10 % and 20 % for the first, then evenly spaced from min_ratio to
+    max_ratio."""
     step = int(math.floor((max_ratio - min_ratio) / (maps - 2)))
     ratios = range(min_ratio, max_ratio + 1, step)
     return ([base_size * .10] + [base_size * ratio / 100. for ratio in ratios],

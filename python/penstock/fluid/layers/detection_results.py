@@ -1,4 +1,4 @@
-"""What a detector ends with: boxes without those that overlap better ones, regions that may hold objects."""
+"""Results of detectors: non-maximum suppression, and proposals of regions that may contain objects."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -24,7 +24,8 @@ def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
 
 def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                    nms_eta=1., background_label=0, name=None):
-    """Computes the boxes of each image and class with good scores that overlap no better one.
+    """Selects, for each image and class, boxes with high scores that do not overlap better boxes (non-maximum
+    suppression).
 
     Args:
         bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; or [M, classes, 4] in a sequence for
@@ -32,19 +33,19 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         scores (Variable): shape [N, classes, M], or [M, classes]; the type of `bboxes`.
         score_threshold (float): scores of boxes are above this.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
-        nms_threshold (float): by how much boxes may overlap.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        nms_eta (float): what nms_threshold shrinks by with each kept box.
+        nms_eta (float): factor by which nms_threshold shrinks with each kept box.
         background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
+        Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
 
     Raises:
-        TypeError: if bboxes or scores is not a Variable.
-        penstock.ProgramError: if their shapes do not fit.
+        TypeError: bboxes or scores is not a Variable.
+        penstock.ProgramError: their shapes do not fit.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -73,22 +74,22 @@ def _require_kinds(layer, kind, **values):
 @element_types(bboxes='float32 float64', scores='float32 float64')
 def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                        nms_eta=1., background_label=-1, name=None):
-    """Computes what multiclass_nms does, of boxes whose neighbours have been averaged where they overlap.
+    """Computes multiclass_nms after neighbouring boxes that overlap have been averaged.
 
     Args:
         bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; float32 or float64.
         scores (Variable): shape [N, 1, M], the type of `bboxes`.
         score_threshold (float): scores of boxes are above this.
         nms_top_k (int): how many boxes are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
-        nms_threshold (float): by how much boxes may overlap.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        nms_eta (float): what nms_threshold shrinks by with each kept box.
+        nms_eta (float): factor by which nms_threshold shrinks with each kept box.
         background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; without any box one row of one -1.
+        Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
 
     Raises:
         TypeError: an argument has another type.
@@ -125,28 +126,28 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
 
 def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_top_k, use_gaussian=False,
                gaussian_sigma=2., background_label=0, normalized=True, return_index=False, name=None):
-    """Computes the boxes of each image and class with scores that shrink by how much better boxes overlap them.
+    """Lowers the score of each box by its overlap with better boxes, and selects boxes with high scores (matrix NMS).
 
     Args:
         bboxes (Variable): shape [N, M, 4], float32 or float64.
         scores (Variable): shape [N, classes, M], the type of `bboxes`.
         score_threshold (float): scores of boxes are above this.
-        post_threshold (float): scores that have shrunk are above this.
+        post_threshold (float): only boxes whose lowered score is above this are kept.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
-        use_gaussian (bool): whether scores shrink by a Gaussian of the overlap.
-        gaussian_sigma (float): how fast.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        use_gaussian (bool): whether to lower scores by a Gaussian of the overlap.
+        gaussian_sigma (float): parameter of the Gaussian.
         background_label (int): the class that is left out; -1: none.
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
         return_index (bool): whether to return the numbers of the boxes, too.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
         number of each box among those of all images, int32, shape [boxes, 1].
 
     Raises:
-        TypeError: if bboxes or scores is not a Variable.
+        TypeError: bboxes or scores is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -173,7 +174,7 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
 
 def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, nms_threshold=0.3, nms_top_k=400,
                      keep_top_k=200, score_threshold=0.01, nms_eta=1.0, return_index=False):
-    """Computes the boxes that an SSD head finds: decoded, with probabilities, without those that overlap better ones.
+    """Computes the boxes that an SSD head finds: decodes them and applies softmax and non-maximum suppression.
 
     Args:
         loc (Variable): shape [N, M, 4], the distances from the priors; float32 or float64.
@@ -181,9 +182,9 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
         prior_box (Variable): shape [M, 4].
         prior_box_var (Variable): shape [M, 4].
         background_label (int): has no effect: class 0 is left out, as in Fluid.
-        nms_threshold (float): by how much boxes may overlap.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         score_threshold (float): scores of boxes are above this.
         nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
         return_index (bool): whether to return the numbers of the boxes, too.
@@ -193,7 +194,7 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
         number of each box among those of all images, int32, shape [boxes, 1].
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         loc, scores = fluid.data('loc', [None, 20, 4]), fluid.data('scores', [None, 20, 3])
@@ -220,20 +221,20 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
 
 def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms_top_n=6000, post_nms_top_n=1000,
                        nms_thresh=0.5, min_size=0.1, eta=1.0, name=None, return_rois_num=False):
-    """Computes the regions of images that may hold objects: anchors, moved, without those that overlap better ones.
+    """Computes the regions of images that may contain objects: decodes anchors and applies non-maximum suppression.
 
     Args:
         scores (Variable): shape [N, A, H, W], of each anchor; float32 or float64.
         bbox_deltas (Variable): shape [N, 4 * A, H, W], how anchors are moved.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
         anchors (Variable): shape [H, W, A, 4].
-        variances (Variable): shape [H, W, A, 4], what the deltas are multiplied by.
+        variances (Variable): shape [H, W, A, 4], by which the deltas are multiplied.
         pre_nms_top_n (int): how many anchors are looked at.
         post_nms_top_n (int): how many regions of an image are kept.
-        nms_thresh (float): by how much regions may overlap.
-        min_size (float): the least width and height of a region in the original image; at least 1.
-        eta (float): what nms_thresh shrinks by.
-        name (str): part of the names of what the layer makes.
+        nms_thresh (float): the maximum overlap of two regions that are kept.
+        min_size (float): the minimum width and height of a region in the original image; at least 1.
+        eta (float): factor by which nms_thresh shrinks.
+        name (str): part of the names of the variables that the layer creates.
         return_rois_num (bool): whether to return where the regions of each image end, too.
 
     Returns:
@@ -241,7 +242,7 @@ def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms
         image; with return_rois_num one of shape [N], int64, more.
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         scores, deltas = fluid.data('scores', [None, 3, 4, 4]), fluid.data('deltas', [None, 12, 4, 4])
@@ -285,14 +286,14 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
         max_level (int): the coarsest level.
         refer_level (int): the level of regions of refer_scale.
         refer_scale (int): the root of the area of such regions.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: a list of Variables of shape [regions, 4], one for each level, and one of shape [regions, 1], int32: the
         place of each region among those of all levels.
 
     Raises:
-        TypeError: if fpn_rois is not a Variable.
+        TypeError: fpn_rois is not a Variable.
 
     Example:
         rois = fluid.data('rois', [None, 4], lod_level=1)
@@ -327,13 +328,13 @@ def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_n
         min_level (int): the finest level.
         max_level (int): the coarsest level.
         post_nms_top_n (int): how many regions of all images together.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, 4], in a sequence for each image, best first.
 
     Raises:
-        ValueError: if multi_rois is empty.
+        ValueError: multi_rois is empty.
 
     Example:
         rois = [fluid.data('rois%d' % i, [None, 4], lod_level=1) for i in range(2)]
@@ -362,8 +363,8 @@ def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
         score_threshold (float): scores are above this; above 0 on the last level.
         nms_top_k (int): how many scores of a level are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
-        nms_threshold (float): by how much boxes may overlap.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
         nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
 
     Returns:
@@ -371,7 +372,7 @@ def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold
 
     Raises:
         TypeError: `im_info` is not a Variable.
-        ValueError: if a list is empty.
+        ValueError: a list is empty.
 
     Example:
         boxes = [fluid.data('boxes%d' % i, [None, 9, 4]) for i in range(2)]

@@ -1,4 +1,4 @@
-"""What a detector is trained with: which boxes stand for which objects, their targets, its losses."""
+"""Training of detectors: matching of boxes with objects, targets and losses."""
 
 from penstock.fluid.framework import Variable
 from penstock.fluid._argument_types import element_types
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def _given(**attrs):
-    """Those that are not None, whose defaults are the op's."""
+    """Returns the attributes that are not None; for the others the op's defaults apply."""
     return {key: value for key, value in attrs.items() if value is not None}
 
 
@@ -30,15 +30,15 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
         dist_matrix (Variable): shape [rows, columns], in a sequence of rows for each image; the larger a distance, the
             better; float32 or float64.
         match_type (str): 'bipartite' (None, too), or 'per_prediction', which matches columns that are left, too.
-        dist_threshold (float): the least distance of those; None: 0.5.
-        name (str): part of the names of what the layer makes.
+        dist_threshold (float): the minimum distance of those; None: 0.5.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shape [N, columns]: the row of each column within its image, int32, -1 without one; and
         its distance.
 
     Raises:
-        TypeError: if dist_matrix is not a Variable.
+        TypeError: dist_matrix is not a Variable.
 
     Example:
         distances = fluid.data('distances', [None, 7], lod_level=1)
@@ -65,13 +65,13 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: boxes that count without
             an object.
         mismatch_value (int): the target of a box without an object; None: 0.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shapes [N, boxes, K], the targets, and [N, boxes, 1], float32: 1 if a box counts, else 0.
 
     Raises:
-        TypeError: if input or matched_indices is not a Variable.
+        TypeError: input or matched_indices is not a Variable.
 
     Example:
         objects = fluid.data('objects', [None, 1, 4], lod_level=1)
@@ -92,7 +92,7 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
 def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=None, background_label=0,
              overlap_threshold=0.5, neg_pos_ratio=3.0, neg_overlap=0.5, loc_loss_weight=1.0, conf_loss_weight=1.0,
              match_type='per_prediction', mining_type='max_negative', normalize=True, sample_size=None):
-    """Computes what an SSD head costs: cross entropies of classes and distances of boxes from the true ones.
+    """Computes the loss of an SSD head: cross entropies of classes, and distances of boxes from the true ones.
 
     Args:
         location (Variable): shape [N, M, 4], distances from the priors; float32.
@@ -102,12 +102,12 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
         prior_box (Variable): shape [M, 4].
         prior_box_var (Variable|list): the variances of the priors: shape [M, 4], or 4 numbers.
         background_label (int): the class of boxes without an object.
-        overlap_threshold (float): the least overlap of matches beyond one for each object.
+        overlap_threshold (float): the minimum overlap of matches beyond one for each object.
         neg_pos_ratio (float): how many boxes without an object count for each match.
         neg_overlap (float): overlaps of those are below this.
         loc_loss_weight (float): the weight of the distances.
         conf_loss_weight (float): the weight of the cross entropies.
-        match_type (str): as `bipartite_match`'s.
+        match_type (str): as in `bipartite_match`.
         mining_type (str): 'max_negative'.
         normalize (bool): whether to divide by the number of matches.
         sample_size (int): has no effect with 'max_negative'.
@@ -117,7 +117,7 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
 
     Raises:
         TypeError: `location`, `confidence`, `gt_box`, `gt_label` or `prior_box` is not a Variable.
-        ValueError: if mining_type is another value.
+        ValueError: mining_type has an invalid value.
 
     Example:
         location, confidence = fluid.data('location', [None, 8, 4]), fluid.data('confidence', [None, 8, 3])
@@ -165,7 +165,7 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
 
 
 def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_size):
-    """(the boxes without an object that cost most, the matches)"""
+    """Returns (the boxes without an object that have the highest loss, the matches)."""
     negatives = helper.create_variable_for_type_inference('int32')
     updated = helper.create_variable_for_type_inference(matched.dtype)
     attrs = _given(neg_pos_ratio=neg_pos_ratio, neg_dist_threshold=neg_overlap, mining_type='max_negative',
@@ -177,7 +177,7 @@ def _mine(helper, losses, matched, overlaps, neg_pos_ratio, neg_overlap, sample_
 
 def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, gt_score=None,
                 use_label_smooth=True, name=None, scale_x_y=1.):
-    """Computes what a YOLOv3 head costs against the true boxes.
+    """Computes the loss of a YOLOv3 head against the true boxes.
 
     Args:
         x (Variable): shape [N, len(anchor_mask) * (5 + class_num), H, H], float32 or float64.
@@ -187,12 +187,12 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
         anchors (list|tuple): width and height of each anchor, one after the other.
         anchor_mask (list|tuple): which of the anchors `x` has.
         class_num (int): the number of classes.
-        ignore_thresh (float): by how much boxes overlap a true one that are not taken for background.
+        ignore_thresh (float): boxes whose overlap with a true box is above this do not count as background.
         downsample_ratio (int): pixels of the network's input for each cell.
         gt_score (Variable): shape [N, boxes], how much the true boxes count.
-        use_label_smooth (bool): whether the aims of classes are smoothed.
-        name (str): part of the names of what the layer makes.
-        scale_x_y (float): how far centres may be from the middle of their cells.
+        use_label_smooth (bool): whether to smooth the target probabilities of classes.
+        name (str): part of the names of the variables that the layer creates.
+        scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
         Variable: shape [N], the type of `x`.
@@ -233,20 +233,20 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
 
 
 def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
-    """Computes logistic cross entropies of which those that are easy count less.
+    """Computes the focal loss: logistic cross entropies in which easy samples count less.
 
     Args:
         x (Variable): shape [N, classes], float32 or float64.
         label (Variable): shape [N, 1], int32: 0 the background, c + 1 class c; -1 does not count.
         fg_num (Variable): shape [1], int32: the number of samples that are no background.
-        gamma (float): how much less.
+        gamma (float): exponent of the weight that reduces easy samples.
         alpha (float): the weight of samples of a class.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if x, label or fg_num is not a Variable.
+        TypeError: x, label or fg_num is not a Variable.
 
     Example:
         x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
@@ -266,7 +266,7 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
 
 
 def _assign_anchors(op_type, inputs, attrs, outputs):
-    """The op's outputs by slot, none with a gradient."""
+    """Returns the op's outputs by slot, all with stop_gradient."""
     helper = LayerHelper(op_type)
     helper.require_slots(inputs)
     made = {slot: helper.create_variable_for_type_inference(dtype) for slot, dtype in outputs.items()}
@@ -279,7 +279,7 @@ def _assign_anchors(op_type, inputs, attrs, outputs):
 def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, is_crowd, im_info,
                       rpn_batch_size_per_im=256, rpn_straddle_thresh=0.0, rpn_fg_fraction=0.5, rpn_positive_overlap=0.7,
                       rpn_negative_overlap=0.3, use_random=True):
-    """Computes the anchors that a region proposal network is trained with, what it says of them, and their targets.
+    """Selects the anchors on which a region proposal network is trained, its predictions for them, and their targets.
 
     Args:
         bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
@@ -289,19 +289,19 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
         gt_boxes (Variable): shape [objects, 4], the true boxes, in a sequence for each image.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
-        rpn_batch_size_per_im (int): how many anchors of an image.
+        rpn_batch_size_per_im (int): the number of anchors per image.
         rpn_straddle_thresh (float): how far outside of the image an anchor may be; negative: no matter.
-        rpn_fg_fraction (float): the most anchors for objects.
+        rpn_fg_fraction (float): the maximum share of anchors for objects.
         rpn_positive_overlap (float): overlaps of anchors for objects are at least this.
         rpn_negative_overlap (float): overlaps of anchors for the background are below this.
-        use_random (bool): whether anchors are drawn.
+        use_random (bool): whether to draw anchors at random.
 
     Returns:
         tuple: Variables: scores [S, 1], distances [F, 4], labels [S, 1], the distances aimed at [F, 4] and their
         weights [F, 4], of the S anchors that are kept and the F of them for objects.
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 1])
@@ -340,7 +340,7 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
                im_info='float32 float64')
 def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, gt_labels, is_crowd, im_info,
                             num_classes=1, positive_overlap=0.5, negative_overlap=0.4):
-    """Computes the anchors that RetinaNet is trained with, what it says of them, and their targets.
+    """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
 
     Args:
         bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
@@ -361,7 +361,7 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
         kept and the F of them for objects.
 
     Raises:
-        TypeError: if an argument is not a Variable, or has another element type.
+        TypeError: an argument is not a Variable, or has another element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
@@ -402,7 +402,7 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
 def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, batch_size_per_im=256, fg_fraction=0.25,
                              fg_thresh=0.25, bg_thresh_hi=0.5, bg_thresh_lo=0.0, bbox_reg_weights=[0.1, 0.1, 0.2, 0.2],
                              class_nums=None, use_random=True, is_cls_agnostic=False, is_cascade_rcnn=False):
-    """Computes the regions that the second stage of a detector is trained with, and their targets.
+    """Selects the regions on which the second stage of a detector is trained, and their targets.
 
     Args:
         rpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
@@ -410,23 +410,23 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
         gt_boxes (Variable): shape [objects, 4], in a sequence for each image.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
-        batch_size_per_im (int): how many regions of an image.
-        fg_fraction (float): the most of them for objects.
+        batch_size_per_im (int): the number of regions per image.
+        fg_fraction (float): the maximum share of regions for objects.
         fg_thresh (float): overlaps of regions for objects are at least this.
         bg_thresh_hi (float): overlaps of the others are below this.
         bg_thresh_lo (float): and at least this.
-        bbox_reg_weights (list): what the four distances are divided by.
-        class_nums (int): the number of classes, the background included.
-        use_random (bool): whether regions are drawn.
-        is_cls_agnostic (bool): whether all classes aim alike.
-        is_cascade_rcnn (bool): whether all regions are kept, and true boxes are no regions.
+        bbox_reg_weights (list): divisors of the four distances.
+        class_nums (int): the number of classes, including the background.
+        use_random (bool): whether to draw regions at random.
+        is_cls_agnostic (bool): whether all classes share the targets.
+        is_cascade_rcnn (bool): whether to keep all regions, and not to add true boxes as regions.
 
     Returns:
         tuple: Variables in a sequence for each image: the regions [R, 4], their classes [R, 1], the distances aimed at
         [R, 4 * class_nums], and weights of two kinds of the same shape.
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         rois, boxes = fluid.data('rois', [None, 4], lod_level=1), fluid.data('boxes', [None, 4], lod_level=1)
@@ -462,7 +462,7 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
 
 
 def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_int32, num_classes, resolution):
-    """Computes the masks that the mask head of a detector is trained with.
+    """Computes the masks on which the mask head of a detector is trained.
 
     Args:
         im_info (Variable): shape [N, 3]: height, width and scale of each image; float32 or float64.
@@ -472,7 +472,7 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
             objects, polygons.
         rois (Variable): shape [regions, 4], in a sequence for each image, as `generate_proposal_labels` makes them.
         labels_int32 (Variable): shape [regions, 1], int32, their classes.
-        num_classes (int): the number of classes, the background included.
+        num_classes (int): the number of classes, including the background.
         resolution (int): the height and width of a mask.
 
     Returns:
@@ -481,7 +481,7 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
         the object and 0 outside, elsewhere -1.
 
     Raises:
-        TypeError: if an argument is not a Variable.
+        TypeError: an argument is not a Variable.
 
     Example:
         info, rois = fluid.data('info', [None, 3]), fluid.data('rois', [None, 4], lod_level=1)

@@ -1,13 +1,13 @@
-"""get_places, which ParallelDo took: Fluid 1.8 has neither op any more."""
+"""get_places, an op for ParallelDo. Fluid 1.8 has removed both."""
 
 from penstock.fluid._not_built import getattr_of
 
 
 def get_places(device_count=None, device_type=None):
-    """Raises NotImplementedError: the op get_places is gone from Fluid 1.8 too.
+    """Raises NotImplementedError: Fluid 1.8 has removed the op get_places too.
 
     Args:
-        device_count (int): how many devices.
+        device_count (int): the number of devices.
         device_type (str): 'CPU' or 'CUDA'.
 
     Raises:

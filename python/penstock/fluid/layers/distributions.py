@@ -1,4 +1,4 @@
-"""Probability distributions, whose samples, densities and entropies are layers."""
+"""Probability distributions; layers compute their samples, densities and entropies."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ __all__ = ['Categorical', 'MultivariateNormalDiag', 'Normal', 'Uniform']
 
 
 class Distribution:
-    """What all distributions have; those that lack one of these say so."""
+    """Base of the distributions. A distribution raises an error for a method that it does not support."""
 
     def sample(self):
         """Draws samples.
@@ -54,7 +54,7 @@ class Distribution:
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): where.
+            value (Variable): the points.
 
         Raises:
             NotImplementedError: the distribution has none.
@@ -101,15 +101,15 @@ def _require_sample_arguments(shape, seed):
 
 
 class Uniform(Distribution):
-    """Describes numbers that are drawn evenly from [low, high).
+    """The uniform distribution over [low, high).
 
     Args:
-        low (float, list, numpy.ndarray or Variable): the least numbers.
-        high (float, list, numpy.ndarray or Variable): above all numbers; a Variable if `low` is one.
+        low (float, list, numpy.ndarray or Variable): lower bounds, inclusive.
+        high (float, list, numpy.ndarray or Variable): upper bounds, exclusive; a Variable if `low` is one.
 
     Raises:
-        TypeError: if an argument is of another kind.
-        ValueError: if just one of the arguments is a Variable.
+        TypeError: an argument has another type.
+        ValueError: just one of the arguments is a Variable.
 
     Example:
         u = fluid.layers.Uniform(low=[1.0, 2.0], high=[3.0, 4.0])
@@ -124,14 +124,14 @@ class Uniform(Distribution):
         """Draws samples.
 
         Args:
-            shape (list): how many, as extents in front of those of the distribution.
-            seed (int): chooses the numbers; 0: other ones in each run.
+            shape (list): extents of the sample, before those of the distribution.
+            seed (int): seed of the random numbers; 0: different numbers in each run.
 
         Returns:
             Variable: shape `shape` + that of `low`.
 
         Raises:
-            TypeError: if an argument is of another kind.
+            TypeError: an argument has another type.
 
         Example:
             numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
@@ -156,7 +156,7 @@ class Uniform(Distribution):
             Variable: the shape of `value`; minus infinity outside of (low, high).
 
         Raises:
-            TypeError: if `value` is not a Variable.
+            TypeError: `value` is not a Variable.
 
         Example:
             density = fluid.layers.Uniform(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
@@ -178,15 +178,15 @@ class Uniform(Distribution):
 
 
 class Normal(Distribution):
-    """Describes normally distributed numbers.
+    """The normal distribution.
 
     Args:
         loc (float, list, numpy.ndarray or Variable): the means.
         scale (float, list, numpy.ndarray or Variable): the standard deviations; a Variable if `loc` is one.
 
     Raises:
-        TypeError: if an argument is of another kind.
-        ValueError: if just one of the arguments is a Variable.
+        TypeError: an argument has another type.
+        ValueError: just one of the arguments is a Variable.
 
     Example:
         a = fluid.layers.Normal(loc=[0.0, 1.0], scale=[1.0, 2.0])
@@ -201,14 +201,14 @@ class Normal(Distribution):
         """Draws samples.
 
         Args:
-            shape (list): how many, as extents in front of those of the distribution.
-            seed (int): chooses the numbers; 0: other ones in each run.
+            shape (list): extents of the sample, before those of the distribution.
+            seed (int): seed of the random numbers; 0: different numbers in each run.
 
         Returns:
             Variable: shape `shape` + that of `loc`.
 
         Raises:
-            TypeError: if an argument is of another kind.
+            TypeError: an argument has another type.
 
         Example:
             numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
@@ -246,7 +246,7 @@ class Normal(Distribution):
             Variable: the shape of `value`.
 
         Raises:
-            TypeError: if `value` is not a Variable.
+            TypeError: `value` is not a Variable.
 
         Example:
             density = fluid.layers.Normal(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
@@ -265,7 +265,7 @@ class Normal(Distribution):
             Variable: the shape of `loc`.
 
         Raises:
-            TypeError: if `other` is no Normal.
+            TypeError: `other` is no Normal.
 
         Example:
             apart = fluid.layers.Normal(0.0, 3.0).kl_divergence(fluid.layers.Normal(1.0, 2.0))
@@ -278,13 +278,13 @@ class Normal(Distribution):
 
 
 class Categorical(Distribution):
-    """Describes a choice between classes.
+    """The categorical distribution.
 
     Args:
-        logits (list, numpy.ndarray or Variable): shape [..., classes]; the shares are their softmax.
+        logits (list, numpy.ndarray or Variable): shape [..., classes]; the probabilities are their softmax.
 
     Raises:
-        TypeError: if `logits` is of another kind.
+        TypeError: `logits` is of another kind.
 
     Example:
         a = fluid.layers.Categorical(fluid.data('a', [None, 3]))
@@ -302,7 +302,7 @@ class Categorical(Distribution):
         return logits, shares, reduce_sum(shares, dim=-1, keep_dim=True)
 
     def kl_divergence(self, other):
-        """Computes the Kullback-Leibler divergence to another choice between the same classes.
+        """Computes the Kullback-Leibler divergence to another distribution over the same classes.
 
         Args:
             other (Categorical): the other one.
@@ -311,7 +311,7 @@ class Categorical(Distribution):
             Variable: the shape of `logits`, the last extent made 1.
 
         Raises:
-            TypeError: if `other` is no Categorical.
+            TypeError: `other` is no Categorical.
 
         Example:
             a, b = (fluid.layers.Categorical(fluid.data(name, [None, 3])) for name in 'ab')
@@ -337,7 +337,7 @@ class Categorical(Distribution):
 
 
 class MultivariateNormalDiag(Distribution):
-    """Describes normally distributed vectors whose elements are independent.
+    """The multivariate normal distribution with independent elements.
 
     Args:
         loc (list, numpy.ndarray or Variable): shape [k], the means.
@@ -345,8 +345,8 @@ class MultivariateNormalDiag(Distribution):
             is one.
 
     Raises:
-        TypeError: if an argument is of another kind.
-        ValueError: if just one of the arguments is a Variable.
+        TypeError: an argument has another type.
+        ValueError: just one of the arguments is a Variable.
 
     Example:
         loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
@@ -405,7 +405,7 @@ class MultivariateNormalDiag(Distribution):
             Variable: shape [1].
 
         Raises:
-            TypeError: if `other` is no MultivariateNormalDiag.
+            TypeError: `other` is no MultivariateNormalDiag.
 
         Example:
             a, b = (fluid.layers.MultivariateNormalDiag(fluid.data('loc' + n, [2]), fluid.data('scale' + n, [2, 2]))

@@ -1,4 +1,4 @@
-"""Random numbers, integers, orders and boxes."""
+"""Random numbers, integers, permutations and crops."""
 
 import numpy
 
@@ -35,7 +35,7 @@ def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
 @element_types(input='float32 float64')
 def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
                                    seed=0):
-    """Draws numbers evenly from [min, max), with one extent taken from another tensor.
+    """Draws numbers from a uniform distribution over [min, max), with one extent taken from another tensor.
 
     Args:
         input (Variable): gives the extent; of sequences, how many there are.
@@ -43,15 +43,15 @@ def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=
         dtype (str): float32 or float64.
         input_dim_idx (int): the extent of `input`.
         output_dim_idx (int): the extent of the result that it gives.
-        min (float): the least number.
-        max (float): above all numbers.
-        seed (int): chooses the numbers; 0: other ones in each run.
+        min (float): lower bound, inclusive.
+        max (float): upper bound, exclusive.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
         Variable: shape `shape` but for that extent, type `dtype`.
 
     Raises:
-        penstock.ProgramError: if `min` is above `max`, or an extent is not there.
+        penstock.ProgramError: `min` is above `max`, or an extent is not there.
         TypeError: `input` is not a Variable, or `shape` is not a list.
 
     Example:
@@ -72,14 +72,14 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
         output_dim_idx (int): the extent of the result that it gives.
         mean (float): the mean.
         std (float): the standard deviation.
-        seed (int): chooses the numbers; 0: other ones in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str): float32 or float64.
 
     Returns:
         Variable: shape `shape` but for that extent, type `dtype`.
 
     Raises:
-        penstock.ProgramError: if `std` is negative, or an extent is not there.
+        penstock.ProgramError: `std` is negative, or an extent is not there.
         TypeError: `input` is not a Variable, or `shape` is not a list.
 
     Example:
@@ -90,13 +90,13 @@ def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_id
 
 
 def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
-    """Draws a column of each row, by the row's distribution.
+    """Draws a column index for each row, from the row's distribution.
 
     Args:
-        x (Variable): shape [rows, columns], float32 or float64: shares, which add up to 1 in each row.
+        x (Variable): shape [rows, columns], float32 or float64: probabilities, which add up to 1 in each row.
         min (float): the least number that is drawn and compared with the sums of a row.
         max (float): above all these numbers.
-        seed (int): chooses the numbers; 0: other ones in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str): has no effect: the result holds int64, as in Fluid when it runs.
 
     Returns:
@@ -104,7 +104,7 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
 
     Raises:
         TypeError: `x` is not a Variable.
-        penstock.ProgramError: if `x` is no matrix, or `min` is above `max`.
+        penstock.ProgramError: `x` is no matrix, or `min` is above `max`.
 
     Example:
         shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
@@ -118,25 +118,25 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
 
 @element_types(dtype='int32 int64', out='int32 int64')
 def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_gradient=False, seed=0, name=None):
-    """Draws integers evenly from [low, high).
+    """Draws integers from a uniform distribution over [low, high).
 
     Args:
-        low (int): the least integer; without `high`, that is 0 and `low` takes its place.
-        high (int): above all integers.
+        low (int): lower bound, inclusive; without `high`, the range is [0, low).
+        high (int): upper bound, exclusive.
         shape (Variable or list): the shape, by default [1]; a list may hold Variables.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         dtype (str): int64 (the default) or int32.
-        device (str): 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
-        seed (int): chooses the numbers; 0: other ones in each run.
-        name (str): the result's name; by default one is made.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
+        name (str): the result's name; by default a generated one.
 
     Returns:
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is not a list, tuple or Variable, or `dtype` or that of `out` is neither int32 nor int64.
-        ValueError: if `low` is not below `high`, or `shape` is empty.
+        TypeError: `shape` is not a list, tuple or Variable, or `dtype` or that of `out` is neither int32 nor int64.
+        ValueError: `low` is not below `high`, or `shape` is empty.
 
     Example:
         dice = fluid.layers.randint(1, 7, shape=[2, 3])
@@ -178,9 +178,9 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
 
     Args:
         shape (list): the shape.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         dtype (str): float32 (the default) or float64.
-        device (str): 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
         name (str): prefix of the result's name; by default the layer's.
 
@@ -188,8 +188,8 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `shape` is not a list.
-        ValueError: if it is empty.
+        TypeError: `shape` is not a list.
+        ValueError: it is empty.
 
     Example:
         noise = fluid.layers.randn([2, 3])
@@ -216,21 +216,21 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
 
 
 def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0):
-    """Puts the numbers 0 ... n - 1 in an order of chance.
+    """Returns a random permutation of 0 ... n - 1.
 
     Args:
-        n (int): how many numbers, at least 1.
-        out (Variable): where the result goes; by default a new Variable.
+        n (int): the number of numbers, at least 1.
+        out (Variable): receives the result; by default a new Variable.
         dtype (str): int64 or int32.
-        device (str): None, 'cpu' or 'gpu'; where they are drawn is decided by the place that the program runs at.
+        device (str): None, 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
-        seed (int): chooses the order; 0: another one in each run.
+        seed (int): seed of the permutation; 0: a different one in each run.
 
     Returns:
         Variable: shape [n], type `dtype`.
 
     Raises:
-        ValueError: if `n` is below 1, or there is no such device.
+        ValueError: `n` is below 1, or there is no such device.
 
     Example:
         order = fluid.layers.randperm(6)
@@ -253,7 +253,7 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
 
 
 def seed_variable(helper, name, seed):
-    """A lasting Variable that hands a seed on from run to run; the start-up program gives it the first one."""
+    """Creates a persistable variable that passes a seed from run to run; the startup program sets the first one."""
     variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype='int64', persistable=True)
     helper.set_variable_initializer(variable, Constant(float(seed)))
     return variable
@@ -261,21 +261,21 @@ def seed_variable(helper, name, seed):
 
 @element_types(x='uint8 int16 int32 float32 float64')
 def random_crop(x, shape, seed=None):
-    """Cuts a box out of each instance, at a place of chance.
+    """Crops a box from each instance, at a random position.
 
     Args:
         x (Variable): any type; the extents that `shape` leaves out in front are instances.
         shape (list): the box's extents.
-        seed (int or Variable): the first seed, or an int64 Variable of one element that holds the seeds; by default
-            one is drawn from NumPy.
+        seed (int or Variable): the first seed, or an int64 Variable of one element that contains the seeds; by default
+            NumPy draws one.
 
     Returns:
         Variable: `x` with its last extents made `shape`, the type of `x`.
 
     Raises:
-        TypeError: if `shape` is not a list.
-        ValueError: if `seed` is neither an int nor a Variable.
-        penstock.ProgramError: if the box is larger than `x`.
+        TypeError: `shape` is not a list.
+        ValueError: `seed` is neither an int nor a Variable.
+        penstock.ProgramError: the box is larger than `x`.
 
     Example:
         patches = fluid.layers.random_crop(fluid.data('image', [None, 3, 32, 32]), [3, 28, 28])

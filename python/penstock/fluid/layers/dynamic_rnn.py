@@ -18,7 +18,7 @@ class DynamicRNN:
     Sequences that have ended take no part in a step.
 
     Args:
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Example:
         sentence = fluid.data('sentence', [None, 16], lod_level=1)
@@ -124,7 +124,7 @@ class DynamicRNN:
             helper.append_op('increment', {'X': self.step_idx}, {'Out': self.step_idx}, {'step': 1.0})
             for new, array in self.mem_link:
                 arrays.array_write(new, self.step_idx, array)
-            # By a helper of its own, because in Fluid this is a layer, which draws a name.
+            # With a separate helper, because in Fluid this is a layer, which generates a name.
             LayerHelper('less_than').append_op('less_than', {
                 'X': self.step_idx,
                 'Y': self.max_seq_len
@@ -137,7 +137,7 @@ class DynamicRNN:
         """Opens the block of a step.
 
         Returns:
-            A context manager; ops that are made inside run in each step.
+            A context manager; ops created inside run in each step.
 
         Raises:
             ValueError: the block was opened before.
@@ -150,7 +150,7 @@ class DynamicRNN:
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
-        """Declares a state that steps hand on; it has a row for each sequence.
+        """Declares a state that each step passes to the next; it has a row for each sequence.
 
         Args:
             init (Variable | None): its value in the first step; None: a constant.
@@ -160,7 +160,7 @@ class DynamicRNN:
             dtype (str | VarType): type of the constant.
 
         Returns:
-            Variable: the value of the step before.
+            Variable: the value of the previous step.
 
         Raises:
             ValueError: called outside the block, before `step_input`, or with neither `init` nor `shape`.
@@ -216,10 +216,10 @@ class DynamicRNN:
         })
 
     def update_memory(self, ex_mem, new_mem):
-        """Sets what a state holds in the next step.
+        """Sets the value of a state in the next step.
 
         Args:
-            ex_mem (Variable): what `memory` returned.
+            ex_mem (Variable): the result of `memory`.
             new_mem (Variable): the new value.
 
         Raises:

@@ -19,9 +19,9 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
     Args:
         shape (Variable or list): its shape; a list may hold Variables.
         fill_value (float or Variable): the value.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         dtype (str): the type, by default float32.
-        device (str): 'cpu' or 'gpu'; where it is made is decided by the place that the program runs at.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at it.
         name (str): prefix of the result's name; by default the layer's.
 
@@ -29,7 +29,7 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: if `out` has another type.
+        TypeError: `out` has another type.
 
     Example:
         x = fluid.layers.full([2, 3], 1.5)
@@ -52,9 +52,9 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     Args:
         input (Variable): gives the shape.
         fill_value (float): the value.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         dtype (str): the type, by default that of `input`.
-        device (str): 'cpu' or 'gpu'; where it is made is decided by the place that the program runs at.
+        device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at it.
         name (str): prefix of the result's name; by default the layer's.
 
@@ -63,7 +63,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if there are no tensors of type `dtype`.
+        penstock.ProgramError: there are no tensors of type `dtype`.
 
     Example:
         y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
@@ -83,13 +83,13 @@ def zeros_like(x, out=None):
 
     Args:
         x (Variable): gives shape and type.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
 
     Returns:
         Variable: the shape and type of `x`; it has no gradient.
 
     Raises:
-        TypeError: if `x` is not a Variable.
+        TypeError: `x` is not a Variable.
 
     Example:
         zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
@@ -108,13 +108,13 @@ def ones_like(x, out=None):
 
     Args:
         x (Variable): gives shape and type.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if `x` is not a Variable.
+        TypeError: `x` is not a Variable.
 
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
@@ -131,8 +131,8 @@ def arange(start, end, step=1, dtype=None, name=None):
 
     Args:
         start (float or Variable): the first number.
-        end (float or Variable): what no number reaches.
-        step (float or Variable): the distance of neighbours.
+        end (float or Variable): upper bound, exclusive.
+        step (float or Variable): the difference of neighbours.
         dtype (str): float32 (the default), float64, int32 or int64.
         name (str): has no effect, as in Fluid.
 
@@ -140,7 +140,7 @@ def arange(start, end, step=1, dtype=None, name=None):
         Variable: shape [-1], type `dtype`; it has no gradient.
 
     Raises:
-        penstock.ProgramError: if a Variable does not hold one element.
+        penstock.ProgramError: a Variable does not hold one element.
 
     Example:
         odd = fluid.layers.arange(1, 10, 2, 'int64')
@@ -162,7 +162,7 @@ def linspace(start, stop, num, dtype):
         Variable: shape [-1], the type of `start`.
 
     Raises:
-        penstock.ProgramError: if a Variable does not hold one element, or `num` is below 1 when the program runs.
+        penstock.ProgramError: a Variable does not hold one element, or `num` is below 1 when the program runs.
 
     Example:
         x = fluid.layers.linspace(0.0, 1.0, 5, 'float32')   # 0, 0.25, 0.5, 0.75, 1
@@ -176,7 +176,7 @@ def linspace(start, stop, num, dtype):
 
 
 def rank(input):
-    """Tells how many extents a tensor has.
+    """Returns the rank of a tensor.
 
     Args:
         input (Variable): any shape and type.
@@ -185,7 +185,7 @@ def rank(input):
         Variable: one number without extents, int32.
 
     Raises:
-        TypeError: if `input` is not a Variable.
+        TypeError: `input` is not a Variable.
 
     Example:
         two = fluid.layers.rank(fluid.data('x', [None, 3]))
@@ -195,7 +195,7 @@ def rank(input):
 
 
 def size(input):
-    """Tells how many elements a tensor has.
+    """Returns the number of elements of a tensor.
 
     Args:
         input (Variable): any shape and type.
@@ -204,7 +204,7 @@ def size(input):
         Variable: shape [1], int64.
 
     Raises:
-        TypeError: if `input` is not a Variable.
+        TypeError: `input` is not a Variable.
 
     Example:
         count = fluid.layers.size(fluid.data('x', [None, 3]))

@@ -16,7 +16,7 @@ class IfElse:
 
     Args:
         cond (Variable): shape [N, 1], bool: one for each row.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Raises:
         TypeError: `cond` is not a Variable.
@@ -100,7 +100,7 @@ class IfElse:
         return self.output_table[1 if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else 0]
 
     def output(self, *outs):
-        """Names the results of the current block; both blocks must have as many.
+        """Declares the results of the current block; both blocks must have the same number of results.
 
         Args:
             outs (Variable): the results, one row for each row of the block's input.

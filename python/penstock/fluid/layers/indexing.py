@@ -12,7 +12,7 @@ _FAR = 10000000    # bounds beyond an extent mean the extent
 
 
 def subscript(var, item):
-    """Cuts out of a Variable the part that `item` names: x[item].
+    """Returns the part of a Variable that `item` selects: x[item].
 
     A number removes its axis; if no axis is left, the result has one element.
 
@@ -50,7 +50,7 @@ def subscript(var, item):
     out = _cut(var, cuts, numbered) if cuts else var
     if turned:
         turned_round = var.block.create_var(name=unique_name.generate(var.name + '_slice_reverse'), dtype=var.dtype)
-        # An axis that went before is counted no more.
+        # Axes that were removed before are not counted.
         kept = [axis - sum(gone < axis for gone in numbered) for axis in turned]
         var.block.append_op('reverse', {'X': out}, {'Out': turned_round}, {'axis': kept})
         out = turned_round
@@ -58,7 +58,7 @@ def subscript(var, item):
 
 
 def _cut(var, cuts, numbered):
-    """One op that takes (axis, start, end, step) of `cuts`; the axes in `numbered` go."""
+    """Appends one op for all (axis, start, end, step) of `cuts`; the axes in `numbered` are removed."""
     axes, starts, ends, steps = map(list, zip(*cuts))
     strided = any(isinstance(step, Variable) or step != 1 for step in steps)
     lists = [('starts', starts), ('ends', ends)] + ([('strides', steps)] if strided else [])
@@ -76,7 +76,7 @@ def _cut(var, cuts, numbered):
 
 
 def _bounds(var, part):
-    """(start, end, step) of a slice; what it leaves out is where its direction begins and ends."""
+    """Returns (start, end, step) of a slice; missing bounds are the ends of the axis in the slice's direction."""
     step = 1 if part.step is None else _number(var, part.step)
     backwards = not isinstance(step, Variable) and step < 0
     start = (_FAR if backwards else 0) if part.start is None else _number(var, part.start)
@@ -95,7 +95,7 @@ def _number(var, one):
 
 
 def _number_after(var, one):
-    """Where a part of one element ends."""
+    """Returns the end of a part of one element."""
     if not isinstance(one, Variable):
         return _FAR if one == -1 else one + 1
     step = _constant(var.block, 1, one.dtype)

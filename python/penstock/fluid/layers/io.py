@@ -20,12 +20,12 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
          stop_gradient=True):
     """Declares a variable that the caller feeds.
 
-    Unlike fluid.data it puts an unknown batch extent in front of the shape, unless an extent is unknown already.
+    Unlike fluid.data, it prepends an unknown batch extent to the shape, unless an extent is already unknown.
 
     Args:
         name (str): its name, the key of the feed.
         shape (list[int | None]): its shape; None or -1: known at run time.
-        append_batch_size (bool): put the batch extent in front.
+        append_batch_size (bool): prepend the batch extent.
         dtype (str | VarType): type of its elements.
         lod_level (int): number of levels of sequences.
         type (VarType): kind of the variable.
@@ -73,7 +73,7 @@ ReaderNames = collections.namedtuple('ReaderNames', ['queue', 'reader', 'double_
 
 
 class Reader(Variable):
-    """A reader variable. What py_reader gives has a thread of its own, between start() and reset()."""
+    """A reader variable. A reader from py_reader has its own thread between start() and reset()."""
 
     __slots__ = ('_pump', '_source', '_feed_list')
 
@@ -86,7 +86,7 @@ class Reader(Variable):
 
     @property
     def parts(self):
-        """[(element type, shape, LoD level)] of what it gives."""
+        """Returns [(element type, shape, LoD level)] of its variables."""
         return self._desc.var_reader(self.block.idx, self.name)
 
     @parts.setter
@@ -104,7 +104,7 @@ class Reader(Variable):
     exited = property(lambda self: not self._pump.started, lambda self, value: None)    # scripts of Fluid set it
 
     def decorate_sample_list_generator(self, reader, places=None):
-        """reader() gives lists of samples: one value for each variable."""
+        """Sets a function that returns lists of samples, with one value for each variable."""
         feed_list = self._feed_list or self._stand_ins()
         feeder = DataFeeder(feed_list, CPUPlace())
 
@@ -118,7 +118,7 @@ class Reader(Variable):
     decorate_paddle_reader = decorate_sample_list_generator
 
     def decorate_batch_generator(self, reader, places=None):
-        """reader() gives batches: one array or LoDTensor for each variable."""
+        """Sets a function that returns batches, with one array or LoDTensor for each variable."""
         self._source = reader
 
     decorate_tensor_provider = decorate_batch_generator
@@ -131,19 +131,19 @@ class Reader(Variable):
             ]
 
     def start(self):
-        """Begins a pass over the data."""
+        """Starts a pass over the data."""
         if self._source is None:
             raise RuntimeError('reader %s has no data: call its decorate_batch_generator first' % self.name)
         source = self._source
         self._pump.start(lambda: (list(values) for values in source()))
 
     def reset(self):
-        """Ends a pass, wherever it is."""
+        """Ends a pass at any point."""
         self._pump.stop()
 
 
 def declare_reader(queue, names, feed_list, use_double_buffer):
-    """The ops of the main program that make a reader of the queue, in each run, and a double buffer for it."""
+    """Appends the ops that create a reader of the queue in each run, and a double buffer for it."""
     main = framework.default_main_program().current_block()
     reader = _create_reader(main, queue, names, _parts_of(feed_list), _checks_of(feed_list))
     return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
@@ -185,11 +185,11 @@ def _require_reader(layer, reader):
 
 
 def double_buffer(reader, place=None, name=None):
-    """Makes a reader that holds one batch of another one ready.
+    """Makes a reader that keeps one batch of another reader ready.
 
     Args:
-        reader (Variable): what `py_reader` returned.
-        place (Place | None): where the batch is wanted.
+        reader (Variable): the result of `py_reader`.
+        place (Place | None): the place of the batch.
         name (str | None): its name.
 
     Returns:
@@ -235,11 +235,11 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
         shapes (list[list[int]]): the shape of each variable; -1: known at run time.
         dtypes (list[str | VarType]): their types.
         lod_levels (list[int] | None): their levels of sequences; None: 0.
-        name (str | None): prefix of the names of what the layer creates.
-        use_double_buffer (bool): hold one more batch ready.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        use_double_buffer (bool): keep one more batch ready.
 
     Returns:
-        Variable: the reader; `read_file` gives its variables.
+        Variable: the reader; `read_file` returns its variables.
 
     Raises:
         ValueError: the lists differ in length, or `capacity` is below 1.
@@ -269,11 +269,11 @@ def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=T
     Args:
         capacity (int): number of batches that the queue holds.
         feed_list (list[Variable]): the variables.
-        name (str | None): prefix of the names of what the layer creates.
-        use_double_buffer (bool): hold one more batch ready.
+        name (str | None): prefix of the names of the variables that the layer creates.
+        use_double_buffer (bool): keep one more batch ready.
 
     Returns:
-        Variable: the reader; `read_file` gives new variables of these shapes.
+        Variable: the reader; `read_file` returns new variables of these shapes.
 
     Raises:
         ValueError: `capacity` is below 1.
@@ -290,10 +290,10 @@ def read_file(reader):
     """Adds the op that reads the next batch of a reader.
 
     Args:
-        reader (Variable): what `py_reader` returned.
+        reader (Variable): the result of `py_reader`.
 
     Returns:
-        Variable | list[Variable]: its variables, one alone without a list.
+        Variable | list[Variable]: its variables; a single one is not in a list.
 
     Raises:
         TypeError: `reader` is not what py_reader returns.

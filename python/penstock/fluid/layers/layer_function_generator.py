@@ -1,4 +1,4 @@
-"""Makes layers of op types, as Fluid makes the simplest of its own."""
+"""Generates layers from op types, as Fluid generates its simplest layers."""
 
 import functools
 import warnings

@@ -1,6 +1,6 @@
 """Learning rates that follow the number of steps: ops that a program runs before its updates.
 
-Each counts steps in a variable of the program and returns the rate as a Variable, to be given to an optimizer:
+Each counts steps in a variable of the program and returns the rate as a Variable. Pass it to an optimizer:
 
     fluid.optimizer.SGD(layers.exponential_decay(0.1, decay_steps=1000, decay_rate=0.9))
 """
@@ -22,7 +22,7 @@ _COUNTER = '@LR_DECAY_COUNTER@'
 
 
 def _schedule(layer):
-    """The layer's ops get the role by which the transpiler knows them."""
+    """Makes a layer whose ops have the role by which the transpiler recognises schedules."""
     signature = inspect.signature(layer)
 
     @functools.wraps(layer)
@@ -37,12 +37,12 @@ def _schedule(layer):
 
 
 def _decay_step_counter(begin=0):
-    """The number of the step, counted from `begin`, as float32. Scripts make schedules of their own with it."""
+    """Returns the number of the step, counted from `begin`, as float32. Scripts use it for their own schedules."""
     return tensor.cast(nn.autoincreased_step_counter(_COUNTER, begin=begin, step=1), 'float32')
 
 
 def _periods(steps, staircase):
-    """How many times `steps` have passed; whole numbers of them with staircase."""
+    """Returns the number of periods of `steps` steps; an integer with staircase."""
     passed = _decay_step_counter() / steps
     return ops.floor(passed) if staircase else passed
 
@@ -143,7 +143,8 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
         decay_steps (int): number of steps.
         end_learning_rate (float): rate after them.
         power (float): exponent; 1: a straight line.
-        cycle (bool): begin again each time, with `decay_steps` more steps than before; else the rate stays.
+        cycle (bool): True: start again each time, with a period longer by `decay_steps` steps; False: the rate stays
+            constant.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.
@@ -178,7 +179,7 @@ def piecewise_decay(boundaries, values):
         Variable: shape [1], float32: the rate of this step.
 
     Raises:
-        ValueError: there is not one value more than boundaries.
+        ValueError: the number of values is not that of boundaries plus 1.
 
     Example:
         rate = fluid.layers.piecewise_decay(boundaries=[1000, 2000], values=[0.1, 0.01, 0.001])

@@ -1,4 +1,4 @@
-"""While, while_loop: ops that run again and again."""
+"""While and while_loop: ops that run in a loop."""
 
 import contextlib
 
@@ -12,12 +12,12 @@ __all__ = ['While', 'while_loop']
 
 
 class While:
-    """Runs the ops of a block again and again while a condition holds; they compute its next value.
+    """Runs the ops of a block repeatedly while a condition holds; the ops compute its next value.
 
     Args:
         cond (Variable): one bool; the block's ops set it.
         is_test (bool): keep no values for a gradient.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Raises:
         TypeError: `cond` is not one bool.
@@ -92,11 +92,11 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
     Args:
         cond (callable): takes the loop variables, returns one bool Variable.
-        body (callable): takes the loop variables, returns as many, of the same shapes and types. A list or dict of
-            Variables is a loop variable too; what `body` gets is a copy of it, which it may change.
-        loop_vars (list[Variable] | tuple): initial values; they hold the results afterwards.
+        body (callable): takes the loop variables and returns the same number of Variables of the same shapes and types.
+            A list or dict of Variables may also be a loop variable; `body` gets a copy, which it may change.
+        loop_vars (list[Variable] | tuple): initial values; they contain the results afterwards.
         is_test (bool): keep no values for a gradient.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         list[Variable] | tuple: `loop_vars`.
@@ -133,14 +133,14 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
 
 def _copied(value):
-    """The same Variables in lists and dicts of their own, so that `body` may fill them anew."""
+    """Returns the same Variables in new lists and dicts, so that `body` may change these."""
     if isinstance(value, (list, tuple)):
         return type(value)(_copied(one) for one in value) if type(value) in (list, tuple) else value
     return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _assign_all(source, target):
-    """Into the loop's variables, which may be nested in lists and dicts; an array is written in place."""
+    """Assigns to the loop's variables, which may be nested in lists and dicts; an array is written in place."""
     if isinstance(target, (list, tuple, dict)):
         keys = sorted(target) if isinstance(target, dict) else range(len(target))
         kind = dict if isinstance(target, dict) else (list, tuple)

@@ -1,4 +1,4 @@
-"""Losses, one value an example."""
+"""Losses, with one value per example."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -129,7 +129,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
         input (Variable): shape [N, 1], probabilities; float32 or float64.
         label (Variable): the shape and type of `input`; 0 or 1.
         epsilon (float): keeps the logarithms finite.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], the type of `input`.
@@ -156,7 +156,7 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
         x (Variable): any shape, float32 or float64.
         label (Variable): the shape and type of `x`; probabilities.
         ignore_index (int): elements with this label have a loss of 0.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         normalize (bool): divide by the number of elements that are not ignored.
 
     Returns:
@@ -213,7 +213,7 @@ def huber_loss(input, label, delta):
 
 @element_types(input='int32 int64')
 def one_hot(input, depth, allow_out_of_range=False):
-    """Turns class numbers, whose last extent is 1, into rows with a 1 at the number and 0 elsewhere.
+    """Converts class numbers, whose last extent is 1, to rows with a 1 at the number and 0 elsewhere.
 
     Args:
         input (Variable): shape [..., 1], int32 or int64.
@@ -248,10 +248,10 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
 
     Args:
         label (Variable): shape [N, D], one-hot rows; float32 or float64.
-        prior_dist (Variable | None): shape [1, D], a distribution over the classes; None: all alike.
+        prior_dist (Variable | None): shape [1, D], a distribution over the classes; None: uniform.
         epsilon (float): weight of the prior, above 0 and at most 1.
         dtype (str | VarType): type of the result.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape of `label`, of type `dtype`.
@@ -285,7 +285,7 @@ def kldiv_loss(x, target, reduction='mean', name=None):
         x (Variable): shape [N, ...], logarithms of probabilities; float32 or float64.
         target (Variable): the shape and type of `x`; probabilities.
         reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [1], or with 'none' the shape of `x`.
@@ -350,7 +350,7 @@ def rank_loss(label, left, right, name=None):
         label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, 0 if `right` does.
         left (Variable): shape [N, 1], float32.
         right (Variable): shape [N, 1], float32.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], float32.
@@ -380,7 +380,7 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
         left (Variable): shape [N, 1], float32.
         right (Variable): shape [N, 1], float32.
         margin (float): the difference that scores should have.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], float32.

@@ -1,4 +1,4 @@
-"""Losses for so many classes that not all of them are looked at."""
+"""Losses for large numbers of classes, which use only some of them."""
 
 import numpy
 
@@ -15,7 +15,7 @@ _SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
 @element_types(input='float32 float64', label='int64')
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
-    """Computes the loss of noise-contrastive estimation: true classes against classes that are drawn as noise.
+    """Computes the loss of noise-contrastive estimation: true classes against randomly drawn noise classes.
 
     Args:
         input (Variable): shape [N, D], float32 or float64.
@@ -25,10 +25,10 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
         param_attr (ParamAttr | None): the weights, of shape [num_total_classes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_total_classes, 1]; False: no bias.
         num_neg_samples (int | None): noise classes drawn for each example; None: 10.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         sampler (str): 'uniform', 'log_uniform' or 'custom_dist'.
         custom_dist (list[float] | None): probability of each class, for 'custom_dist'.
-        seed (int): 0: other classes in each run; else the same classes in each run.
+        seed (int): 0: different classes in each run; otherwise the same classes in each run.
         is_sparse (bool): the gradient of the weights is selected rows.
 
     Returns:
@@ -77,7 +77,8 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
 
 
 def _alias_tables(helper, custom_dist, classes):
-    """The tables of the alias method (Walker, 1977): from place i class i is drawn by its share, else its alias."""
+    """Returns the tables of the alias method (Walker, 1977): entry i draws class i with its probability, otherwise its
+    alias."""
     if len(custom_dist) != classes:
         raise ValueError('custom_dist has %d probabilities for %d classes' % (len(custom_dist), classes))
     shares = [float(probability) * classes for probability in custom_dist]
@@ -90,7 +91,7 @@ def _alias_tables(helper, custom_dist, classes):
         shares[high] -= 1 - shares[low]
         if shares[high] != 1:
             (small if shares[high] < 1 else large).append(high)
-    for rest in small + large:    # what rounding has left over
+    for rest in small + large:    # remainders of rounding
         shares[rest] = 1.0
 
     def constant(values, dtype):
@@ -110,7 +111,8 @@ def _alias_tables(helper, custom_dist, classes):
 @element_types(input='float32 float64', label='int64')
 def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
              is_custom=False, is_sparse=False):
-    """Computes the log loss of a class that is decided by the nodes on its path through a binary tree.
+    """Computes the hierarchical sigmoid loss: the log loss of the decisions on the path of a class through a binary
+    tree.
 
     Args:
         input (Variable): shape [N, D], float32 or float64.
@@ -118,10 +120,10 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         num_classes (int): number of classes; with `is_custom` the number of inner nodes. At least 2.
         param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         path_table (Variable | None): shape [N, depth], int64: nodes from the root to the class, then -1.
         path_code (Variable | None): shape [N, depth], int64: 0 or 1 at each node, then -1.
-        is_custom (bool): paths are given; else the tree is the complete binary one.
+        is_custom (bool): True: paths are given; False: the tree is the complete binary one.
         is_sparse (bool): the gradient of the weights is selected rows.
 
     Returns:
@@ -129,7 +131,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        ValueError: the paths are missing or not wanted, or there are fewer than 2 classes.
+        ValueError: paths are missing or given without is_custom, or there are fewer than 2 classes.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -168,7 +170,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
 def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, remove_accidental_hits=True,
                                        use_customized_samples=False, customized_samples=None,
                                        customized_probabilities=None, seed=0):
-    """Computes the cross entropy of a softmax over the true class and a few that are drawn.
+    """Computes the cross entropy of a softmax over the true class and some randomly drawn classes.
 
     A class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), each once, so classes should be
     sorted by their frequency. The logarithm of the probability of being drawn is subtracted from each logit.
@@ -189,7 +191,7 @@ def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, r
 
     Raises:
         TypeError: `logits` or `label` is not a Variable.
-        penstock.ProgramError: if more samples are asked for than there are classes, or shapes do not fit.
+        penstock.ProgramError: more samples are asked for than there are classes, or shapes do not fit.
 
     Example:
         words, right = fluid.data('words', [None, 32]), fluid.data('right', [None, 1], 'int64')

@@ -1,4 +1,4 @@
-"""Functions of tensors that are several ops, or one op under another name; and whether tensors are alike."""
+"""Functions of tensors that consist of several ops, or are one op under another name; and comparison of tensors."""
 
 import sys
 
@@ -22,8 +22,8 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
         input (Variable): float32, float64, int32 or int64.
         tensor1 (Variable): the shape and type of `input`.
         tensor2 (Variable): the shape and type of `input`.
-        value (float): a factor; an int where `input` holds integers.
-        out (Variable): where the result goes; by default a new Variable.
+        value (float): a factor; an int if `input` has integers.
+        out (Variable): receives the result; by default a new Variable.
         name (str): has no effect, as in Fluid.
 
     Returns:
@@ -54,16 +54,16 @@ def clamp(input, min=None, max=None, output=None, name=None):
 
     Args:
         input (Variable): float32 or float64.
-        min (float or Variable): the least value, by default the smallest positive number of float64, as in Fluid.
-        max (float or Variable): the largest value, by default the largest number of float64.
-        output (Variable): where the result goes; by default a new Variable.
+        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid.
+        max (float or Variable): upper bound, by default the largest number of float64.
+        output (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
-        ValueError: if neither bound is given.
+        ValueError: neither bound is given.
 
     Example:
         y = fluid.layers.clamp(fluid.data('x', [None, 3]), min=-1.0, max=1.0)
@@ -91,16 +91,16 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     Args:
         x (Variable): float32 or float64.
         dim (int or list): the extents that are summed over, by default all.
-        keepdim (bool): whether they become 1 instead of going.
-        out (Variable): where the result goes; by default a new Variable.
+        keepdim (bool): whether to keep them with extent 1 instead of removing them.
+        out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: what is left of the shape of `x`, [1] at least; the type of `x`.
+        Variable: the remaining extents of `x`, or [1] if none remains; the type of `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` has no extent of `dim`.
+        penstock.ProgramError: `x` has no extent of `dim`.
 
     Example:
         y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
@@ -120,7 +120,7 @@ def log1p(x, out=None, name=None):
 
     Args:
         x (Variable): float32 or float64.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -128,7 +128,7 @@ def log1p(x, out=None, name=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.log1p(fluid.data('x', [None, 3]))
@@ -155,7 +155,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if `input` has no extent `axis`.
+        penstock.ProgramError: `input` has no extent `axis`.
 
     Example:
         y = fluid.layers.log_softmax(fluid.data('x', [None, 3]))
@@ -175,14 +175,14 @@ def log_softmax(input, axis=None, dtype=None, name=None):
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
-    """Tells whether all elements are close to each other: |input - other| <= atol + rtol * |other|.
+    """Tells whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
 
     Args:
         input (Variable): float32 or float64.
         other (Variable): the shape and type of `input`.
         rtol (float): the relative tolerance.
         atol (float): the absolute tolerance.
-        equal_nan (bool): whether two NaN are close.
+        equal_nan (bool): whether two NaN count as close.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -190,7 +190,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
 
     Raises:
         TypeError: `input` or `other` is not a Variable.
-        penstock.ProgramError: if the shapes differ.
+        penstock.ProgramError: the shapes differ.
 
     Example:
         same = fluid.layers.allclose(fluid.data('x', [3]), fluid.data('y', [3]))
@@ -218,7 +218,7 @@ def elementwise_equal(x, y, name=None):
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         same = fluid.layers.elementwise_equal(fluid.data('x', [3]), fluid.data('y', [3]))

@@ -29,7 +29,7 @@ def _constant(var, value, shape):
 
 
 def _filled_like(var, value):
-    """A constant to stand in front of `var`: as it is the first operand, it has the result's shape."""
+    """Creates a constant for the first operand before `var`; it has the shape of the result."""
     if -1 not in var.shape:
         return _constant(var, value, list(var.shape))
     block, out = _new_temporary(var, var.dtype)
@@ -60,12 +60,13 @@ def _astype(self, dtype):
 
 
 def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=False):
-    """The method for an op. A number of the types `scalars` goes through `scalar`, any other becomes a constant."""
+    """Returns the method for an op. A number of the types `scalars` is passed to `scalar`; any other becomes a
+    constant."""
 
     def method(self, other):
         if isinstance(other, numbers.Real):
             if self.dtype in _INTEGERS and float(other) % 1 != 0:
-                self = self.astype('float32')    # which holds what lies between integers
+                self = self.astype('float32')    # which can represent fractions
             exact = op_type == 'elementwise_div' and self.dtype in _INTEGERS
             if scalar is not None and isinstance(other, scalars) and not exact:
                 return scalar(self, float(other))
@@ -112,11 +113,11 @@ def patch_variable():
         '__le__': _binary('less_equal', compares=True),
         '__gt__': _binary('greater_than', compares=True),
         '__ge__': _binary('greater_equal', compares=True),
-        # A handle is found in dicts and sets by being itself.
+        # Dicts and sets find a handle by identity.
         '__hash__': object.__hash__,
         '__getitem__': subscript,
-        '__iter__': None,    # x[0], x[1], ... would never end
-        '__array_ufunc__': None,    # numpy.float32(2) + x is x's to answer, and no array of Variables
+        '__iter__': None,    # otherwise x[0], x[1], ... would never end
+        '__array_ufunc__': None,    # so that numpy.float32(2) + x calls x's method
         'astype': _astype,
     }
     for name, method in methods.items():

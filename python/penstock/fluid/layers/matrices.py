@@ -1,4 +1,4 @@
-"""Matrices: made by their diagonals, cut into triangles, multiplied."""
+"""Matrices: construction from diagonals, triangles, products."""
 
 import numpy
 
@@ -13,7 +13,7 @@ __all__ = ['addmm', 'bmm', 'cross', 'diag', 'diag_embed', 'dist', 'dot', 'eye', 
 
 
 def _layer(op_type, inputs, attrs=None, type_of='X', name=None, out=None, named=False):
-    """`named`: the result has the very name that was asked for."""
+    """Appends an op. With `named`, the result has exactly the requested name."""
     helper = LayerHelper(op_type, name=name)
     helper.require_slots(inputs)
     dtype = inputs[type_of].dtype
@@ -29,8 +29,8 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
     """Makes the identity matrix.
 
     Args:
-        num_rows (int): how many rows.
-        num_columns (int): how many columns; by default as many as rows.
+        num_rows (int): the number of rows.
+        num_columns (int): the number of columns; by default as many as rows.
         batch_shape (list): extents in front, along which the matrix is repeated.
         dtype (str): float32, float64, int32 or int64.
 
@@ -38,7 +38,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
         Variable: shape batch_shape + [num_rows, num_columns]; it has no gradient.
 
     Raises:
-        TypeError: if a number is not an int, or is negative.
+        TypeError: a number is not an int, or is negative.
 
     Example:
         matrices = fluid.layers.eye(3, num_columns=4, batch_shape=[2])  # shape [2, 3, 4]
@@ -61,7 +61,7 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
 
 @element_types(diagonal='int32 int64 float32 float64')
 def diag(diagonal):
-    """Makes a square matrix by its diagonal.
+    """Makes a square matrix from its diagonal.
 
     Args:
         diagonal (Variable or numpy.ndarray): shape [n]; float32, float64, int32 or int64.
@@ -71,7 +71,7 @@ def diag(diagonal):
 
     Raises:
         TypeError: `diagonal` is not a Variable, or has another element type.
-        penstock.ProgramError: if `diagonal` is not of rank 1.
+        penstock.ProgramError: `diagonal` is not of rank 1.
 
     Example:
         y = fluid.layers.diag(np.array([3, 4, 5], 'int32'))
@@ -88,11 +88,11 @@ def diag(diagonal):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Makes matrices by one of their diagonals.
+    """Makes matrices from one of their diagonals.
 
     Args:
         input (Variable or numpy.ndarray): rank 1 or more; its last extent lies on the diagonals.
-        offset (int): how far above the main diagonal it lies.
+        offset (int): offset of the diagonal above the main one.
         dim1 (int): the result's extent of the rows.
         dim2 (int): the result's extent of the columns.
 
@@ -101,7 +101,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if dim1 and dim2 do not name two extents of the result.
+        penstock.ProgramError: dim1 and dim2 do not name two extents of the result.
 
     Example:
         y = fluid.layers.diag_embed(fluid.data('x', [None, 3]), offset=1)   # shape [-1, 4, 4]
@@ -128,18 +128,18 @@ def _triangle(layer, input, diagonal, name, lower):
 
 
 def tril(input, diagonal=0, name=None):
-    """Keeps the lower triangle of each matrix; what is above it becomes 0.
+    """Keeps the lower triangle of each matrix and sets the other elements to 0.
 
     Args:
         input (Variable): rank 2 or more; the last two extents are matrices.
-        diagonal (int): how far above the main diagonal the last diagonal lies that stays.
-        name (str): the result's name; by default one is made.
+        diagonal (int): offset of the last kept diagonal above the main one.
+        name (str): the result's name; by default a generated one.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
-        ValueError: if the rank is below 2.
+        ValueError: the rank is below 2.
         TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
@@ -149,18 +149,18 @@ def tril(input, diagonal=0, name=None):
 
 
 def triu(input, diagonal=0, name=None):
-    """Keeps the upper triangle of each matrix; what is below it becomes 0.
+    """Keeps the upper triangle of each matrix and sets the other elements to 0.
 
     Args:
         input (Variable): rank 2 or more; the last two extents are matrices.
-        diagonal (int): how far above the main diagonal the first diagonal lies that stays.
-        name (str): the result's name; by default one is made.
+        diagonal (int): offset of the first kept diagonal above the main one.
+        name (str): the result's name; by default a generated one.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
-        ValueError: if the rank is below 2.
+        ValueError: the rank is below 2.
         TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
@@ -171,14 +171,14 @@ def triu(input, diagonal=0, name=None):
 
 @element_types(input='int32 int64 float16 float32 float64', out='int32 int64 float16 float32 float64')
 def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
-    """Adds up a diagonal of each matrix.
+    """Computes the sum of a diagonal of each matrix.
 
     Args:
         input (Variable): rank 2 or more; float32, float64, int32 or int64.
-        offset (int): how far above the main diagonal it lies.
+        offset (int): offset of the diagonal above the main one.
         dim1 (int): the extent of the rows; a negative one counts from the end.
         dim2 (int): the extent of the columns.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -186,7 +186,7 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if dim1 and dim2 do not name two extents.
+        penstock.ProgramError: dim1 and dim2 do not name two extents.
 
     Example:
         y = fluid.layers.trace(fluid.data('x', [3, 4, 5]), offset=1, dim1=1, dim2=2)   # shape [3]
@@ -198,12 +198,12 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
 @element_types(x='int32 int64 float16 float32 float64', y='int32 int64 float16 float32 float64',
                out='int32 int64 float16 float32 float64')
 def kron(x, y, out=None, name=None):
-    """Computes the Kronecker product: y as often as x has elements, each time multiplied with one of them.
+    """Computes the Kronecker product: a copy of y, multiplied by the element, for each element of x.
 
     Args:
         x (Variable): float32, float64, int32 or int64.
         y (Variable): the type of `x`; the one of lower rank gets extents of 1 in front.
-        out (Variable): where the result goes; by default a new Variable.
+        out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -211,7 +211,7 @@ def kron(x, y, out=None, name=None):
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if the types differ.
+        penstock.ProgramError: the types differ.
 
     Example:
         z = fluid.layers.kron(fluid.data('x', [2, 3]), fluid.data('y', [4, 5]))     # shape [8, 15]
@@ -232,7 +232,7 @@ def cross(input, other, dim=None):
 
     Raises:
         TypeError: `input` or `other` is not a Variable.
-        penstock.ProgramError: if the shapes differ, or the extent has not 3 elements.
+        penstock.ProgramError: the shapes differ, or the extent has not 3 elements.
 
     Example:
         z = fluid.layers.cross(fluid.data('x', [None, 3]), fluid.data('y', [None, 3]), dim=1)
@@ -255,7 +255,7 @@ def dist(x, y, p=2):
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.dist(fluid.data('x', [2, 2]), fluid.data('y', [2, 2]), p=1)
@@ -272,14 +272,14 @@ def dot(x, y, name=None):
     Args:
         x (Variable): shape [n] or [rows, n]; float32, float64, int32 or int64.
         y (Variable): the shape and type of `x`.
-        name (str): the result's name; by default one is made.
+        name (str): the result's name; by default a generated one.
 
     Returns:
         Variable: shape [1] or [rows, 1], the type of `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes differ, or the rank is above 2.
+        penstock.ProgramError: the shapes differ, or the rank is above 2.
 
     Example:
         z = fluid.layers.dot(fluid.data('x', [None, 4]), fluid.data('y', [None, 4]))
@@ -300,7 +300,7 @@ def bmm(x, y, name=None):
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.bmm(fluid.data('x', [None, 2, 3]), fluid.data('y', [None, 3, 4]))
@@ -325,7 +325,7 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
 
     Raises:
         TypeError: `input`, `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.addmm(fluid.data('b', [1, 4]), fluid.data('x', [None, 3]), fluid.data('y', [3, 4]))

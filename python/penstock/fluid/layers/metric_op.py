@@ -15,7 +15,7 @@ def accuracy(input, label, k=1, correct=None, total=None):
     Args:
         input (Variable): shape [N, D], scores; float32 or float64.
         label (Variable): shape [N, 1], int64 or int32.
-        k (int): how many elements of a row count.
+        k (int): the number of largest elements of a row that count.
         correct (Variable | None): shape [1], int32: where to put the number of such rows.
         total (Variable | None): shape [1], int32: where to put N.
 
@@ -77,7 +77,7 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
     def statistic(shape):
         return helper.create_global_variable(persistable=True, dtype='int64', shape=shape)
 
-    window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]    # of 0 steps: of all
+    window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]    # 0 steps mean all steps
     sliding = [statistic(window) for _ in range(2)]
     total = [statistic([1, buckets]) for _ in range(2)]
     for var in sliding + total:

@@ -1,4 +1,4 @@
-"""Layers with parameters, and what usually stands between them."""
+"""Layers with parameters, and the functions usually used between them."""
 
 import math
 
@@ -29,7 +29,7 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
         param_attr (ParamAttr | list | None): the weights, of shape [columns of the input, size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [size]; False: no bias.
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [first `num_flatten_dims` extents of the input..., size], the type of `input`.
@@ -150,7 +150,7 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
         dropout_prob (float): probability that an element is dropped, in [0, 1].
         is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
         seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a fresh one.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
             'upscale_in_train' divides what is kept by 1 - dropout_prob in training and does nothing in inference.
 
@@ -190,7 +190,7 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
     Args:
         input (Variable): any shape, float32 or float64.
         use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         axis (int): the axis along which the results add up to 1; negative: counted from the end.
 
     Returns:
@@ -218,7 +218,7 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
         y (Variable): its first `y_num_col_dims` extents are the rows, as many as `x` has columns; the type of `x`.
         x_num_col_dims (int): at least 1.
         y_num_col_dims (int): at least 1.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [row extents of `x`..., column extents of `y`...], the type of `x`.
@@ -251,7 +251,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         transpose_x (bool): exchange the last two axes of `x` first.
         transpose_y (bool): exchange the last two axes of `y` first.
         alpha (float): factor of the product.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [..., M, N], the type of `x`.
@@ -307,7 +307,7 @@ def transpose(x, perm, name=None):
     Args:
         x (Variable): any shape and type.
         perm (list[int]): a permutation of the axes of `x`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `x`.
@@ -344,7 +344,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         actual_shape (Variable | None): shape [rank], int32; takes precedence over `shape` at run time.
         act (str | None): name of an activation.
         inplace (bool): the result is `x` itself with the new shape.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `x`.
@@ -390,7 +390,7 @@ def flatten(x, axis=1, name=None):
     Args:
         x (Variable): any shape and type.
         axis (int): the extents before it form the rows, the others the columns; from 0 to the rank of `x`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, columns], the type of `x`.
@@ -420,7 +420,7 @@ def squeeze(input, axes, name=None):
     Args:
         input (Variable): any shape and type.
         axes (list[int]): the axes to remove; empty: all of extent 1. Negative: counted from the end.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `input`.
@@ -442,7 +442,7 @@ def unsqueeze(input, axes, name=None):
         input (Variable): any shape and type.
         axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, of shape [1] in a
             list.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `input`.
@@ -479,7 +479,7 @@ def split(input, num_or_sections, dim=-1, name=None):
         num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent
             may be -1, which stands for what is left.
         dim (int | Variable): the axis; negative: counted from the end.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         list[Variable]: the parts, of the type of `input`.
@@ -517,7 +517,7 @@ def merge_selected_rows(x, name=None):
 
     Args:
         x (Variable): SELECTED_ROWS; row numbers may repeat.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: SELECTED_ROWS with each row number once, in ascending order, the type of `x`.
@@ -541,7 +541,7 @@ def get_tensor_from_selected_rows(x, name=None):
 
     Args:
         x (Variable): SELECTED_ROWS with n rows of width D.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [n, D], the type of `x`.
@@ -569,7 +569,7 @@ def topk(input, k, name=None):
     Args:
         input (Variable): shape [..., D], float32 or float64.
         k (int | Variable): how many, from 1 to D; a Variable is int32 of shape [1].
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: values of shape [..., k] in descending order, and their int64 indices in the row.

@@ -32,7 +32,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
         data_layout (str): 'NCHW' or 'NHWC'.
         in_place (bool): the result replaces `input`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
@@ -120,7 +120,7 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
@@ -175,7 +175,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
         param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
         bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `input`.
@@ -221,15 +221,15 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
         act (str): the activation of the result.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: if data_layout is another value.
-        penstock.ProgramError: if there are more groups than channels.
+        ValueError: data_layout has an invalid value.
+        penstock.ProgramError: there are more groups than channels.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -270,14 +270,14 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         epsilon (float): added to the variance.
         param_attr (ParamAttr): of the factor of each channel.
         bias_attr (ParamAttr): of what is added to each channel.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: if bias_attr is False, or `input` has less than 2 axes.
+        ValueError: bias_attr is False, or `input` has less than 2 axes.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -311,14 +311,14 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         dim (int): the axis that the rows of the matrix run over, 0 or 1.
         power_iters (int): how often the estimate is made better.
         eps (float): keeps norms from 0.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `weight`.
 
     Raises:
         TypeError: `weight` is not a Variable.
-        penstock.ProgramError: if dim, power_iters or the rank of `weight` is out of range.
+        penstock.ProgramError: dim, power_iters or the rank of `weight` is out of range.
 
     Example:
         weight = fluid.layers.create_parameter([4, 3, 2], 'float32')
@@ -351,7 +351,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         x (Variable): any shape, float32 or float64.
         axis (int | None): the axis of the vectors; None: 1; for a tensor of one axis always 0.
         epsilon (float): added to the sum of squares.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
@@ -386,7 +386,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
         k (float): offset.
         alpha (float): factor of the sum.
         beta (float): exponent.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
@@ -394,7 +394,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: `input` does not have four axes, or `data_format` has no such value.
+        ValueError: `input` does not have four axes, or `data_format` has an invalid value.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])

@@ -1,4 +1,4 @@
-"""Layers of one input and one output; those without attributes of their own are made from a list of op types."""
+"""Layers of one input and one output; those without attributes are generated from a list of op types."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
@@ -36,7 +36,7 @@ _DOC = """Computes {formula}, element by element.
 
 Args:
     x (Variable): any shape, float32 or float64.
-    name (str | None): prefix of the names of what the layer creates.
+    name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
     Variable: the shape and type of `x`.
@@ -70,7 +70,7 @@ __all__ += ['cumsum', 'erf', 'gelu', 'hard_shrink', 'softshrink', 'thresholded_r
 
 
 def _with_attr(op_type, x, attrs):
-    """The op of x; an attribute of None keeps its default."""
+    """Appends the op for x; an attribute of None keeps its default."""
     helper = LayerHelper(op_type).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     attrs = {attr: value for attr, value in attrs.items() if value is not None}
@@ -89,7 +89,7 @@ def erf(x):
 
     Raises:
         TypeError: `x` is not a Variable.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.erf(fluid.data('x', [None, 3]))
@@ -99,7 +99,7 @@ def erf(x):
 
 @element_types(x='float16 float32 float64')
 def hard_shrink(x, threshold=None):
-    """Makes elements in [-threshold, threshold] zero.
+    """Sets elements in [-threshold, threshold] to zero.
 
     Args:
         x (Variable): float32 or float64.
@@ -110,7 +110,7 @@ def hard_shrink(x, threshold=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.hard_shrink(fluid.data('x', [None, 3]), threshold=0.3)
@@ -131,7 +131,7 @@ def softshrink(x, alpha=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.softshrink(fluid.data('x', [None, 3]), alpha=0.3)
@@ -141,7 +141,7 @@ def softshrink(x, alpha=None):
 
 @element_types(x='float16 float32 float64')
 def thresholded_relu(x, threshold=None):
-    """Makes elements up to a threshold zero.
+    """Sets elements up to a threshold to zero.
 
     Args:
         x (Variable): float32 or float64.
@@ -152,7 +152,7 @@ def thresholded_relu(x, threshold=None):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` holds integers.
+        penstock.ProgramError: `x` contains integers.
 
     Example:
         y = fluid.layers.thresholded_relu(fluid.data('x', [None, 3]), threshold=0.4)
@@ -192,7 +192,7 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     Args:
         x (Variable): any shape; numbers.
         axis (int | None): the axis; None: the last.
-        exclusive (bool | None): leave the element itself out of its sum.
+        exclusive (bool | None): exclude the element itself from its sum.
         reverse (bool | None): sum from the end.
 
     Returns:

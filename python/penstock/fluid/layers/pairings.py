@@ -1,4 +1,4 @@
-"""How two tensors go together: bilinear products, channels of feature maps; and where in a text a word stands."""
+"""Products of two tensors: bilinear products, channels of feature maps; and position encodings."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
@@ -12,8 +12,8 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
     Args:
         x (Variable): shape [N, m], float32 or float64.
         y (Variable): shape [N, n], the type of `x`.
-        size (int): how many matrices.
-        act (str): an activation that follows.
+        size (int): the number of matrices.
+        act (str): an activation that is applied to the result.
         name (str): prefix of the names of what the layer creates.
         param_attr (ParamAttr): describes the matrices, of shape [size, m, n].
         bias_attr (ParamAttr or bool): describes what is added, of shape [1, size]; False: nothing.
@@ -23,7 +23,7 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         z = fluid.layers.bilinear_tensor_product(fluid.data('x', [None, 5]), fluid.data('y', [None, 4]), size=10)
@@ -41,13 +41,13 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
 
 @element_types(input='float32 float64')
 def add_position_encoding(input, alpha, beta, name=None):
-    """Computes alpha * input + beta * P, where P says where in its text a word stands.
+    """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
 
     Args:
         input (Variable): shape [texts, places, columns], or [words, columns] in sequences; float32 or float64, an even
             number of columns.
         alpha (float): the factor of the words.
-        beta (float): the factor of the places.
+        beta (float): the factor of the positions.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -55,7 +55,7 @@ def add_position_encoding(input, alpha, beta, name=None):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if the number of columns is odd.
+        penstock.ProgramError: the number of columns is odd.
 
     Example:
         y = fluid.layers.add_position_encoding(fluid.data('x', [None, 64, 32]), alpha=1.0, beta=1.0)
@@ -71,7 +71,7 @@ def add_position_encoding(input, alpha, beta, name=None):
 
 @element_types(x='float32 float64', y='float32 float64')
 def fsp_matrix(x, y):
-    """Computes how the channels of two feature maps go together: means of their products over all places.
+    """Computes the means of the products of each two channels of two feature maps, over all positions.
 
     Args:
         x (Variable): shape [N, m, height, width], float32 or float64.
@@ -82,7 +82,7 @@ def fsp_matrix(x, y):
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if the images differ in number or size.
+        penstock.ProgramError: the images differ in number or size.
 
     Example:
         z = fluid.layers.fsp_matrix(fluid.data('x', [None, 3, 8, 8]), fluid.data('y', [None, 5, 8, 8]))
@@ -98,7 +98,7 @@ def fsp_matrix(x, y):
 
 @element_types(input='float32 float64')
 def similarity_focus(input, axis, indexes, name=None):
-    """Marks the places that hold the largest elements of their row and column.
+    """Marks the positions of the largest elements of their row and column.
 
     For each index, the matrix that `input` has there along `axis` is taken. From its largest element on, each element
     is marked whose row and column have no mark yet.
@@ -114,7 +114,7 @@ def similarity_focus(input, axis, indexes, name=None):
         `axis`, and 0 elsewhere.
 
     Raises:
-        ValueError: if there is no such axis, or `indexes` is empty.
+        ValueError: there is no such axis, or `indexes` is empty.
         TypeError: `input` is not a Variable, or `axis` is not an int, or `indexes` is not a list.
 
     Example:

@@ -1,4 +1,4 @@
-"""Boxes out of tensors, tensors as their parts, elements that change places."""
+"""Crops, splits and reorderings of tensors."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -32,8 +32,8 @@ def crop(x, shape=None, offsets=None, name=None):
         Variable: the box, of the type of `x`.
 
     Raises:
-        TypeError: if `shape` is neither a Variable nor a list.
-        penstock.ProgramError: if the box does not lie in `x`.
+        TypeError: `shape` is neither a Variable nor a list.
+        penstock.ProgramError: the box does not lie in `x`.
 
     Example:
         x = fluid.data('x', [None, 3, 5])
@@ -71,9 +71,9 @@ def crop_tensor(x, shape=None, offsets=None, name=None):
         Variable: the box, of the type of `x`.
 
     Raises:
-        TypeError: if `shape` is neither a Variable nor a list.
-        ValueError: if an extent is 0 or below -1, or an offset below 0.
-        penstock.ProgramError: if the box does not lie in `x`.
+        TypeError: `shape` is neither a Variable nor a list.
+        ValueError: an extent is 0 or below -1, or an offset below 0.
+        penstock.ProgramError: the box does not lie in `x`.
 
     Example:
         x = fluid.data('x', [None, 3, 5])
@@ -118,9 +118,9 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
 
     Args:
         x (Variable): gives the shape.
-        y (Variable): what is padded, at the end of each extent; none of its extents is larger than that of `x`.
-            float32, float64, int32 or int64.
-        pad_value (float): what is put there.
+        y (Variable): the tensor to pad, at the end of each extent; no extent is larger than that of `x`. float32,
+            float64, int32 or int64.
+        pad_value (float): the value of the padding.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -128,7 +128,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: if `y` is larger than `x`, or has another type.
+        penstock.ProgramError: `y` is larger than `x`, or has another type.
 
     Example:
         y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
@@ -138,7 +138,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
 
 @element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')
 def expand_as(x, target_tensor, name=None):
-    """Lays a tensor side by side with itself until it has the shape of another one.
+    """Repeats a tensor until it has the shape of another one.
 
     Args:
         x (Variable): any type.
@@ -150,7 +150,7 @@ def expand_as(x, target_tensor, name=None):
 
     Raises:
         TypeError: `x` or `target_tensor` is not a Variable, or has another element type.
-        penstock.ProgramError: if the ranks differ, or an extent is no multiple.
+        penstock.ProgramError: the ranks differ, or an extent is no multiple.
 
     Example:
         y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
@@ -160,7 +160,7 @@ def expand_as(x, target_tensor, name=None):
 
 @element_types(input='bool int32 int64 float16 float32 float64')
 def flip(input, dims, name=None):
-    """Turns the order of elements along some extents round.
+    """Reverses the order of elements along some extents.
 
     Args:
         input (Variable): any shape and type.
@@ -171,7 +171,7 @@ def flip(input, dims, name=None):
         Variable: the shape and type of `input`.
 
     Raises:
-        penstock.ProgramError: if `input` has no such extent.
+        penstock.ProgramError: `input` has no such extent.
         TypeError: `input` is not a Variable, or `dims` is not a list.
 
     Example:
@@ -183,11 +183,11 @@ def flip(input, dims, name=None):
 
 
 def roll(input, shifts, dims=None):
-    """Moves elements along some extents; those that leave at the end come back at the start.
+    """Shifts elements along some extents; elements shifted beyond the end continue at the start.
 
     Args:
         input (Variable): any shape and type.
-        shifts (int or list): by how many elements, for each of `dims`.
+        shifts (int or list): by the number of elements, for each of `dims`.
         dims (int or list): the extents; without them `input` is one row of elements.
 
     Returns:
@@ -195,7 +195,7 @@ def roll(input, shifts, dims=None):
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: if there are not as many `shifts` as `dims`, or `input` has no such extent.
+        penstock.ProgramError: there are not as many `shifts` as `dims`, or `input` has no such extent.
 
     Example:
         y = fluid.layers.roll(fluid.data('x', [3, 4]), shifts=[1, -1], dims=[0, 1])
@@ -210,7 +210,7 @@ def roll(input, shifts, dims=None):
 
 
 def unstack(x, axis=0, num=None):
-    """Cuts a tensor into its parts along one extent.
+    """Splits a tensor into its parts along one extent.
 
     Args:
         x (Variable): rank 1 or more, any type.
@@ -222,8 +222,8 @@ def unstack(x, axis=0, num=None):
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: if the extent is unknown and `num` is not given.
-        penstock.ProgramError: if `x` has no such extent, or another number of parts.
+        ValueError: the extent is unknown and `num` is not given.
+        penstock.ProgramError: `x` has no such extent, or another number of parts.
 
     Example:
         steps = fluid.layers.unstack(fluid.data('x', [None, 5, 8]), axis=1)     # 5 of shape [-1, 8]
@@ -239,7 +239,7 @@ def unstack(x, axis=0, num=None):
 
 
 def meshgrid(input, name=None):
-    """Lays vectors along extents of their own, and repeats each along those of the others.
+    """Places each vector along its own extent, and repeats it along the extents of the others.
 
     Args:
         input (list): up to 6 Variables of shape [n0], [n1], ..., any type.
@@ -249,8 +249,8 @@ def meshgrid(input, name=None):
         list: for each vector a Variable of shape [n0, n1, ...].
 
     Raises:
-        TypeError: if `input` is not a list.
-        penstock.ProgramError: if one of them is no vector.
+        TypeError: `input` is not a list.
+        penstock.ProgramError: one of them is no vector.
 
     Example:
         rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
@@ -277,7 +277,7 @@ def t(input, name=None):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: if the rank is above 2.
+        ValueError: the rank is above 2.
 
     Example:
         y = fluid.layers.t(fluid.data('x', [3, 4]))     # shape [4, 3]

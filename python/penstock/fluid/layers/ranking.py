@@ -1,4 +1,4 @@
-"""Losses of rankings, of pairs, of overlaps and of distances to centres."""
+"""Losses for rankings, pairs, overlaps and distances to centres."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -18,7 +18,7 @@ __all__ = [
 
 @element_types(input='float16 float32 float64')
 def bpr_loss(input, label, name=None):
-    """Computes the Bayesian personalised ranking loss: how far the right item is from standing before all others.
+    """Computes the Bayesian personalised ranking loss of the correct item against all others.
 
     Args:
         input (Variable): shape [N, items], float32 or float64: scores.
@@ -30,7 +30,7 @@ def bpr_loss(input, label, name=None):
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         scores, label = fluid.data('scores', [None, 100]), fluid.data('label', [None, 1], 'int64')
@@ -52,8 +52,8 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
     Args:
         input (Variable): shape [N, columns], float32 or float64.
         label (Variable): shape [N, 1], int64: the class of each row.
-        num_classes (int): how many classes.
-        alpha (float or Variable): by what share of the mean distance the centres move.
+        num_classes (int): the number of classes.
+        alpha (float or Variable): the share of the mean distance by which the centres move.
         param_attr (ParamAttr): describes the centres, a parameter of shape [num_classes, columns].
         update_center (bool): whether they move.
 
@@ -61,8 +61,8 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
         Variable: shape [N, 1], the type of `input`.
 
     Raises:
-        TypeError: if `alpha` is neither a float nor a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        TypeError: `alpha` is neither a float nor a Variable.
+        penstock.ProgramError: the shapes are incompatible.
 
     Reference:
         Y. Wen, K. Zhang, Z. Li, Y. Qiao: "A discriminative feature learning approach for deep face recognition",
@@ -98,7 +98,7 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
 
 @element_types(input='float32 float64', label='float32 float64')
 def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_lower_bound=-15.0):
-    """Computes the log loss of clicks, and of what a teacher said of them.
+    """Computes the log loss of clicks and of a teacher's predictions.
 
     Args:
         input (Variable): shape [N, 1], float32 or float64: logits.
@@ -112,7 +112,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes or types differ.
+        penstock.ProgramError: the shapes or types differ.
 
     Example:
         x, label = fluid.data('x', [None, 1]), fluid.data('label', [None, 1])
@@ -168,7 +168,7 @@ def mse_loss(input, label):
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         loss = fluid.layers.mse_loss(fluid.data('x', [None, 1]), fluid.data('y', [None, 1]))
@@ -178,7 +178,7 @@ def mse_loss(input, label):
 
 @element_types(anchor='float32 float64', positive='float32 float64', labels='int64 float32 float64')
 def npair_loss(anchor, positive, labels, l2_reg=0.002):
-    """Computes the N-pair loss: each anchor is to be more like positives of its class than like others.
+    """Computes the N-pair loss, which makes each anchor more similar to positives of its class than to others.
 
     Args:
         anchor (Variable): shape [N, columns], float32 or float64; N is known.
@@ -190,7 +190,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
         Variable: shape [1], the type of `anchor`.
 
     Raises:
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Reference:
         K. Sohn: "Improved deep metric learning with multi-class N-pair loss objective", NIPS 2016.
@@ -218,7 +218,7 @@ def mean_iou(input, label, num_classes):
     Args:
         input (Variable): any shape, int32 or int64: the predicted class of each element, in [0, num_classes).
         label (Variable): the shape and type of `input`: the right class of each.
-        num_classes (int): how many classes.
+        num_classes (int): the number of classes.
 
     Returns:
         tuple: (mean, wrong, correct). `mean` has shape [1], float32: the mean over the classes that occur of correct /
@@ -226,7 +226,7 @@ def mean_iou(input, label, num_classes):
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes differ.
+        penstock.ProgramError: the shapes differ.
 
     Example:
         x, y = fluid.data('x', [None, 8, 8], 'int64'), fluid.data('y', [None, 8, 8], 'int64')

@@ -10,20 +10,20 @@ __all__ = ['continuous_value_model', 'data_norm', 'filter_by_instag']
 
 @element_types(input='float16 float32 float64')
 def continuous_value_model(input, cvm, use_cvm=True):
-    """Takes the logarithms of shows and clicks, which stand in front of each row, or leaves them out.
+    """Replaces the numbers of shows and clicks at the start of each row by their logarithms, or removes them.
 
     Args:
         input (Variable): shape [N, 2 or more], float32 or float64, or sequences of such rows; the first columns are
             how often something was shown and clicked.
-        cvm (Variable): shape [instances, 2], the type of `input`: what the gradient of these columns is.
-        use_cvm (bool): whether they stay, as log(show + 1) and log(click + 1) - log(show + 1).
+        cvm (Variable): shape [instances, 2], the type of `input`: the gradient of these columns.
+        use_cvm (bool): whether to keep them, as log(show + 1) and log(click + 1) - log(show + 1).
 
     Returns:
         Variable: the shape of `input`, or two columns less; the type of `input`.
 
     Raises:
         TypeError: `input` or `cvm` is not a Variable, or has another element type.
-        penstock.ProgramError: if `input` has fewer columns, or `cvm` another shape.
+        penstock.ProgramError: `input` has fewer columns, or `cvm` another shape.
 
     Example:
         x, cvm = fluid.data('x', [None, 11], lod_level=1), fluid.data('cvm', [None, 2])
@@ -38,36 +38,36 @@ def continuous_value_model(input, cvm, use_cvm=True):
 def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW', in_place=False, name=None,
               moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
               sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
-    """Normalises columns by sums that are kept of all rows.
+    """Normalises columns by running sums over all rows.
 
-    The sums are three parameters: how many rows there were, their sum, and the sum of their squared distances to the
-    mean. What training updates them by are the same sums of a batch.
+    The sums are three parameters: the number of rows, their sum, and the sum of their squared distances to the mean.
+    Training updates them with the same sums of a batch.
 
     Args:
         input (Variable): shape [N, columns], float32 or float64.
-        act (str): an activation that follows.
+        act (str): an activation that is applied to the result.
         epsilon (float): keeps the sum of squares above 0.
         param_attr (dict): what the parameters hold at first, by the names 'batch_size' (1e4), 'batch_sum' (0),
             'batch_square' (1e4), 'scale_w' (1) and 'bias' (0).
         data_layout (str): 'NCHW' or 'NHWC'; matrices have one layout.
-        in_place (bool): whether the result takes the place of `input`.
+        in_place (bool): whether the result replaces `input`.
         name (str): prefix of the parameters' names, by default 'dn'.
         moving_mean_name (str): has no effect, as in Fluid.
         moving_variance_name (str): has no effect, as in Fluid.
         do_model_average_for_mean_and_var (bool): has no effect, as in Fluid.
         slot_dim (int): how many columns a slot has, whose first says how often it was shown; slots that were not are
             0 in the result and do not count. -1: there are none.
-        sync_stats (bool): whether several GPUs add up their sums; has no effect on CPUs.
-        summary_decay_rate (float): how the sums fade on GPUs; has no effect on CPUs.
-        enable_scale_and_shift (bool): whether each column is multiplied with a parameter and another is added.
+        sync_stats (bool): whether several GPUs combine their sums; has no effect on CPUs.
+        summary_decay_rate (float): decay of the sums on GPUs; has no effect on CPUs.
+        enable_scale_and_shift (bool): whether to multiply each column by a parameter and add another.
 
     Returns:
         Variable: the shape and type of `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if there is no such layout.
-        penstock.ProgramError: if `slot_dim` does not divide the columns.
+        ValueError: there is no such layout.
+        penstock.ProgramError: `slot_dim` does not divide the columns.
 
     Example:
         y = fluid.layers.data_norm(fluid.data('x', [None, 10]), name='norm')
@@ -109,7 +109,7 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
         ins_tag (Variable): int64, in sequences: the tags of each instance.
         filter_tag (Variable): shape [n], int64: the tags of which an instance must have one.
         is_lod (bool): whether an instance is a sequence of rows of `ins`, or a row.
-        out_val_if_empty (int): what the one row of the result holds if no instance is left.
+        out_val_if_empty (int): the value of the single row of the result if no instance remains.
 
     Returns:
         list: [out, weight]. `out` has the rows that are left, an instance a sequence; `weight` has shape [rows, 1],
@@ -117,7 +117,7 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
 
     Raises:
         TypeError: `ins`, `ins_tag` or `filter_tag` is not a Variable.
-        penstock.ProgramError: if there are not as many sequences of tags as instances, when the program runs.
+        penstock.ProgramError: there are not as many sequences of tags as instances, when the program runs.
 
     Example:
         ins, tags = fluid.data('ins', [None, 32], lod_level=1), fluid.data('tags', [None, 1], 'int64', lod_level=1)

@@ -13,8 +13,7 @@ ACTIVATION_NUMBERS = {'identity': 0, 'sigmoid': 1, 'tanh': 2, 'relu': 3}
 
 
 def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
-    """The slots that lstm and lstmp share; both draw their first weight, and then what stands between it and the
-    bias."""
+    """Creates the slots that lstm and lstmp share: the first weight, then the variables up to the bias."""
     inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
     if h_0 is not None:
         inputs['H0'] = h_0
@@ -39,13 +38,13 @@ def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=Non
         c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
         param_attr (ParamAttr | None): the weights, of shape [size / 4, size].
         bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
-        use_peepholes (bool): gates see the cell state.
+        use_peepholes (bool): gates read the cell state.
         is_reverse (bool): run from the last row to the first.
         gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
         cell_activation (str): the same names.
         candidate_activation (str): the same names.
         dtype (str | VarType): type of the parameters.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: hidden states and cell states, each [rows, size / 4] with the sequences of `input`.
@@ -96,14 +95,14 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
         proj_size (int): width of the projection.
         param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
         bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
-        use_peepholes (bool): gates see the cell state.
+        use_peepholes (bool): gates read the cell state.
         is_reverse (bool): run from the last row to the first.
         gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
         cell_activation (str): the same names.
         candidate_activation (str): the same names.
         proj_activation (str): the same names.
         dtype (str | VarType): type of the parameters.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         h_0 (Variable | None): shape [sequences, proj_size], the first projection; None: zeros.
         c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
         cell_clip (float | None): bound of the cell state's elements.
@@ -129,7 +128,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
     inputs['ProjWeight'] = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
     inputs['Bias'] = make_bias()
     outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in ('Projection', 'Cell')}
-    helper.create_variable_for_type_inference(dtype)    # of an older form of the op: a name, no argument
+    helper.create_variable_for_type_inference(dtype)    # from an older form of the op: a name, not an argument
     for slot in ('BatchHidden', 'BatchGate', 'BatchCellPreAct'):
         outputs[slot] = helper.create_variable_for_type_inference(dtype)
     attrs = {
@@ -150,22 +149,22 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
          name=None, default_initializer=None, seed=-1):
     """Runs an LSTM of several layers over equally long sequences.
 
-    All weights are one parameter, in the order that OPS.md tells of the op cudnn_lstm.
+    All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
 
     Args:
         input (Variable): float32 or float64, shape [steps, sequences, width].
         init_h (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
             [num_layers * 2, ...] with is_bidirec.
         init_c (Variable): cells at the start, of the same shape.
-        max_len (int): the largest number of steps.
+        max_len (int): the maximum number of steps.
         hidden_size (int): width of the states.
         num_layers (int): number of layers.
         dropout_prob (float): the probability that an element between two layers is set to 0 in training.
-        is_bidirec (bool): whether each layer runs over the steps both ways.
-        is_test (bool): whether nothing is dropped.
-        name (str): of the layer.
-        default_initializer (Initializer): of the weights; None takes the default of parameters.
-        seed (int): of dropout; -1 draws anew at each run.
+        is_bidirec (bool): whether each layer runs over the steps in both directions.
+        is_test (bool): True: no dropout.
+        name (str): name of the layer.
+        default_initializer (Initializer): initializer of the weights; None: the default of parameters.
+        seed (int): seed of dropout; -1: a new one in each run.
 
     Returns:
         tuple: (output, shape [steps, sequences, hidden_size], twice as wide with is_bidirec; hidden states at the
@@ -173,7 +172,7 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
 
     Raises:
         TypeError: `input`, `init_h` or `init_c` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes do not fit each other, or `input` has more than max_len steps.
+        penstock.ProgramError: the shapes do not fit each other, or `input` has more than max_len steps.
 
     Example:
         x = fluid.data('x', [20, None, 16])
@@ -222,7 +221,7 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
         gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
         candidate_activation (str): the same names.
         h_0 (Variable | None): shape [sequences, size], the first hidden state; None: zeros.
-        origin_mode (bool): h = u * h_before + (1 - u) * candidate, as in the paper; else the other way round.
+        origin_mode (bool): True: h = u * h_before + (1 - u) * candidate, as in the paper; False: u and 1 - u exchanged.
 
     Returns:
         Variable: hidden states, [rows, size] with the sequences of `input`.
@@ -263,7 +262,7 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
 
     Args:
         input (Variable): shape [N, size], the three gates' terms; float32 or float64.
-        hidden (Variable): shape [N, size / 3], the hidden state before.
+        hidden (Variable): shape [N, size / 3], the previous hidden state.
         size (int): three times the width of the hidden state.
         param_attr (ParamAttr | None): the weights, of shape [size / 3, size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [1, size]; False: no bias.
@@ -312,12 +311,12 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
 
     Args:
         x_t (Variable): shape [N, D], float32 or float64.
-        hidden_t_prev (Variable): shape [N, W], the hidden state before.
-        cell_t_prev (Variable): shape [N, W], the cell state before.
+        hidden_t_prev (Variable): shape [N, W], the previous hidden state.
+        cell_t_prev (Variable): shape [N, W], the previous cell state.
         forget_bias (float): added to the forget gate.
         param_attr (ParamAttr | None): the weights, of shape [D + W, 4 * W].
         bias_attr (ParamAttr | None): the bias, of shape [4 * W].
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the new hidden state and cell state, each [N, W].
@@ -352,7 +351,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
 @element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
                 return_parent_idx=False):
-    """Chooses the best continuations of each source's branches: the next step of a beam search.
+    """Selects the best continuations of each source's branches: the next step of a beam search.
 
     A branch whose last token is `end_id` is finished and keeps its score.
 
@@ -368,7 +367,7 @@ def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is
         level (int): the level of sequences that holds the sources.
         is_accumulated (bool): scores include those of the branches; else they are probabilities, whose
             logarithms are added to `pre_scores`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
         return_parent_idx (bool): return a third result.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What regions of images hold, and convolution that reads from places of its own."""
+"""Pooling of regions of images, and deformable convolution."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -36,14 +36,14 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        spatial_scale (float): what the regions are multiplied by.
-        rois_lod (Variable): shape [N + 1], int64: offsets in place of the sequences.
+        spatial_scale (float): factor by which the regions are multiplied.
+        rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if input or rois is not a Variable.
+        TypeError: input or rois is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -59,23 +59,24 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
 
 def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None,
               rois_lod=None):
-    """Computes the mean of points in each bin of regions of images, points of the four pixels around them.
+    """Computes the mean of points in each bin of regions of images; each point is interpolated from the four pixels
+    around it.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        spatial_scale (float): what the regions are multiplied by.
+        spatial_scale (float): factor by which the regions are multiplied.
         sampling_ratio (int): the number of points of a bin along each axis; 0 or less: as many as it has pixels.
-        name (str): part of the names of what the layer makes.
-        rois_lod (Variable): shape [N + 1], int64: offsets in place of the sequences.
+        name (str): part of the names of the variables that the layer creates.
+        rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if input or rois is not a Variable.
+        TypeError: input or rois is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -96,7 +97,7 @@ def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, s
 
 @element_types(input='float32 float64', rois='float32 float64')
 def roi_perspective_transform(input, rois, transformed_height, transformed_width, spatial_scale=1.0, name=None):
-    """Shows quadrilaterals of images as if they were seen from the front.
+    """Rectifies quadrilaterals of images by a perspective transform.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
@@ -104,8 +105,8 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
             each image; the type of `input`.
         transformed_height (int): the rows of a region in the result.
         transformed_width (int): the columns; a region that is narrower for its height fills only the first of them.
-        spatial_scale (float): what the regions are multiplied by.
-        name (str): part of the names of what the layer makes.
+        spatial_scale (float): factor by which the regions are multiplied.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
@@ -113,7 +114,7 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
         image; `matrix`, shape [regions, 9], maps a place of `out` to the image.
 
     Raises:
-        TypeError: if input or rois is not a Variable, or a number has another type.
+        TypeError: input or rois is not a Variable, or a number has another type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -139,23 +140,23 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
 
 
 def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
-    """Computes the mean of each bin of regions of images, each bin of its own channel.
+    """Computes the mean of each bin of regions of images; each bin reads its own channel.
 
     Args:
         input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
         output_channels (int): the channels of the result.
-        spatial_scale (float): what the regions are multiplied by.
+        spatial_scale (float): factor by which the regions are multiplied.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, output_channels, pooled_height, pooled_width], the type of `input`.
 
     Raises:
-        TypeError: if an argument is of another type.
-        penstock.ProgramError: if the channels do not fit each other.
+        TypeError: an argument is of another type.
+        penstock.ProgramError: the channels do not fit each other.
 
     Example:
         image = fluid.data('image', [None, 8, 8, 8])
@@ -183,11 +184,11 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`. It has
             a gradient.
-        spatial_scale (float): what the regions are multiplied by.
+        spatial_scale (float): factor by which the regions are multiplied.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, in place of the sequences.
-        name (str): part of the names of what the layer makes.
+        batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
@@ -218,24 +219,24 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
         trans (Variable): shape [regions, 2 * classes, *part_size], the shifts, x before y; the type of `input`.
-        no_trans (bool): whether bins stay where they are; trans does not count then.
-        spatial_scale (float): what the regions are multiplied by.
+        no_trans (bool): whether to ignore trans, so that bins are not shifted.
+        spatial_scale (float): factor by which the regions are multiplied.
         group_size (list): the parts of a region with channels of their own: height, width.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         part_size (list): the parts of a region with shifts of their own; None: the bins.
         sample_per_part (int): the number of points of a bin along each axis.
-        trans_std (float): what the shifts are multiplied by.
-        position_sensitive (bool): whether each bin has channels of its own.
-        name (str): part of the names of what the layer makes.
+        trans_std (float): factor of the shifts.
+        position_sensitive (bool): whether each bin has its own channels.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or
         C / pooled_height / pooled_width if position_sensitive; the type of `input`.
 
     Raises:
-        TypeError: if input, rois or trans is not a Variable, or group_size or part_size is not a list.
-        ValueError: if group_size or part_size has another number of values.
+        TypeError: input, rois or trans is not a Variable, or group_size or part_size is not a list.
+        ValueError: group_size or part_size has another number of values.
 
     Example:
         image = fluid.data('image', [None, 4, 8, 8])
@@ -275,7 +276,7 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
 def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
                     deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
                     name=None):
-    """Computes a convolution whose windows read from places of their own, plus a bias.
+    """Computes a deformable convolution, whose windows read from shifted positions, plus a bias.
 
     Args:
         input (Variable): shape [N, C, H, W] with known C, float32 or float64.
@@ -289,19 +290,19 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
         padding (int|list): zeros around the input: height, width.
         dilation (int|list): distance of neighbouring elements of a window.
         groups (int): the number of parts of the channels that do not see each other.
-        deformable_groups (int): the number of parts of the channels with offsets of their own.
+        deformable_groups (int): the number of groups of channels with their own offsets.
         im2col_step (int): has no effect.
         param_attr (ParamAttr): of the filters.
         bias_attr (ParamAttr|bool): of the bias; False: no bias.
         modulated (bool): whether there is a mask.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, num_filters, height, width], the type of `input`.
 
     Raises:
-        TypeError: if input or offset is not a Variable, or `mask` is missing with modulated=True.
-        ValueError: if groups does not divide the channels.
+        TypeError: input or offset is not a Variable, or `mask` is missing with modulated=True.
+        ValueError: groups does not divide the channels.
 
     Example:
         image = fluid.data('image', [None, 4, 8, 8])

@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Resizing of images."""
 
 import warnings
 
@@ -14,17 +14,17 @@ _SIZES = ('out_d', 'out_h', 'out_w')
 
 def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
                 align_corners=True, align_mode=1, data_format='NCHW'):
-    """Computes images in another size, each pixel from its neighbours.
+    """Resizes images; computes each pixel from its neighbours.
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR' (the channels last if
             data_format says so), float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result, numbers or Variables of shape [1] and
             type int32, or one int32 Variable that holds them all.
-        scale (float|int|Variable): what the spatial extents are multiplied by, where out_shape is None.
-        name (str): part of the names of what the layer makes.
+        scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
+        name (str): part of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
-        actual_shape (Variable): takes the place of out_shape when the program runs; deprecated.
+        actual_shape (Variable): replaces out_shape at run time; deprecated.
         align_corners (bool): whether the outermost pixels of both images lie on each other.
         align_mode (int): 0 takes pixels to be in the middle of their squares, in linear methods without
             align_corners; 1 does not.
@@ -34,7 +34,7 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
         Variable: the images in their new size, the type of `input`.
 
     Raises:
-        ValueError: if an argument is none of those values, or neither out_shape nor scale is given.
+        ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
         TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
 
     Example:
@@ -48,15 +48,15 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
 
 def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
                  align_corners=True, align_mode=1, data_format='NCHW'):
-    """Computes images in another size, as `interpolate` does, by the methods other than 'BICUBIC'.
+    """Resizes images as `interpolate` does, with all methods except 'BICUBIC'.
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result.
-        scale (float|int|Variable): what the spatial extents are multiplied by, where out_shape is None.
-        name (str): part of the names of what the layer makes.
+        scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
+        name (str): part of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
-        actual_shape (Variable): takes the place of out_shape when the program runs; deprecated.
+        actual_shape (Variable): replaces out_shape at run time; deprecated.
         align_corners (bool): whether the outermost pixels of both images lie on each other.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
@@ -65,7 +65,7 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
         Variable: the images in their new size, the type of `input`.
 
     Raises:
-        ValueError: if an argument is none of those values, or neither out_shape nor scale is given.
+        ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
         TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
 
     Example:
@@ -80,14 +80,14 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
 
 def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                     align_mode=1, data_format='NCHW'):
-    """Computes images in another size, each pixel of the four around its place.
+    """Resizes images by bilinear interpolation of the four pixels around each position.
 
     Args:
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): what height and width are multiplied by, where out_shape is None.
-        name (str): part of the names of what the layer makes.
-        actual_shape (Variable): takes the place of out_shape when the program runs; deprecated.
+        scale (float|int|Variable): factor of height and width, if out_shape is None.
+        name (str): part of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces out_shape at run time; deprecated.
         align_corners (bool): whether the outermost pixels of both images lie on each other.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC'.
@@ -109,15 +109,15 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
 
 def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                      align_mode=1, data_format='NCDHW'):
-    """Computes volumes in another size, each element of the eight around its place.
+    """Resizes volumes by trilinear interpolation of the eight elements around each position.
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): depth, height and width of the result.
-        scale (float|int|Variable): what the three are multiplied by, where out_shape is None.
-        name (str): part of the names of what the layer makes.
-        actual_shape (Variable): takes the place of out_shape when the program runs; deprecated.
-        align_corners (bool): whether the outermost elements of both volumes lie on each other.
+        scale (float|int|Variable): factor of the three, if out_shape is None.
+        name (str): part of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces out_shape at run time; deprecated.
+        align_corners (bool): whether to align the outermost elements of both volumes.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
@@ -139,14 +139,14 @@ def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=
 
 def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                    data_format='NCHW'):
-    """Computes images in another size, each pixel the one nearest to its place.
+    """Resizes images; copies the pixel nearest to each position.
 
     Args:
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): what height and width are multiplied by, where out_shape is None.
-        name (str): part of the names of what the layer makes.
-        actual_shape (Variable): takes the place of out_shape when the program runs; deprecated.
+        scale (float|int|Variable): factor of height and width, if out_shape is None.
+        name (str): part of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces out_shape at run time; deprecated.
         align_corners (bool): whether the outermost pixels of both images lie on each other.
         data_format (str): 'NCHW' or 'NHWC'.
 
@@ -167,7 +167,7 @@ def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=No
 
 
 def image_resize_short(input, out_short_len, resample='BILINEAR'):
-    """Computes images whose shorter side has a given length, and whose sides keep their ratio.
+    """Resizes images so that the shorter side has a given length and the sides keep their ratio.
 
     Args:
         input (Variable): shape [N, C, H, W] with known H and W, float32 or float64.
@@ -179,7 +179,7 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if `input` has another rank, or resample is another value.
+        ValueError: `input` has another rank, or resample has an invalid value.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 12])

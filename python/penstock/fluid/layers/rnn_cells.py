@@ -1,4 +1,4 @@
-"""Cells: one step of a recurrent network as an object; rnn() runs one over padded sequences."""
+"""Cells, which compute one step of a recurrent network; rnn() runs a cell over padded sequences."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ class _Shape:
 
 
 class RNNCell:
-    """Is the base of cells: what maps an input and a state to an output and the next state.
+    """Base of cells, which map an input and a state to an output and the next state.
 
     A subclass defines `call`, and `state_shape` for `get_initial_states`. Inputs and states may be nested lists, tuples
     and dicts of Variables.
@@ -55,13 +55,13 @@ class RNNCell:
         Args:
             inputs (Variable): of the step, or a structure of Variables.
             states (Variable): from the step before, or a structure of Variables.
-            **kwargs (object): what the caller of `rnn` or `dynamic_decode` has given.
+            **kwargs (object): arguments of the call of `rnn` or `dynamic_decode`.
 
         Returns:
             tuple: (output, next states), the latter in the structure of `states`.
 
         Raises:
-            NotImplementedError: if the subclass does not define it.
+            NotImplementedError: the subclass does not define it.
 
         Example:
             cell = fluid.layers.GRUCell(hidden_size=8)
@@ -73,10 +73,10 @@ class RNNCell:
         return self.call(inputs, states, **kwargs)
 
     def get_initial_states(self, batch_ref, shape=None, dtype='float32', init_value=0, batch_dim_idx=0):
-        """Makes states that hold one number.
+        """Makes states filled with one number.
 
         Args:
-            batch_ref (Variable): what the number of sequences is read from, or a structure of Variables.
+            batch_ref (Variable): states the number of sequences; or a structure of Variables.
             shape (list[int]): shape of a state, with or without -1 in front for the sequences, or a structure of
                 them; None takes `state_shape`.
             dtype (str): type of the states, or a structure of types; None takes `state_dtype`, else 'float32'.
@@ -114,7 +114,7 @@ class RNNCell:
             list: extents, or a structure of such lists.
 
         Raises:
-            NotImplementedError: if the subclass does not define it.
+            NotImplementedError: the subclass does not define it.
 
         Example:
             assert fluid.layers.GRUCell(hidden_size=8).state_shape == [8]
@@ -129,7 +129,7 @@ class RNNCell:
             str: such as 'float32', or a structure of them.
 
         Raises:
-            NotImplementedError: if the subclass does not define it.
+            NotImplementedError: the subclass does not define it.
 
         Example:
             class Half(fluid.layers.GRUCell):
@@ -148,7 +148,7 @@ class GRUCell(RNNCell):
         hidden_size (int): width of the hidden state.
         param_attr (ParamAttr): of the weights.
         bias_attr (ParamAttr): of the biases.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of the candidate; None is `layers.tanh`.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.
@@ -211,7 +211,7 @@ class LSTMCell(RNNCell):
         hidden_size (int): width of the hidden state and of the cell.
         param_attr (ParamAttr): of the weight.
         bias_attr (ParamAttr): of the bias.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of candidate and cell; None is `layers.tanh`.
         forget_bias (float): added to the sum of the forget gate.
         dtype (str): 'float32' or 'float64'.
@@ -300,8 +300,8 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
         cell's output; the states in that of `initial_states`.
 
     Raises:
-        TypeError: if `inputs` or `sequence_length` is not a Variable.
-        ValueError: if the cell returns states of another structure.
+        TypeError: `inputs` or `sequence_length` is not a Variable.
+        ValueError: the cell returns states of another structure.
 
     Example:
         x, length = fluid.data('x', [None, 7, 4]), fluid.data('length', [None], 'int64')

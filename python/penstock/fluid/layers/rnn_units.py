@@ -77,7 +77,7 @@ class BasicGRUUnit(_Unit):
         hidden_size (int): width of the hidden state.
         param_attr (ParamAttr): of the weights; a name in it gets '_gate' and '_candidate' behind it.
         bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of the candidate; None is `layers.tanh`.
         dtype (str): 'float32' or 'float64'.
 
@@ -128,7 +128,7 @@ class BasicLSTMUnit(_Unit):
         hidden_size (int): width of the hidden state and of the cell.
         param_attr (ParamAttr): of the weight.
         bias_attr (ParamAttr): of the bias.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of candidate and cell; None is `layers.tanh`.
         forget_bias (float): added to the sum of the forget gate.
         dtype (str): 'float32' or 'float64'.

@@ -26,7 +26,7 @@ def gather_nd(input, index, name=None):
 
     Raises:
         TypeError: `input` or `index` is not a Variable.
-        penstock.ProgramError: if n is unknown or above the rank of `input`.
+        penstock.ProgramError: n is unknown or above the rank of `input`.
 
     Example:
         x = fluid.data('x', [3, 4])
@@ -54,7 +54,7 @@ def scatter(input, index, updates, name=None, overwrite=True):
 
     Raises:
         TypeError: `input`, `index` or `updates` is not a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         x = fluid.layers.zeros([4, 2], 'float32')
@@ -81,8 +81,8 @@ def scatter_nd_add(ref, index, updates, name=None):
 
     Raises:
         TypeError: `ref`, `index` or `updates` is not a Variable.
-        ValueError: if the types of `ref` and `updates` differ.
-        penstock.ProgramError: if the shapes do not fit each other.
+        ValueError: the types of `ref` and `updates` differ.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         ref = fluid.data('ref', [3, 4])
@@ -111,7 +111,7 @@ def scatter_nd(index, updates, shape, name=None):
 
     Raises:
         TypeError: `index` or `updates` is not a Variable.
-        penstock.ProgramError: if the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         index = fluid.data('index', [None, 1], 'int64')
@@ -135,7 +135,7 @@ def index_select(input, index, dim=0):
 
     Raises:
         TypeError: `input` or `index` is not a Variable, or has another element type.
-        penstock.ProgramError: if `input` has no extent `dim`, or `index` is not of rank 1.
+        penstock.ProgramError: `input` has no extent `dim`, or `index` is not of rank 1.
 
     Example:
         x = fluid.data('x', [None, 5])
@@ -161,7 +161,7 @@ def index_sample(x, index):
 
     Raises:
         TypeError: `x` or `index` is not a Variable, or has another element type.
-        penstock.ProgramError: if one of them is no matrix, or their rows differ in number.
+        penstock.ProgramError: one of them is no matrix, or their rows differ in number.
 
     Example:
         scores = fluid.data('scores', [None, 10])
@@ -186,9 +186,9 @@ def multiplex(inputs, index):
         Variable: the shape and type of each of `inputs`.
 
     Raises:
-        TypeError: if `inputs` is not a list of Variables.
-        ValueError: if there are fewer than two.
-        penstock.ProgramError: if their shapes differ.
+        TypeError: `inputs` is not a list of Variables.
+        ValueError: there are fewer than two.
+        penstock.ProgramError: their shapes differ.
 
     Example:
         a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
@@ -216,7 +216,7 @@ def where(condition):
 
     Raises:
         TypeError: `condition` is not a Variable.
-        penstock.ProgramError: if `condition` has no extent.
+        penstock.ProgramError: `condition` has no extent.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -240,7 +240,7 @@ def nonzero(input, as_tuple=False):
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: if `input` has no extent.
+        penstock.ProgramError: `input` has no extent.
 
     Example:
         rows, columns = fluid.layers.nonzero(fluid.data('x', [3, 4]), as_tuple=True)
@@ -268,7 +268,7 @@ def unique(x, dtype='int32'):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
+        penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
         ids = fluid.data('ids', [None], 'int64')
@@ -294,7 +294,7 @@ def unique_with_counts(x, dtype='int32'):
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: if `x` is not of rank 1, or `dtype` is no integer.
+        penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
         ids = fluid.data('ids', [None], 'int64')
@@ -316,7 +316,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
     Args:
         input (Variable): any shape, int32 or int64, elements in [0, index_num).
         index_num (int): how many indices there are.
-        nshards (int): in how many shards, of ceil(index_num / nshards) indices each, they lie.
+        nshards (int): in the number of shards, of ceil(index_num / nshards) indices each, they lie.
         shard_id (int): the shard, in [0, nshards).
         ignore_value (int): what indices of other shards become.
 
@@ -325,7 +325,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        ValueError: if there is no shard `shard_id`.
+        ValueError: there is no shard `shard_id`.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -360,7 +360,7 @@ def hash(input, hash_size, num_hash=1, name=None):
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: if `input` is no matrix, or a number is below 1.
+        penstock.ProgramError: `input` is no matrix, or a number is below 1.
 
     Example:
         words = fluid.data('words', [None, 1], 'int64', lod_level=1)

@@ -110,7 +110,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):
     Args:
         input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
         use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape, type and sequences of `input`.
@@ -140,7 +140,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
         act (str | None): name of an activation.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, num_filters], the type and sequences of `input`.
@@ -202,7 +202,7 @@ def sequence_concat(input, name=None):
 
     Args:
         input (list[Variable]): with as many sequences each.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: with as many sequences.
@@ -228,7 +228,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         x (Variable): rows, or sequences of one level.
         y (Variable): with sequences.
         ref_level (int): the level of `y` that counts; -1: the innermost.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `x`.
@@ -251,7 +251,7 @@ def sequence_expand_as(x, y, name=None):
     Args:
         x (Variable): a row for each sequence of `y`.
         y (Variable): with sequences.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the sequences of `y`, the type of `x`.
@@ -275,7 +275,7 @@ def sequence_slice(input, offset, length, name=None):
         input (Variable): with sequences.
         offset (Variable): shape [sequences, 1], int64 or int32: where each part begins.
         length (Variable): shape [sequences, 1], int64 or int32: its length.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the parts as sequences, the type of `input`.
@@ -303,7 +303,7 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
         x (Variable): shape [rows, ...] with sequences.
         pad_value (Variable): shape [1] or that of a row; the type of `x`.
         maxlen (int | None): the length; None: that of the longest sequence.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences],
@@ -332,7 +332,7 @@ def sequence_unpad(x, length, name=None):
     Args:
         x (Variable): shape [N, length, ...].
         length (Variable): shape [N], int64: the length of each sequence.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, ...] with N sequences, the type of `x`.
@@ -379,7 +379,7 @@ def sequence_scatter(input, index, updates, name=None):
         input (Variable): shape [N, D].
         index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
         updates (Variable): shape [updates, 1] with the same sequences, the type of `input`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, D], the type of `input`.
@@ -404,7 +404,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
         input (Variable): shape [rows, 1] with sequences, int64 or int32.
         win_size (int): size of the window.
         pad_value (int): what stands for ids beyond the end of the sequence.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [rows, win_size], the type and sequences of `input`.
@@ -429,7 +429,7 @@ def sequence_mask(x, maxlen=None, dtype='int64', name=None):
         x (Variable): any shape, int64: the lengths.
         maxlen (int | Variable | None): length of a row; None: the largest of `x`; a Variable has one element.
         dtype (str | VarType): type of the result.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [shape of `x`..., maxlen], of type `dtype`, with stop_gradient set.
@@ -459,7 +459,7 @@ def sequence_reverse(x, name=None):
 
     Args:
         x (Variable): with sequences.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape, type and sequences of `x`.
@@ -538,7 +538,7 @@ def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None
             right].
         input_image_size (Variable | None): shape [N, 2]; the real size of each image.
         out_stride (int | list[int]): with `input_image_size`: how much smaller the input is than the image.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [windows, channels * window height * window width], with a sequence for each image.
@@ -609,7 +609,7 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
         blank (int): number of the blank.
         input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
         padding_value (int): fills up the results of inputs without sequences.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable | tuple[Variable, Variable]: tokens as sequences of shape [rows, 1]; with `input_length` tokens

@@ -25,7 +25,7 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes of the inputs do not fit each other.
+        penstock.ProgramError: the shapes of the inputs do not fit each other.
 
     Example:
         scores = fluid.data('scores', [None, 5], lod_level=1)
@@ -65,7 +65,7 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the shapes of the inputs do not fit each other.
+        penstock.ProgramError: the shapes of the inputs do not fit each other.
 
     Example:
         scores = fluid.data('scores', [None, 30], lod_level=1)
@@ -110,7 +110,7 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: if the scheme is unknown, or the shapes do not fit each other.
+        penstock.ProgramError: the scheme is unknown, or the shapes do not fit each other.
 
     Example:
         found = fluid.data('found', [None, 1], 'int64', lod_level=1)

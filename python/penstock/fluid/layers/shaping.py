@@ -133,7 +133,7 @@ def expand(x, expand_times, name=None):
     Args:
         x (Variable): any shape and type.
         expand_times (list[int | Variable] | Variable): number of repetitions, one for each axis.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `x`.
@@ -221,7 +221,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
         x (Variable): any shape, float32 or float64.
         paddings (list[int]): for each axis the number of elements before and after it.
         pad_value (float): value of the added elements.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type of `x`.
@@ -249,7 +249,7 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
         mode (str): 'constant' adds `pad_value`, 'edge' repeats the outermost elements, 'reflect' mirrors the image.
         pad_value (float): value of the added elements.
         data_format (str): 'NCHW' or 'NHWC'.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the type and format of `input`.

@@ -25,7 +25,7 @@ class StaticRNN:
     The first axis of an input is the step.
 
     Args:
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Example:
         words = fluid.data('words', [20, 8, 16])

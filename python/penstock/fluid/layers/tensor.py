@@ -136,7 +136,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         dtype (str | VarType): type of its elements.
         value (float | int | Variable): the value; a Variable has one element.
-        force_cpu (bool): keep the tensor in the memory of the host.
+        force_cpu (bool): keep the tensor in host memory.
         out (Variable | None): where to put the result; of type `dtype`.
 
     Returns:
@@ -179,7 +179,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         value (float | int): the value.
         input_dim_idx (int): axis of `input` whose extent is taken.
         output_dim_idx (int): axis of the result that gets it.
-        force_cpu (bool): keep the tensor in the memory of the host.
+        force_cpu (bool): keep the tensor in host memory.
 
     Returns:
         Variable: the tensor, with stop_gradient set.
@@ -221,7 +221,7 @@ def zeros(shape, dtype, force_cpu=False):
     Args:
         shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         dtype (str | VarType): type of its elements.
-        force_cpu (bool): keep the tensor in the memory of the host.
+        force_cpu (bool): keep the tensor in host memory.
 
     Returns:
         Variable: the tensor, with stop_gradient set.
@@ -238,7 +238,7 @@ def ones(shape, dtype, force_cpu=False):
     Args:
         shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         dtype (str | VarType): type of its elements.
-        force_cpu (bool): keep the tensor in the memory of the host.
+        force_cpu (bool): keep the tensor in host memory.
 
     Returns:
         Variable: the tensor, with stop_gradient set.
@@ -339,7 +339,7 @@ def concat(input, axis=0, name=None):
         input (list[Variable] | Variable): tensors of one type that differ in the extent of that axis alone, or one
             LoDTensorArray whose elements are joined.
         axis (int | Variable): the axis; negative: counted from the end; a Variable is int32 of shape [1].
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the joined tensor.
@@ -546,7 +546,7 @@ def argsort(input, axis=-1, descending=False, name=None):
         input (Variable): any shape; numbers.
         axis (int): the axis; negative: counted from the end.
         descending (bool): the largest first.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of

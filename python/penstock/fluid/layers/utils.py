@@ -19,7 +19,7 @@ def convert_to_list(value, n, name, dtype=int):
         list: n numbers.
 
     Raises:
-        ValueError: if `value` is neither.
+        ValueError: `value` is neither.
 
     Example:
         from penstock.fluid.layers import utils
@@ -187,8 +187,8 @@ def assert_same_structure(nest1, nest2, check_types=True):
         check_types (bool): whether their containers must have the same types, and dicts the same keys.
 
     Raises:
-        ValueError: if the places differ.
-        TypeError: if the types of containers differ.
+        ValueError: the places differ.
+        TypeError: the types of containers differ.
 
     Example:
         from penstock.fluid.layers import utils

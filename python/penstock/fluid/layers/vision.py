@@ -31,14 +31,14 @@ def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=
         scale (Variable): shape [C], the type of `x`.
         bias (Variable): shape [C], the type of `x`.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
         act (str): the activation of the result.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if x, scale or bias is not a Variable.
+        TypeError: x, scale or bias is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 4, 4])
@@ -65,8 +65,8 @@ def affine_grid(theta, out_shape, name=None):
         Variable: shape [N, H, W, 2], x and y from -1 to 1, the type of `theta`.
 
     Raises:
-        ValueError: if out_shape is of another type.
-        TypeError: if theta is not a Variable.
+        ValueError: out_shape is of another type.
+        TypeError: theta is not a Variable.
 
     Example:
         theta = fluid.data('theta', [None, 2, 3])
@@ -90,13 +90,13 @@ def grid_sampler(x, grid, name=None):
         x (Variable): shape [N, C, H, W], float32 or float64.
         grid (Variable): shape [N, height, width, 2], the places: x and y from -1 (first pixel) to 1 (last pixel);
             the type of `x`. Pixels outside of the image are zero.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, height, width], the type of `x`.
 
     Raises:
-        TypeError: if x or grid is not a Variable.
+        TypeError: x or grid is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -117,7 +117,7 @@ def pixel_shuffle(x, upscale_factor):
         Variable: shape [N, C, H * upscale_factor, W * upscale_factor], the type of `x`.
 
     Raises:
-        penstock.ProgramError: if the channels cannot be divided so.
+        penstock.ProgramError: the channels cannot be divided so.
         TypeError: `x` is not a Variable, or upscale_factor is not an int.
 
     Example:
@@ -138,13 +138,13 @@ def shuffle_channel(x, group, name=None):
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
         group (int): the number of groups, which divides C.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        penstock.ProgramError: if group does not divide C.
+        penstock.ProgramError: group does not divide C.
         TypeError: `x` is not a Variable, or group is not an int.
 
     Example:
@@ -162,13 +162,13 @@ def space_to_depth(x, blocksize, name=None):
         x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
             and W by blocksize.
         blocksize (int): height and width of a block.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], the type of `x`.
 
     Raises:
-        penstock.ProgramError: if the shape cannot be divided so.
+        penstock.ProgramError: the shape cannot be divided so.
         TypeError: `x` is not a Variable, or blocksize is not an int.
 
     Example:
@@ -186,13 +186,13 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
         seg_num (int): the number of frames of a video.
         shift_ratio (float): the share of channels from either side, at most 0.5.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape and type of `x`.
 
     Raises:
-        penstock.ProgramError: if seg_num does not divide the first extent, or shift_ratio is out of range.
+        penstock.ProgramError: seg_num does not divide the first extent, or shift_ratio is out of range.
         TypeError: `x` is not a Variable, or seg_num is not an int.
 
     Example:
@@ -215,14 +215,14 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         strides (int|list): distance of neighbouring windows along height and width.
         paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
         dilations (int|list): distance of neighbouring elements of a window.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C * height * width of a window, number of windows], the type of `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: if an argument has another number of values.
+        ValueError: an argument has another number of values.
 
     Example:
         x = fluid.data('x', [None, 3, 6, 6])

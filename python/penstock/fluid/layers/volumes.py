@@ -73,7 +73,7 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         bias_attr (ParamAttr|bool): of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
@@ -81,7 +81,7 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if an argument does not fit the input or is none of those values.
+        ValueError: an argument does not fit the input or has an invalid value.
 
     Example:
         video = fluid.data('video', [None, 3, 8, 16, 16])
@@ -138,7 +138,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         bias_attr (ParamAttr|bool): of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
@@ -146,7 +146,7 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if an argument does not fit the input, or neither output_size nor filter_size is given.
+        ValueError: an argument does not fit the input, or neither output_size nor filter_size is given.
 
     Example:
         volume = fluid.data('volume', [None, 3, 4, 8, 8])
@@ -200,7 +200,7 @@ def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         global_pooling (bool): whether one window covers the whole volume.
         use_cudnn (bool): has no effect.
         ceil_mode (bool): whether the number of windows is rounded up.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
         exclusive (bool): whether a mean leaves out the padding.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
@@ -208,7 +208,7 @@ def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         Variable: one element for each window, in the order of data_format, the type of `input`.
 
     Raises:
-        ValueError: if an argument is none of those values.
+        ValueError: an argument has an invalid value.
 
     Example:
         video = fluid.data('video', [None, 3, 8, 16, 16])
@@ -271,7 +271,7 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
         pool_size (int|list): the numbers of windows along height and width.
         pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
@@ -279,7 +279,7 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if pool_type is another value, or 'avg' with require_index.
+        ValueError: pool_type has an invalid value, or 'avg' with require_index.
 
     Example:
         image = fluid.data('image', [None, 3, 9, 9])
@@ -297,7 +297,7 @@ def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name
         pool_size (int|list): the numbers of windows along depth, height and width.
         pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of what the layer makes.
+        name (str): part of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
@@ -305,7 +305,7 @@ def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: if pool_type is another value, or 'avg' with require_index.
+        ValueError: pool_type has an invalid value, or 'avg' with require_index.
 
     Example:
         volume = fluid.data('volume', [None, 3, 5, 9, 9])

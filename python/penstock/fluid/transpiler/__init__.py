@@ -1,4 +1,4 @@
-"""DistributeTranspiler and its configuration, its kin for other modes, and programs with less memory."""
+"""DistributeTranspiler and its configuration, the transpilers of other modes, and rewrites that save memory."""
 
 from penstock.fluid.transpiler import (collective, details, distribute_transpiler, geo_sgd_transpiler,
                                        memory_optimization_transpiler, ps_dispatcher)

@@ -14,7 +14,7 @@ __all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
 
 
 class Collective:
-    """`nrings` communicators are used in turn, so that exchanges overlap."""
+    """Base of the classes below. `nrings` rings are used in turn, so that exchanges overlap."""
 
     collective_mode = None
 
@@ -55,10 +55,10 @@ class Collective:
 
 
 class GradAllReduce(Collective):
-    """Makes programs of ranks that add up their gradients in every step.
+    """Makes programs of ranks that all-reduce their gradients in every step.
 
     Args:
-        nrings (int): communicators that are used in turn, so that exchanges overlap.
+        nrings (int): the number of rings, which are used in turn, so that exchanges overlap.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -76,12 +76,12 @@ class GradAllReduce(Collective):
 
 
 class LocalSGD(Collective):
-    """Makes programs of ranks that train alone and average their parameters after every `k_steps` steps.
+    """Makes programs of ranks that train independently and average their parameters after every `k_steps` steps.
 
     Args:
-        nrings (int): communicators that are used in turn.
+        nrings (int): the number of rings, which are used in turn.
         k_steps (int): steps between two averages; with `adaptive`, before the first one.
-        adaptive (bool): the number of steps then changes as DistributeTranspilerConfig.local_sgd_adaptive says.
+        adaptive (bool): change the number of steps; see DistributeTranspilerConfig.local_sgd_adaptive.
 
     Raises:
         penstock.ProgramError: a number is below 1, or `adaptive` is not a bool.
@@ -103,7 +103,7 @@ class LocalSGD(Collective):
         self.adaptive = check_flag('adaptive', adaptive)
 
     def snapshot_name(self, param_name):
-        """Returns the name of the variable that keeps a parameter as all ranks had it last.
+        """Returns the name of the variable that keeps the last average of a parameter.
 
         Args:
             param_name (str): the parameter.
@@ -120,7 +120,7 @@ class LocalSGD(Collective):
 
 
 class SingleProcessMultiThread(GradAllReduce):
-    """Makes the program of one process whose devices add up their gradients.
+    """Makes the program of one process whose devices sum their gradients.
 
     Example:
         transpiler = fluid.transpiler.collective.SingleProcessMultiThread()

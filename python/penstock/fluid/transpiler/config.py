@@ -1,4 +1,4 @@
-"""DistributeTranspilerConfig: what to ask of the transpiler, and whether it can be asked."""
+"""DistributeTranspilerConfig: the settings of the transpiler, and checks of their values."""
 
 import numbers
 import operator
@@ -22,7 +22,7 @@ _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_asyn
 MOST_ELEMENTS = 2**63 - 1
 MOST_TRAINERS = 2**16
 _SIZES = ('min_block_size', 'big_array_bound', 'chunk_bytes')
-# The least that each may be.
+# The minimum of each field.
 _COUNTS = {
     'geo_sgd_need_push_nums': 1,
     'nccl_comm_num': 1,
@@ -44,32 +44,32 @@ class DistributedMode:
 
 
 class DistributeTranspilerConfig:
-    """Configures the transpiler. Set fields, then give it to DistributeTranspiler.
+    """Configures the transpiler. Set its fields, then pass it to DistributeTranspiler.
 
     Names and defaults are Fluid's. Fluid does not have `slicing`, `big_array_bound`, `chunk_bytes`, `bn_sync`, `clip`,
     `local_sgd_k_steps`, `local_sgd_adaptive`, `dc_asgd_lambda`, and the fields from `staleness` to `on_uneven`. The
-    page "The modes" says what each mode promises and when to use it.
+    page "The modes" states what each mode promises and when to use it.
 
     Attributes:
         mode (str): 'pserver', or ranks without pservers: 'nccl2' or 'collective'.
         sync_mode (bool): mode pserver: pservers wait for all trainers' gradients of a step.
         slice_var_up (bool): cut large parameters into slices.
         split_method (type | None): assigns slices to pservers, a subclass of PSDispatcher; None: RoundRobin.
-        min_block_size (int): elements; slices are not made smaller.
-        slicing (str): how parameters are cut: 'fluid'; 'even': rows differ by one at most; 'mxnet': parameters of
-            `big_array_bound` elements or more are cut over all pservers, others stay whole.
+        min_block_size (int): the minimum number of elements of a slice.
+        slicing (str): how parameters are cut: 'fluid'; 'even': the slices' row counts differ by at most one; 'mxnet':
+            parameters of `big_array_bound` elements or more are cut over all pservers, others stay whole.
         big_array_bound (int): elements, for slicing 'mxnet'.
-        chunk_bytes (int): the most in a chunk of a slice, but at least one row; pservers merge, update and send
-            chunks.
+        chunk_bytes (int): the maximum size of a chunk of a slice; a chunk has at least one row. Pservers merge, update
+            and send chunks.
         bn_sync (str): running statistics of batch_norm: 'none': each trainer keeps its own; 'average': they are
             averaged over the trainers.
         clip (str): 'local': each trainer clips its own gradients; 'global': pservers clip the mean of all trainers'.
         enable_dc_asgd (bool): async: correct gradients for their staleness (DC-ASGD).
         dc_asgd_lambda (float): factor of that correction; Fluid's is 1.
         runtime_split_send_recv (bool): async: a communicator splits, merges and sends gradients.
-        half_async (bool): with it: a trainer waits for its own gradients to arrive.
-        completely_not_async (bool): with it: pservers wait for all trainers nevertheless.
-        geo_sgd_mode (bool): of Fleet's geo strategy; GeoSgdTranspiler makes these programs.
+        half_async (bool): with runtime_split_send_recv: a trainer waits for its own gradients to arrive.
+        completely_not_async (bool): with runtime_split_send_recv: sync; pservers wait for all trainers.
+        geo_sgd_mode (bool): set by Fleet's geo strategy; GeoSgdTranspiler makes these programs.
         geo_sgd_need_push_nums (int): geo-SGD: steps between two exchanges.
         collective_mode (str | None): mode collective: 'grad_allreduce', 'local_sgd' or 'single_process_multi_thread'.
         local_sgd_k_steps (int): local_sgd: steps between two averages.
@@ -77,39 +77,38 @@ class DistributeTranspilerConfig:
             learning rate: ceil(sqrt(lr_0 / lr * loss / loss_0 * local_sgd_k_steps)), from 1 to 16. `loss` is the mean
             of all trainers' losses at an average; lr_0 and loss_0 are those of the first average, after one step. All
             trainers take the same number.
-        nccl_comm_num (int): ranks: communicators that are used in turn.
-        use_hierarchical_allreduce (bool): nccl2: ranks of one machine add up among themselves first.
-        hierarchical_allreduce_inter_nranks (int): the number of these ranks.
+        nccl_comm_num (int): ranks: the number of rings, which are used in turn.
+        use_hierarchical_allreduce (bool): nccl2: ranks of one machine first sum gradients among themselves.
+        hierarchical_allreduce_inter_nranks (int): the number of ranks of one machine.
         print_log (bool): accepted for Fluid's scripts.
         wait_port (bool): accepted for Fluid's scripts.
-        staleness (int | None): async (sync_mode False alone), from 0. A trainer waits for slower ones: the parameters
+        staleness (int | None): async (only sync_mode False), 0 or more. A trainer waits for slower ones: the parameters
             for step v contain all trainers' updates of the steps below v - staleness. With 0 trainers take each step
             together; gradients are still applied one by one.
-        backup_trainers (int): sync with clip 'local', from 0, below the number of trainers. Each step is updated with
-            the mean of the gradients of all trainers but so many; late gradients are dropped and counted.
-        compression (str): modes in which pservers update. How dense float32 gradients travel, by size in elements and
-            by parameter: 'two_bit 0.5 from 65536, fc_0.w_0: none'. Each is 'none'; 'fp16' or 'bf16', rounded to 16
-            bits; 'two_bit T', MXNet's 2bit with threshold T (0.5), a sixteenth of the bytes; or 'top_k R', the share R
-            (0.01) of the elements that is largest, with their positions. What two_bit and top_k do not send is added
-            to the next step's gradient; each trainer keeps it in `<parameter>@RESIDUAL`, which is saved and loaded
-            with its variables.
-        exchange (dict | str | None): sync. {'dense': 'allreduce', 'sparse': 'pserver'}: trainers add up the gradients
-            of dense parameters among themselves and update these alike, and pservers hold sparse tables. 'auto' (also
-            as the value of 'dense') chooses the way of each dense parameter by the cost model; the plan's `exchange`
-            lines state the choice and the times. transpile(trainers=) is then the trainers' addresses, unless
-            PADDLE_TRAINER_ENDPOINTS has them.
-        exchange_gbit (float): 'auto': what a link carries each way, in Gbit/s.
-        exchange_message_us (float): 'auto': what a message costs beside its bytes, in microseconds.
-        on_uneven (str): sync, also with an `exchange`; nccl2, grad_allreduce and local_sgd. What trainers do whose
-            batches differ in size or number: 'join', 'pad' or 'error'; see Executor.batches, which yields such
-            batches. '': they do not differ. In sync mode trainers count their examples among themselves:
-            transpile(trainers=) is then their addresses, unless PADDLE_TRAINER_ENDPOINTS has them.
+        backup_trainers (int): sync with clip 'local', from 0 to the number of trainers - 1. Each step uses the mean of
+            the gradients of all trainers except this many; late gradients are dropped and counted.
+        compression (str): modes in which pservers update. How trainers compress dense float32 gradients, by size in
+            elements and by parameter: 'two_bit 0.5 from 65536, fc_0.w_0: none'. The methods are 'none'; 'fp16' and
+            'bf16', which round to 16 bits; 'two_bit T', MXNet's 2bit with threshold T (0.5), a sixteenth of the bytes;
+            and 'top_k R', which sends the share R (0.01) of the elements that is largest, with their positions. What
+            two_bit and top_k do not send is added to the next step's gradient; each trainer keeps it in
+            `<parameter>@RESIDUAL`, which is saved and loaded with its variables.
+        exchange (dict | str | None): sync. {'dense': 'allreduce', 'sparse': 'pserver'}: trainers sum the gradients of
+            dense parameters among themselves and all make the same updates, and pservers hold sparse tables. With
+            'auto' (also as the value of 'dense') the cost model chooses the exchange of each dense parameter; the
+            plan's `exchange` lines state the choices and the times. transpile(trainers=) must then be the trainers'
+            addresses, unless PADDLE_TRAINER_ENDPOINTS has them.
+        exchange_gbit (float): 'auto': the bandwidth of a link in each direction, in Gbit/s.
+        exchange_message_us (float): 'auto': the fixed cost of a message, in microseconds.
+        on_uneven (str): sync, also with an `exchange`; nccl2, grad_allreduce and local_sgd. What trainers do if their
+            batches differ in size or number: 'join', 'pad' or 'error'; see Executor.batches, which yields such batches.
+            '': batches do not differ. In sync mode trainers count examples among themselves, so transpile(trainers=)
+            must be their addresses, unless PADDLE_TRAINER_ENDPOINTS has them.
 
     Raises:
-        penstock.ProgramError: (by the transpiler) the mode or a parameter does not take a
-            field, or compat is set (E-plan-staleness, E-plan-backup-trainers, E-plan-compression,
-            E-plan-exchange, E-plan-on-uneven, E-plan-local-sgd-steps); `compression` cannot be read (E-text-syntax,
-            E-compression-value).
+        penstock.ProgramError: (by the transpiler) the mode or a parameter does not allow a setting, or compat is set
+            (E-plan-staleness, E-plan-backup-trainers, E-plan-compression, E-plan-exchange, E-plan-on-uneven,
+            E-plan-local-sgd-steps); `compression` cannot be read (E-text-syntax, E-compression-value).
 
     Example:
         config = fluid.DistributeTranspilerConfig()
@@ -125,14 +124,14 @@ class DistributeTranspilerConfig:
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
-    min_block_size = 8192    # elements; a slice of a parameter is not made smaller
-    slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
+    min_block_size = 8192    # the minimum number of elements of a slice
+    slicing = 'fluid'        # 'fluid', 'even' or 'mxnet'
     big_array_bound = 1000000    # elements
-    chunk_bytes = 1 << 20    # the most in a chunk of a slice, the unit of merge and update, but at least one row
+    chunk_bytes = 1 << 20    # the maximum of a chunk, the unit of merge and update
     bn_sync = 'none'         # 'average': running statistics are averaged over trainers
     clip = 'local'           # 'global': the mean of all trainers' gradients is clipped, as one machine would
     enable_dc_asgd = False
-    dc_asgd_lambda = 1.0     # how much of a gradient's age is corrected; Fluid knows 1 only
+    dc_asgd_lambda = 1.0     # factor of the correction; Fluid has only 1
     mode = 'pserver'
     print_log = False
     wait_port = True
@@ -146,13 +145,13 @@ class DistributeTranspilerConfig:
     collective_mode = None
     staleness = None         # async: steps that a trainer may be ahead of the slowest
     backup_trainers = 0      # sync: trainers that a step does not wait for
-    compression = 'none'     # of gradients, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
-    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}: both at once; 'auto': by cost
-    exchange_gbit = 10.0     # 'auto': what a link carries each way, Gbit/s
-    exchange_message_us = 20.0    # 'auto': what a message costs beside its bytes
+    compression = 'none'     # of gradients, such as 'two_bit 0.5 from 65536, fc_0.w_0: none'
+    exchange = None          # {'dense': 'allreduce', 'sparse': 'pserver'}, or 'auto': by cost
+    exchange_gbit = 10.0     # 'auto': bandwidth of a link in each direction, Gbit/s
+    exchange_message_us = 20.0    # 'auto': the fixed cost of a message
     on_uneven = ''           # 'join', 'pad' or 'error': trainers' batches may differ in size and number
-    local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
-    local_sgd_adaptive = False    # so many at first, then as loss and learning rate say
+    local_sgd_k_steps = 1    # local_sgd: steps between two averages
+    local_sgd_adaptive = False    # local_sgd: the interval follows loss and learning rate
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
 
@@ -170,7 +169,7 @@ class DistributeTranspilerConfig:
 
     @property
     def runtime_split_send_recv(self):
-        """Whether a communicator cuts, merges and sends gradients."""
+        """Whether a communicator splits, merges and sends gradients."""
         return self._runtime_split_send_recv
 
     @runtime_split_send_recv.setter
@@ -187,7 +186,7 @@ class DistributeTranspilerConfig:
             field (str): its name.
 
         Returns:
-            bool: whether it differs from an untouched one.
+            bool: whether the field was set.
         """
         return field in vars(self) or getattr(type(self), field) is not getattr(DistributeTranspilerConfig, field)
 
@@ -195,7 +194,7 @@ class DistributeTranspilerConfig:
         """Raises if the value of a field is wrong.
 
         Raises:
-            penstock.ProgramError: it names the field, its value and what it may be.
+            penstock.ProgramError: the error names the field, its value and the valid values.
         """
         for field in _FLAGS:
             check_flag(field, getattr(self, field))
@@ -218,7 +217,7 @@ class DistributeTranspilerConfig:
 
 
 def set_policies(staleness, backup_trainers, compression, config):
-    """Gives a native configuration what Fluid has not."""
+    """Sets the fields of a native configuration that Fluid does not have."""
     config.staleness = None if staleness is None else check_count('staleness', staleness, 0)
     config.backup_trainers = check_count('backup_trainers', backup_trainers, 0)
     if not isinstance(compression, str):
@@ -228,7 +227,7 @@ def set_policies(staleness, backup_trainers, compression, config):
 
 
 def dense_exchange(exchange):
-    """How dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
+    """Returns how dense parameters are exchanged: 'pserver', 'allreduce' or 'auto'."""
     if exchange is None or exchange == 'auto':
         return exchange or 'pserver'
     known = isinstance(exchange, dict) and all(
@@ -241,14 +240,14 @@ def dense_exchange(exchange):
 
 
 def check_flag(field, value):
-    """As a bool."""
+    """Returns the value as a bool."""
     if type(value).__name__ in ('bool', 'bool_') or (type(value) is int and value in (0, 1)):
         return bool(value)
     raise program_error('E-plan-config', 'plan: %s must be True or False, not %r' % (field, value))
 
 
 def check_count(field, value, least=None, most=2**31 - 1):
-    """As an int; `least` and `most` bound it."""
+    """Returns the value as an int, from `least` to `most`."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -263,13 +262,13 @@ def check_count(field, value, least=None, most=2**31 - 1):
 
 
 def ids_of_trainers(trainers, ids):
-    """Whose programs are made, as ints: all trainers' if `ids` is None. Who makes them refuses what is out of range."""
+    """Returns the ids of the trainers whose programs are made: all if `ids` is None. C++ rejects ids out of range."""
     ids = range(min(trainers, MOST_TRAINERS)) if ids is None else ids
     return [check_count('trainer_id', trainer_id) for trainer_id in ids]
 
 
 def check_number(field, value):
-    """As a float."""
+    """Returns the value as a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise program_error('E-plan-config', 'plan: %s must be a number, not %r' % (field, value))
     try:
@@ -279,7 +278,7 @@ def check_number(field, value):
 
 
 def check_choice(field, value, choices, id):
-    """As it is: one of `choices`."""
+    """Returns the value, which must be one of `choices`."""
     if value not in choices:
         raise program_error(id, 'plan: %s is %r; it must be one of %s' %
                             (field, value, ', '.join(choice or "''" for choice in choices)))

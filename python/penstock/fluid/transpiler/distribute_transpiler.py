@@ -1,10 +1,9 @@
-"""DistributeTranspiler: Fluid's way to ask for role programs, over one pure C++ call.
+"""DistributeTranspiler: Fluid's interface to the transpiler, over one pure C++ call.
 
-Fluid's scripts run default_startup_program() after transpile(), and what get_trainer_program() returns is the
-program they gave. So transpile() takes a snapshot of both programs and makes the start-up handle mean the trainer's
-start-up program; get_trainer_program() makes the main handle mean the trainer's. Getters may be called in any order,
-any number of times; a second transpile() of a program that still is what the first made of it starts from the
-snapshot.
+Fluid's scripts run default_startup_program() after transpile(), and expect get_trainer_program() to return the program
+that they passed. So transpile() takes a snapshot of both programs and replaces the contents of the startup program by
+the trainer's; get_trainer_program() replaces those of the main program. Getters may be called in any order, any number
+of times. A second transpile() of a program that was not changed since the first starts from the snapshot.
 """
 
 import os
@@ -28,14 +27,14 @@ __all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMod
 class DistributeTranspiler:
     """Rewrites the default programs, or given ones, into those of a role of a distributed job.
 
-    Getters may be called in any order, any number of times. A second `transpile` of a program that still is what the
-    first made of it starts from the original.
+    Getters may be called in any order, any number of times. A second `transpile` of a program that was not changed
+    since the first starts from the original.
 
     Args:
-        config (DistributeTranspilerConfig | None): what to ask of the transpiler.
+        config (DistributeTranspilerConfig | None): the settings of the transpiler.
 
     Raises:
-        TypeError: `config` is something else.
+        TypeError: `config` has another type.
         penstock.ProgramError: a field of `config` has a wrong value.
 
     Example:
@@ -52,22 +51,22 @@ class DistributeTranspiler:
         if not isinstance(self.config, DistributeTranspilerConfig):
             raise TypeError('config must be a DistributeTranspilerConfig, not %s' % type(config).__name__)
         self.config.validate()
-        # Fluid's constructor asks for at least so much; smaller slices are had by setting the field afterwards.
+        # Fluid's constructor requires this minimum; for smaller slices set the field afterwards.
         check_count('min_block_size', self.config.min_block_size, DistributeTranspilerConfig.min_block_size,
                     MOST_ELEMENTS)
         self._roles = None
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
                   startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None):
-        """Makes the programs of all roles, and makes the startup program that of the trainer.
+        """Makes the programs of all roles, and replaces the contents of the startup program by the trainer's.
 
         Args:
             trainer_id (int): this trainer.
             program (Program | None): the main program, after minimize; None: the default one.
             pservers (str | list[str]): addresses of the pservers.
             trainers (int | str | list[str]): number of trainers; for modes without pservers their addresses.
-            sync_mode (bool | None): takes precedence over an untouched field of the config; both set and different is
-                an error.
+            sync_mode (bool | None): takes precedence over a config field that was not set; if both are set, they must
+                be equal.
             startup_program (Program | None): the startup program; None: the default one.
             current_endpoint (str): this trainer's address, for modes without pservers.
             slice_var_up (bool | None): as `sync_mode`.
@@ -95,13 +94,13 @@ class DistributeTranspiler:
         self.vars_overview = vars_distributed.overview_of(roles.params)
         self._pservers = {address: (main, start) for address, main, start in roles.pservers}
         _, self._trainer_main, trainer_startup = roles.trainers[0]
-        # Where pservers optimize, Fluid changes the main program in get_trainer_program().
+        # If pservers optimize, Fluid changes the main program only in get_trainer_program().
         _make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
         _make_mean(startup, trainer_startup, source_startup)
         self._leave_marks(current_endpoint)
 
     def _leave_marks(self, current_endpoint):
-        """What Fluid's users and runtime find on the programs afterwards."""
+        """Sets the attributes that Fluid's users and runtime expect on the programs."""
         program, given = self.origin_program, self.config
         if self._kind == 'nccl2':
             program._trainers_endpoints = list(self.trainer_endpoints)
@@ -116,22 +115,22 @@ class DistributeTranspiler:
             program._ps_endpoint = current_endpoint
             program._is_chief = self.trainer_id == 0
             program._distributed_lookup_table = self.table_name
-            program._distributed_lookup_tables = list(self._roles.tables)    # Fluid has but one
+            program._distributed_lookup_tables = list(self._roles.tables)    # Fluid has only one
             program._parameters_on_pservers = self.vars_overview
 
     def _set_server_config(self, server_config=None):
-        """Takes what fleets hand on; it makes no difference."""
+        """Accepts the setting that fleets pass; it has no effect."""
         if server_config is not None and not isinstance(server_config, ServerRuntimeConfig):
             raise TypeError('server_config must be a ServerRuntimeConfig, not %r' % (server_config,))
 
     @property
     def _kind(self):
-        """Who works together: the config's mode, or 'geo'."""
+        """Returns the config's mode, or 'geo'."""
         return self.config.mode
 
     @property
     def plan(self):
-        """The placement plan as text: who holds what."""
+        """The placement plan as text."""
         return self._made().plan
 
     @property
@@ -141,11 +140,11 @@ class DistributeTranspiler:
 
     @property
     def table_name(self):
-        """The table that is sharded over the pservers; of several, the first; None if there is none."""
+        """The first table that is sharded over the pservers, or None."""
         return next(iter(self._roles.tables), None) if self._roles else None
 
     def get_trainer_program(self, wait_port=True):
-        """Makes the main program that of the trainer. Running it waits for the servers.
+        """Replaces the contents of the main program by the trainer's. Running it waits for the servers.
 
         Args:
             wait_port (bool): accepted for Fluid's scripts.
@@ -283,7 +282,7 @@ class DistributeTranspiler:
         config.local_sgd_adaptive = bool(given.local_sgd_adaptive)
 
     def _merged(self, field, argument):
-        """The argument if it was given, else the config's; they must not contradict each other."""
+        """Returns the argument if it was given, otherwise the config's value; they must not contradict each other."""
         value = getattr(self.config, field)
         if argument is None:
             return value
@@ -296,21 +295,21 @@ class DistributeTranspiler:
 
 
 def _endpoints_if_counted(trainers):
-    """The trainers' addresses, which the launcher's environment has where the caller only says how many they are."""
+    """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
     listed = [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one]
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
 
 
 def slice_variable(var_list, slice_count, min_block_size):
-    """Says how variables would be cut into slices.
+    """Computes how variables would be cut into slices.
 
     Args:
         var_list (list[Variable]): the variables.
-        slice_count (int): the most slices of a variable, such as the number of pservers.
-        min_block_size (int): elements; a slice is not made smaller.
+        slice_count (int): the maximum number of slices of a variable, such as the number of pservers.
+        min_block_size (int): the minimum number of elements of a slice.
 
     Returns:
-        list[str]: 'name:number of the slice:elements' of each slice.
+        list[str]: 'name:slice number:elements' for each slice.
 
     Example:
         w = fluid.layers.create_parameter([1000, 10], 'float32', name='w')
@@ -330,7 +329,7 @@ def slice_variable(var_list, slice_count, min_block_size):
 
 
 def addresses_of(given, field='pservers'):
-    """A comma-separated text, or a list, as a list."""
+    """Returns a comma-separated text, or a list, as a list."""
     listed = given.split(',') if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
         raise program_error('E-plan-config', 'plan: %s must be addresses, comma-separated or in a list, not %r' %
@@ -339,7 +338,8 @@ def addresses_of(given, field='pservers'):
 
 
 def _source_of(program):
-    """What a transpile starts from: what the program was before an earlier one, unless it was changed since."""
+    """Returns the program from which a transpile starts: the original if an earlier transpile made the program and it
+    was not changed since."""
     source, content_id = program.__dict__.get('_transpile_source', (None, None))
     if content_id == program.desc.content_id:
         return source
@@ -347,7 +347,7 @@ def _source_of(program):
 
 
 def _make_mean(program, desc, source):
-    """Makes the handle mean `desc`, and remembers what it was made from."""
+    """Replaces the contents of the program by `desc`, and keeps `source`, the original."""
     if program.desc.content_id != desc.content_id:
         program._rebind(desc)
     program._transpile_source = (source, program.desc.content_id)

@@ -1,9 +1,9 @@
-"""GeoSgdTranspiler: trainers optimize by themselves and exchange what has changed through pservers.
+"""GeoSgdTranspiler: trainers update their own parameters and exchange the changes through pservers.
 
     t = fluid.transpiler.GeoSgdTranspiler(config)
     t.transpile(trainer_id, pservers='10.0.0.1:6174,10.0.0.2:6174', trainers=2)
 
-Both handles mean the trainer's programs as soon as transpile() returns.
+transpile() replaces the contents of both programs by the trainer's.
 """
 
 from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
@@ -12,13 +12,13 @@ __all__ = ['GeoSgdTranspiler']
 
 
 class GeoSgdTranspiler(DistributeTranspiler):
-    """Makes the programs of geo-SGD: trainers optimize by themselves and exchange what has changed through pservers.
+    """Makes the programs of geo-SGD: trainers update their own parameters and exchange the changes through pservers.
 
-    Both programs mean the trainer's as soon as `transpile` returns.
+    `transpile` replaces the contents of both programs by the trainer's.
 
     Args:
-        config (DistributeTranspilerConfig | None): what to ask of the transpiler; geo_sgd_need_push_nums is the
-            number of steps between two exchanges.
+        config (DistributeTranspilerConfig | None): the settings of the transpiler; geo_sgd_need_push_nums is the number
+            of steps between two exchanges.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -50,7 +50,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
                           for param, _, _, _, sparse, _, pieces in self._roles.params}
 
     def _get_vars_info(self):
-        """What a communicator has to know of each parameter: its pieces, their rows and servers."""
+        """Returns the facts of each parameter that a communicator needs: its pieces, their rows and servers."""
         self._made()
         return self.vars_info
 

@@ -1,11 +1,11 @@
-"""memory_optimize and release_memory: the same program with less memory.
+"""memory_optimize and release_memory: rewrite a program so that it needs less memory.
 
-Since 1.6 Fluid's own do nothing but log a warning. These rewrite the program that is given, as Fluid's did before:
+Since version 1.6 Fluid's functions only log a warning. These rewrite the given program, as Fluid's did before:
 
     fluid.memory_optimize(fluid.default_main_program(), skip_opt_set=[loss])
 
-What is fetched has to stand in skip_opt_set, because a variable that takes another's buffer is gone under its name.
-Nothing that is fed, kept between steps, sent or received is touched, so it works before and after transpile.
+skip_opt_set must contain fetched variables, because a variable that takes another's buffer loses its name. Variables
+that are fed, kept between steps, sent or received are not changed, so the functions work before and after transpile.
 """
 
 from penstock import _penstock
@@ -17,15 +17,16 @@ __all__ = ['memory_optimize', 'release_memory']
 def memory_optimize(input_program, skip_opt_set=None, print_log=False, level=0, skip_grads=True):
     """Rewrites a program so that temporaries share buffers.
 
-    What is fed, kept between runs, sent or received is left alone, so it works before and after `transpile`. What is
-    fetched has to stand in `skip_opt_set`, because a variable that takes another's buffer is gone under its name.
+    Variables that are fed, kept between runs, sent or received are not changed, so it works before and after
+    `transpile`. `skip_opt_set` must contain fetched variables, because a variable that takes another's buffer loses its
+    name.
 
     Args:
         input_program (Program): the program, which is changed.
         skip_opt_set (list[Variable | str] | None): variables that keep their own buffers.
-        print_log (bool): print which variable takes whose buffer, and how many bytes that saves.
+        print_log (bool): print which variable takes which buffer, and how many bytes that saves.
         level (int): 0: only buffers of the same type and shape; 1: also larger ones.
-        skip_grads (bool): leave alone what the backward pass writes.
+        skip_grads (bool): do not change variables that the backward pass writes.
 
     Raises:
         ValueError: `level` is neither 0 nor 1.

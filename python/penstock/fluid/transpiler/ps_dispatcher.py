@@ -1,4 +1,4 @@
-"""Who gets which slice: classes for DistributeTranspilerConfig.split_method.
+"""Assigns slices to pservers: classes for DistributeTranspilerConfig.split_method.
 
     class ByShape(PSDispatcher):                      # a rule of one's own
         def dispatch(self, varlist):
@@ -6,9 +6,9 @@
 
     config.split_method = ByShape
 
-transpile() makes one object from the endpoints, calls dispatch with the slices of each gradient, then reset, and then
-dispatch once with the slices of all parameters. The last answers are the placement. The classes here name placements
-that the plan makes by itself; called by hand they give the same.
+transpile() creates one object from the endpoints, calls dispatch with the slices of each gradient, then reset, and then
+dispatch once with the slices of all parameters. The last results are the placement. For the classes in this module the
+plan computes the placement itself; a direct call returns the same.
 """
 
 from penstock import _penstock
@@ -20,10 +20,10 @@ __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
 
 
 class PSDispatcher:
-    """Base of the dispatchers, which assign slices to pservers; a subclass has `dispatch`.
+    """Base of the dispatchers, which assign slices to pservers; a subclass overrides `dispatch`.
 
-    `transpile` makes one object of the addresses, calls `dispatch` with the slices of each gradient, then `reset`,
-    then `dispatch` once with the slices of all parameters. The last answers are the placement.
+    `transpile` creates one object from the addresses, calls `dispatch` with the slices of each gradient, then `reset`,
+    then `dispatch` once with the slices of all parameters. The last results are the placement.
 
     Args:
         pserver_endpoints (list[str]): addresses of the pservers.
@@ -51,7 +51,7 @@ class PSDispatcher:
         return self._eps
 
     def reset(self):
-        """Makes the next dispatch begin anew."""
+        """Makes the next dispatch start from the first pserver again."""
         self._step = 0
 
     def dispatch(self, varlist):
@@ -70,7 +70,7 @@ class PSDispatcher:
 
 
 class RoundRobin(PSDispatcher):
-    """Gives slices to the pservers in turn.
+    """Assigns slices to the pservers in turn.
 
     Args:
         pserver_endpoints (list[str]): addresses of the pservers.
@@ -95,7 +95,7 @@ class RoundRobin(PSDispatcher):
 
 
 class HashName(PSDispatcher):
-    """Gives each slice to the pserver that the FNV-1a hash of its name selects, the same in every process.
+    """Assigns each slice to the pserver that the FNV-1a hash of its name selects, the same in every process.
 
     Args:
         pserver_endpoints (list[str]): addresses of the pservers.
@@ -118,7 +118,7 @@ class HashName(PSDispatcher):
 
 
 class SizeBalanced(PSDispatcher):
-    """Gives the largest slice first, each to the pserver that has the fewest bytes.
+    """Assigns the largest slices first, each to the pserver that has the fewest bytes.
 
     Args:
         pserver_endpoints (list[str]): addresses of the pservers.
@@ -152,7 +152,7 @@ _BUILT = (RoundRobin, HashName, SizeBalanced)
 
 
 def choose(split_method, config):
-    """Sets the native config's placement, or dispatcher, from a class (or the name of one of ours)."""
+    """Sets the native config's placement, or its dispatcher, from a class or the name of a class of this module."""
     if split_method is None:
         return
     if isinstance(split_method, str):
@@ -166,7 +166,7 @@ def choose(split_method, config):
 
 
 def check(split_method):
-    """An error, unless it is None or a subclass of PSDispatcher, at whatever distance."""
+    """Raises unless `split_method` is None or a direct or indirect subclass of PSDispatcher."""
     if split_method is None:
         return
     if isinstance(split_method, PSDispatcher):
@@ -178,7 +178,7 @@ def check(split_method):
 
 
 class _Asked:
-    """The user's dispatcher as the transpiler calls it: pieces in, checked addresses out."""
+    """Wraps the user's dispatcher for the transpiler: takes pieces, returns checked addresses."""
 
     def __init__(self, split_method, endpoints):
         self._name = split_method.__name__

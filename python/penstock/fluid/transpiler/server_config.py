@@ -1,4 +1,4 @@
-"""ServerRuntimeConfig: how many threads Fluid's servers have for what."""
+"""ServerRuntimeConfig: the numbers of threads of Fluid's servers."""
 
 import os
 
@@ -6,8 +6,8 @@ __all__ = ['ServerRuntimeConfig']
 
 
 class ServerRuntimeConfig:
-    """Reads FLAGS_rpc_send_thread_num, FLAGS_rpc_get_thread_num and FLAGS_rpc_prefetch_thread_num (12). They make no
-    difference here: our servers run the queues of all chunks on one pool of as many threads as there are cores.
+    """Reads FLAGS_rpc_send_thread_num, FLAGS_rpc_get_thread_num and FLAGS_rpc_prefetch_thread_num (12). They have no
+    effect: Penstock's pservers run the queues of all chunks on one pool with a thread per core.
 
     Example:
         from penstock.fluid.transpiler.distribute_transpiler import ServerRuntimeConfig

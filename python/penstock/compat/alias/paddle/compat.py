@@ -12,17 +12,17 @@ def to_text(obj, encoding='utf-8', inplace=False):
 
     Args:
         obj: str, bytes, None, or a list, set or dict of them; other values stay as they are.
-        encoding (str): of the bytes.
+        encoding (str): the encoding of the bytes.
         inplace (bool): change the list, set or dict itself instead of returning another.
 
     Returns:
-        `obj` with str in the place of bytes.
+        `obj` with str instead of bytes.
     """
     return _converted(obj, inplace, lambda one: one.decode(encoding) if isinstance(one, bytes) else one)
 
 
 def to_bytes(obj, encoding='utf-8', inplace=False):
-    """Encodes text, also that in a list or set; the inverse of to_text."""
+    """Encodes text, also in a list or set; the inverse of to_text."""
     return _converted(obj, inplace, lambda one: one.encode(encoding) if isinstance(one, str) else one)
 
 
@@ -41,14 +41,14 @@ def _converted(obj, inplace, convert):
 
 
 def round(x, d=0):
-    """Rounds half away from zero, as Python 2: round(0.5) is 1.0, round(-2.5) is -3.0.
+    """Rounds half away from zero, as Python 2 does: round(0.5) is 1.0, round(-2.5) is -3.0.
 
     Args:
         x (float): the number.
         d (int): digits after the point.
 
     Returns:
-        float: the rounded number; NaN and infinity as they are.
+        float: the rounded number; NaN and infinity are returned unchanged.
     """
     if x == 0 or not math.isfinite(x):
         return x

@@ -1,4 +1,4 @@
-"""Where Fluid keeps headers and libraries for operators that users compile: there are none here."""
+"""The folders of headers and libraries for operators that users compile; Penstock has none."""
 
 __all__ = ['get_include', 'get_lib']
 

@@ -1,4 +1,4 @@
-"""The version of Fluid whose API this is. penstock.__version__ is that of Penstock."""
+"""The version of Fluid whose API Penstock has. penstock.__version__ is the version of Penstock."""
 
 full_version = '1.8.5'
 major, minor, patch, rc = '1', '8', '5', '0'

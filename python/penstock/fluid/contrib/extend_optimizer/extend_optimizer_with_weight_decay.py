@@ -64,7 +64,7 @@ def extend_with_decoupled_weight_decay(base_optimizer):
         base_optimizer takes, by name.
 
     Raises:
-        TypeError: if base_optimizer is no such class.
+        TypeError: base_optimizer is no such class.
 
     Example:
         AdamW = fluid.contrib.extend_optimizer.extend_with_decoupled_weight_decay(fluid.optimizer.Adam)

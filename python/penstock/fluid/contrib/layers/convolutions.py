@@ -15,19 +15,19 @@ def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, a
         edge_set (Variable): shape [trees, edges, 2], int32: parent and child of each edge. Nodes count from 1; edges
             end at the first one that holds a 0.
         output_size (int): how many features a filter gives.
-        num_filters (int): how many filters.
+        num_filters (int): the number of filters.
         max_depth (int): how many layers of nodes a node sees, its own included; at least 2.
-        act (str | None): an activation that follows.
+        act (str | None): an activation that is applied to the result.
         param_attr (ParamAttr | None): the filters, of shape [features, 3, output_size, num_filters].
         bias_attr (ParamAttr | bool | None): the bias, of shape [nodes, output_size, num_filters]; False: none.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [trees, nodes, output_size, num_filters], the type of `nodes_vector`.
 
     Raises:
         TypeError: `nodes_vector` or `edge_set` is not a Variable.
-        penstock.ProgramError: if their shapes do not fit, or max_depth is below 2; when the program runs, if an edge
+        penstock.ProgramError: their shapes do not fit, or max_depth is below 2; when the program runs, if an edge
             names a node that there is not.
 
     Example:
@@ -62,9 +62,9 @@ def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, str
         filter_size (int | list[int]): height and width of a window, or both as one number.
         stride (int | list[int]): how far the next window is below and beside one, or both as one number.
         param_attr (ParamAttr | None): the filters, of shape [output_channel, input_channel * height * width].
-        act (str | None): an activation that follows.
+        act (str | None): an activation that is applied to the result.
         dtype (str): the type of `input`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [elements, 1], in sequences: for each image `output_channel` channels of (rows - 1) // stride +
@@ -72,8 +72,8 @@ def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, str
 
     Raises:
         TypeError: `input`, `row` or `col` is not a Variable.
-        ValueError: if `filter_size` or `stride` is neither one number nor two.
-        penstock.ProgramError: if the sequences do not fit each other, when the program runs.
+        ValueError: `filter_size` or `stride` is neither one number nor two.
+        penstock.ProgramError: the sequences do not fit each other, when the program runs.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)

@@ -20,7 +20,7 @@ def ctr_metric_bundle(input, label):
 
     Raises:
         TypeError: `input` or `label` is not a Variable.
-        ValueError: if the shapes differ.
+        ValueError: the shapes differ.
 
     Example:
         p, y = fluid.data('p', [None, 1]), fluid.data('y', [None, 1])

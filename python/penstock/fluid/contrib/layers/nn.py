@@ -36,8 +36,8 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        ValueError: if `functor_list` does not hold two names.
-        penstock.ProgramError: if the names are others, or the shapes do not fit.
+        ValueError: `functor_list` does not hold two names.
+        penstock.ProgramError: the names are others, or the shapes do not fit.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
@@ -76,7 +76,7 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: if `combiner` is another one, or `input` has another shape.
+        penstock.ProgramError: `combiner` is another one, or `input` has another shape.
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
@@ -100,11 +100,11 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
     Args:
         x (Variable): shape [words, h], in sequences; float32 or float64.
         y (Variable): shape [words, h], in as many sequences; the type of `x`.
-        channel_num (int): how many matrices.
-        act (str | None): an activation that follows.
+        channel_num (int): the number of matrices.
+        act (str | None): an activation that is applied to the result.
         param_attr (ParamAttr | None): describes the matrices, of shape [h, channel_num, h].
         dtype (str): the type of `x`.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (out, tmp). `out` has shape [n, 1] and a sequence for each pair of texts: channel_num matrices of as many
@@ -112,7 +112,7 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        ValueError: if `x` and `y` are no matrices of one width.
+        ValueError: `x` and `y` are no matrices of one width.
 
     Example:
         x, y = (fluid.data(n, [None, 8], lod_level=1) for n in 'xy')
@@ -138,21 +138,21 @@ def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_
         scores (Variable): their scores, as multiclass_nms takes them.
         score_threshold (float): scores of boxes are above this.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
-        keep_top_k (int): how many boxes of an image are kept; -1: all.
-        nms_threshold (float): by how much boxes may overlap.
+        keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
+        nms_threshold (float): the maximum overlap of two boxes that are kept.
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
         nms_eta (float): what nms_threshold shrinks by with each kept box.
         background_label (int): the class that is left out; -1: none.
         return_index (bool): whether to return the numbers of the boxes, too.
-        name (str | None): prefix of the names of what the layer creates.
+        name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable | tuple: rows of class, score and box, in a sequence for each image; with return_index a pair of it and
         the number of each box among those of all images, int32, shape [boxes, 1].
 
     Raises:
-        TypeError: if `bboxes` or `scores` is not a Variable.
-        penstock.ProgramError: if their shapes do not fit.
+        TypeError: `bboxes` or `scores` is not a Variable.
+        penstock.ProgramError: their shapes do not fit.
 
     Example:
         boxes, scores = fluid.data('boxes', [None, 20, 4]), fluid.data('scores', [None, 3, 20])
@@ -187,7 +187,7 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
 
     Raises:
         TypeError: `input`, `row` or `col` is not a Variable.
-        penstock.ProgramError: if a number is below 1, or the sequences do not fit each other when the program
+        penstock.ProgramError: a number is below 1, or the sequences do not fit each other when the program
             runs.
 
     Example:
@@ -217,7 +217,7 @@ def shuffle_batch(x, seed=None):
         Variable: the shape and type of `x`.
 
     Raises:
-        TypeError: if `x` is not a Variable.
+        TypeError: `x` is not a Variable.
 
     Example:
         y = fluid.contrib.layers.shuffle_batch(fluid.data('x', [None, 4]))
@@ -249,13 +249,13 @@ def partial_concat(input, start_index=0, length=-1):
     Args:
         input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
         start_index (int): the first column; a negative one counts from the end.
-        length (int): how many columns; -1: all to the end.
+        length (int): the number of columns; -1: all to the end.
 
     Returns:
         Variable: shape [rows, number of matrices * length], the type of `input`.
 
     Raises:
-        penstock.ProgramError: if the shapes differ, or there are not as many columns.
+        penstock.ProgramError: the shapes differ, or there are not as many columns.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
@@ -270,13 +270,13 @@ def partial_sum(input, start_index=0, length=-1):
     Args:
         input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
         start_index (int): the first column; a negative one counts from the end.
-        length (int): how many columns; -1: all to the end.
+        length (int): the number of columns; -1: all to the end.
 
     Returns:
         Variable: shape [rows, length], the type of `input`.
 
     Raises:
-        penstock.ProgramError: if the shapes differ, or there are not as many columns.
+        penstock.ProgramError: the shapes differ, or there are not as many columns.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
@@ -302,7 +302,7 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
 
     Raises:
         TypeError: `x` is not a Variable.
-        penstock.ProgramError: if `x` holds another type than the tree, or no nodes, when the program runs.
+        penstock.ProgramError: `x` holds another type than the tree, or no nodes, when the program runs.
 
     Example:
         tree = fluid.ParamAttr(name='tree', initializer=fluid.initializer.Constant(0))
@@ -346,7 +346,7 @@ def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tre
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: if the lists differ in length, or a layer has too few nodes.
+        ValueError: the lists differ in length, or a layer has too few nodes.
 
     Example:
         x = fluid.data('x', [None, 1], 'int32')

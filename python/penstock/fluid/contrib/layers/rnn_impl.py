@@ -26,7 +26,7 @@ def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=Non
         batch_first (bool): whether sequences are the first axis.
         param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
         bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of the candidate; None is `layers.tanh`.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.
@@ -68,7 +68,7 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
         batch_first (bool): whether sequences are the first axis.
         param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
         bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): of the gates; None is `layers.sigmoid`.
+        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
         activation (callable): of candidate and cell; None is `layers.tanh`.
         forget_bias (float): added to the sum of the forget gate.
         dtype (str): 'float32' or 'float64'.

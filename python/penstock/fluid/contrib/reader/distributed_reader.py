@@ -17,7 +17,7 @@ def distributed_batch_reader(batch_reader):
         are left out.
 
     Raises:
-        ValueError: if PADDLE_TRAINER_ID is not less than PADDLE_TRAINERS_NUM.
+        ValueError: PADDLE_TRAINER_ID is not less than PADDLE_TRAINERS_NUM.
 
     Example:
         batches = fluid.io.batch(lambda: range(6), 2)

@@ -17,7 +17,7 @@ def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_pr
         local_path (str): the folder on this machine; made if it does not exist.
         trainer_id (int): the trainer.
         trainers (int): the number of trainers.
-        multi_processes (int): makes no difference: files are copied one after the other.
+        multi_processes (int): has no effect: files are copied one after the other.
 
     Returns:
         list[str]: the paths of the copies, which lie below `local_path` as their originals below `hdfs_path`.
@@ -51,9 +51,9 @@ def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=Fal
         client (HDFSClient): the file system.
         hdfs_path (str): the folder of the file system.
         local_path (str): the folder on this machine.
-        multi_processes (int): makes no difference: files are copied one after the other.
+        multi_processes (int): has no effect: files are copied one after the other.
         overwrite (bool): replace files that are there already.
-        sync (bool): makes no difference: it returns when all are copied.
+        sync (bool): has no effect: it returns when all are copied.
 
     Raises:
         TypeError: `client` is not an HDFSClient.

@@ -1,4 +1,4 @@
-"""Generators of MultiSlot text: what a data set's pipe command writes.
+"""Generators of MultiSlot text, the output of a data set's pipe command.
 
     class Words(MultiSlotDataGenerator):
         def generate_sample(self, line):
@@ -15,8 +15,8 @@ __all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
 
 
 class DataGenerator:
-    """Reads lines, makes samples of them, and writes each as a line. A subclass has generate_sample() and, if samples
-    of a batch are to be made together, generate_batch()."""
+    """Reads lines, makes samples from them, and writes each as a line. A subclass overrides generate_sample(), and
+    generate_batch() to make the samples of a batch together."""
 
     def __init__(self):
         self._proto_info = None
@@ -30,19 +30,19 @@ class DataGenerator:
         self._line_limit = line_limit
 
     def set_batch(self, batch_size):
-        """How many samples generate_batch() gets at a time.
+        """Sets the number of samples that generate_batch() receives.
 
         Args:
-            batch_size (int): 32 unless it is set.
+            batch_size (int): the number; the default is 32.
         """
         self.batch_size_ = batch_size
 
     def run_from_memory(self):
-        """Writes what generate_sample(None) gives to standard output."""
+        """Writes the samples of generate_sample(None) to standard output."""
         self._write([None])
 
     def run_from_stdin(self):
-        """Writes what generate_sample(line) gives for each line of standard input to standard output."""
+        """Writes the samples of generate_sample(line), for each line of standard input, to standard output."""
         self._write(sys.stdin)
 
     def _write(self, lines):
@@ -67,7 +67,7 @@ class DataGenerator:
                                   type(self).__name__)
 
     def generate_sample(self, line):
-        """Makes samples of a line; a subclass overrides it.
+        """Makes samples from a line; a subclass overrides it.
 
         Args:
             line (str): a line with its end; None when run from memory.
@@ -83,13 +83,13 @@ class DataGenerator:
                                   '[(name, [number, ...]), ...]' % type(self).__name__)
 
     def generate_batch(self, samples):
-        """May be written in a subclass: the samples of a batch, made longer or changed.
+        """Changes the samples of a batch; a subclass may override it.
 
         Args:
-            samples (list): as generate_sample() gives them.
+            samples (list): samples of generate_sample().
 
         Returns:
-            callable: without arguments, gives samples.
+            callable: a function without arguments that yields samples.
         """
 
         def unchanged():
@@ -99,7 +99,7 @@ class DataGenerator:
 
 
 def _slots_of(line):
-    """A sample's slots as a list; scripts also give zip(names, values)."""
+    """Returns a sample's slots as a list; scripts also yield zip(names, values)."""
     if isinstance(line, zip):
         return list(line)
     if not isinstance(line, (list, tuple)):
@@ -108,7 +108,7 @@ def _slots_of(line):
 
 
 class MultiSlotStringDataGenerator(DataGenerator):
-    """Writes numbers that are text already, without a look at them: faster.
+    """Writes numbers that are already text, without checks, which is faster.
 
     Example:
         from penstock.fluid.incubate.data_generator import MultiSlotStringDataGenerator

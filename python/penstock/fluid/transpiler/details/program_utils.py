@@ -1,4 +1,4 @@
-"""Programs as text, and searches among a block's ops: what Fluid's scripts take from transpiler.details."""
+"""Programs as text, and searches for ops of a block, as Fluid's scripts use them."""
 
 __all__ = [
     'block_to_code', 'delete_ops', 'find_op_by_input_arg', 'find_op_by_output_arg', 'op_to_code', 'program_to_code',
@@ -7,7 +7,7 @@ __all__ = [
 
 
 def delete_ops(block, ops):
-    """Removes ops from a block; one that is not there is passed over.
+    """Removes ops from a block; ops that it does not contain are ignored.
 
     Args:
         block (Block): the block.
@@ -47,7 +47,7 @@ def find_op_by_output_arg(block, arg_name, reverse=False):
     Args:
         block (Block): the block.
         arg_name (str): the variable's name.
-        reverse (bool): look from the end.
+        reverse (bool): search from the end.
 
     Returns:
         int: the position; -1 if no op writes it.

@@ -1,4 +1,4 @@
-"""Which slice of which variable is where: t.vars_overview after transpile().
+"""The slices of all variables and their pservers: t.vars_overview after transpile().
 
     for one in t.vars_overview.get_distributed_vars_by_ep('10.0.0.1:6174'):
         print(one.origin.name, one.slice.name, one.offset)
@@ -10,7 +10,7 @@ __all__ = ['VarDistributed', 'VarStruct', 'VarsDistributed']
 
 
 class VarStruct:
-    """What is known of a variable without its program.
+    """Describes a variable without its program.
 
     Args:
         name (str): its name.
@@ -18,7 +18,7 @@ class VarStruct:
         dtype (VarType): its element type.
         type (VarType): its kind.
         lod_level (int): its nesting of sequences.
-        persistable (bool): whether it outlives a step.
+        persistable (bool): whether it keeps its value between steps.
 
     Example:
         from penstock.fluid.transpiler.details import VarStruct
@@ -54,7 +54,7 @@ class VarStruct:
         return 'VarStruct(%r, shape=%s)' % (self.name, list(self.shape))
 
 
-# The plan's words for element types, where they are not numpy's.
+# The plan's names of element types, if they differ from numpy's.
 _DTYPES = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'i8': 'int8', 'i16': 'int16', 'i32': 'int32',
            'i64': 'int64', 'u8': 'uint8'}
 
@@ -90,7 +90,7 @@ class VarDistributed:
 
     @staticmethod
     def equal(var1, var2):
-        """Tells whether two descriptions are the same.
+        """Tells whether two descriptions are equal.
 
         Args:
             var1 (VarStruct): one description.
@@ -140,7 +140,7 @@ class VarsDistributed:
 
     @staticmethod
     def equal(var1, var2):
-        """Tells whether two descriptions are the same.
+        """Tells whether two descriptions are equal.
 
         Args:
             var1 (VarStruct): one description.
@@ -216,7 +216,7 @@ class VarsDistributed:
 
 
 def overview_of(params):
-    """From the plan's parameters, as _RoleSet.params gives them."""
+    """Returns the VarsDistributed of the plan's parameters, which _RoleSet.params contains."""
     overview = VarsDistributed()
     for name, _, dtype, shape, _, prefetched, slices in params:
         whole = VarStruct.of_piece(name, shape, dtype, False)

@@ -1,6 +1,6 @@
-"""Where data sets are kept, and how a reader's samples are split into files.
+"""The folder of data sets, and functions that split a reader's samples into files.
 
-Fluid downloads a data set when a script asks for it. Here the files must be there already, each where Fluid keeps it:
+Fluid downloads a data set when a script uses it. Here the files must already exist where Fluid keeps them:
 DATA_HOME/<data set>/<file>.
 """
 
@@ -27,19 +27,19 @@ def md5file(fname):
 
 
 def download(url, module_name, md5sum, save_name=None):
-    """Returns the path of a data set's file, which must be there already.
+    """Returns the path of a data set's file, which must already exist.
 
     Args:
-        url (str): where Fluid gets it; named in the error.
+        url (str): the address from which Fluid downloads it; named in the error.
         module_name (str): its folder in DATA_HOME.
-        md5sum (str): of the file that Fluid gets. Another one is read too, with a warning. None: any file.
+        md5sum (str): MD5 sum of Fluid's file. A file with another sum is accepted with a warning. None: any file.
         save_name (str): its name in the folder, if not the last part of `url`.
 
     Returns:
         str: the path.
 
     Raises:
-        FileNotFoundError: if the file is missing; names it and its origin.
+        FileNotFoundError: the file is missing; the error names it and its address.
     """
     path = os.path.join(DATA_HOME, module_name, save_name or url.split('/')[-1])
     if not os.path.isfile(path):
@@ -53,7 +53,7 @@ def download(url, module_name, md5sum, save_name=None):
     return path
 
 
-_checked = set()    # paths whose sum was compared; large files take seconds
+_checked = set()    # paths whose sum was compared, because large files take seconds
 
 
 def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
@@ -86,10 +86,10 @@ def cluster_files_reader(files_pattern, trainer_count, trainer_id, loader=pickle
     """Reads one trainer's share of the files that `split` wrote: every trainer_count-th.
 
     Args:
-        files_pattern (str): of glob; the files are taken in the order of their names.
+        files_pattern (str): a glob pattern; the files are read in the order of their names.
         trainer_count (int): trainers of the job.
         trainer_id (int): this one's number.
-        loader: called as loader(binary file), gives a list of samples.
+        loader: called as loader(binary file); returns a list of samples.
 
     Returns:
         function: a reader of the samples.

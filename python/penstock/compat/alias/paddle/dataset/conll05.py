@@ -23,7 +23,7 @@ UNK_IDX = 0
 
 
 def load_dict(filename):
-    """Returns {line: its number} of a file."""
+    """Returns {line: line number} of a file."""
     with open(filename) as file:
         return {line.strip(): number for number, line in enumerate(file)}
 
@@ -71,7 +71,7 @@ def _sentences(data_path, words_name, props_name):
 
 
 def corpus_reader(data_path, words_name, props_name):
-    """Returns a reader of (words, verb, labels): a sentence once for each of its verbs."""
+    """Returns a reader of (words, verb, labels), which repeats a sentence for each of its verbs."""
 
     def reader():
         for words, rows in _sentences(data_path, words_name, props_name):
@@ -84,7 +84,7 @@ def corpus_reader(data_path, words_name, props_name):
 
 
 def reader_creator(corpus_reader, word_dict=None, predicate_dict=None, label_dict=None):
-    """Returns a reader of samples, made of what corpus_reader reads and of three dictionaries."""
+    """Returns a reader of samples, which it makes from the sentences of corpus_reader with three dictionaries."""
 
     def reader():
         for words, verb, labels in corpus_reader():
@@ -113,7 +113,7 @@ def get_embedding():
 
 
 def test():
-    """Returns a reader of the part of the corpus that is public: its tests."""
+    """Returns a reader of the test set, the public part of the corpus."""
     words, verbs, labels = get_dict()
     corpus = corpus_reader(common.download(DATA_URL, 'conll05st', DATA_MD5),
                            words_name='conll05st-release/test.wsj/words/test.wsj.words.gz',

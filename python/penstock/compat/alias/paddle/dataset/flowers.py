@@ -14,7 +14,7 @@ __all__ = ['test', 'train', 'valid']
 DATA_URL, DATA_MD5 = 'http://paddlemodels.bj.bcebos.com/flowers/102flowers.tgz', '52808999861908f626f3c1f4e79d11fa'
 LABEL_URL, LABEL_MD5 = 'http://paddlemodels.bj.bcebos.com/flowers/imagelabels.mat', 'e0620be6f572b9609742df49c70aed4d'
 SETID_URL, SETID_MD5 = 'http://paddlemodels.bj.bcebos.com/flowers/setid.mat', 'a5357ecc9cb78c4bef273ce3793fc85c'
-# As in Fluid: the larger part of the set, which its makers call the tests, is trained on.
+# As in Fluid, the training set is the larger part, which the authors call the test set.
 TRAIN_FLAG, TEST_FLAG, VALID_FLAG = 'tstid', 'trnid', 'valid'
 
 

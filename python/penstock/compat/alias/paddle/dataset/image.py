@@ -1,4 +1,4 @@
-"""Images as arrays, by OpenCV (cv2), which only what reads or scales images needs."""
+"""Images as arrays. Functions that read or scale images need OpenCV (cv2)."""
 
 import os
 import pickle
@@ -26,7 +26,7 @@ def batch_images_from_tar(data_file, dataset_name, img2label, num_per_batch=1024
 
     Args:
         data_file (str): the archive.
-        dataset_name (str): a name for this selection. If it was packed before, that is taken.
+        dataset_name (str): a name for this selection. A selection that was packed before is not packed again.
         img2label (dict): {name in the archive: label} of the images to pack.
         num_per_batch (int): images in a file.
 
@@ -92,7 +92,7 @@ def center_crop(im, size, is_color=True):
 
 
 def random_crop(im, size, is_color=True):
-    """Cuts a square of `size` out at a place that numpy.random draws."""
+    """Cuts a square of `size` out at a random position, drawn from numpy.random."""
     top = numpy.random.randint(0, im.shape[0] - size + 1)
     left = numpy.random.randint(0, im.shape[1] - size + 1)
     return im[top:top + size, left:left + size]

@@ -55,7 +55,7 @@ def _grams(ids, line, n):
 
 
 def reader_creator(filename, word_idx, n, data_type):
-    """Returns a reader of a file in the archive. For SEQ longer sentences than `n` are left out, unless it is 0."""
+    """Returns a reader of a file in the archive. For SEQ, sentences longer than `n` are skipped, unless `n` is 0."""
     if data_type not in (DataType.NGRAM, DataType.SEQ):
         raise ValueError('imikolov: data_type must be DataType.NGRAM or DataType.SEQ, not %r' % (data_type,))
     if data_type == DataType.NGRAM and n < 1:

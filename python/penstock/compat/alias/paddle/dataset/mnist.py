@@ -16,7 +16,7 @@ TRAIN_LABEL_URL, TRAIN_LABEL_MD5 = URL_PREFIX + 'train-labels-idx1-ubyte.gz', 'd
 
 
 def _array_of(path, dims):
-    """The array of an idx file of bytes: a 4-byte kind, 4-byte extents, all big-endian, then the bytes."""
+    """Returns the array of an idx file: a 4-byte type, 4-byte extents, all big-endian, then the bytes."""
     with gzip.open(path, 'rb') as file:
         data = file.read()
     header = numpy.frombuffer(data, '>u4', 1 + dims) if len(data) >= 4 + 4 * dims else [0]

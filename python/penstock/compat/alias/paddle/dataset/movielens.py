@@ -58,7 +58,7 @@ class UserInfo:
 
 
 class _About:
-    """What the files say of films and users. Words and categories are numbered in alphabetical order."""
+    """The films and users of the files. Words and categories are numbered in alphabetical order."""
 
     def __init__(self, path):
         self.path = path
@@ -99,13 +99,13 @@ def _samples(rand_seed, test_ratio, is_test):
 
 
 def train(rand_seed=0, test_ratio=0.1):
-    """Returns a reader of the ratings that are not for tests: those are drawn, with `rand_seed`."""
+    """Returns a reader of the training ratings; test ratings are drawn at random, with `rand_seed`."""
     _about()
     return lambda: _samples(rand_seed, test_ratio, False)
 
 
 def test(rand_seed=0, test_ratio=0.1):
-    """Returns a reader of the ratings for tests: a part test_ratio of all."""
+    """Returns a reader of the test ratings, the share test_ratio of all."""
     _about()
     return lambda: _samples(rand_seed, test_ratio, True)
 

@@ -89,7 +89,7 @@ def gen_list(querylist):
 
 
 def query_filter(querylists):
-    """Returns the lists that hold a relevant document."""
+    """Returns the lists that contain a relevant document."""
     return [querylist for querylist in querylists if any(query.relevance_score for query in querylist)]
 
 
@@ -104,10 +104,10 @@ def _parse(line):
 
 
 def load_from_text(filepath, shuffle=False, fill_missing=-1):
-    """Returns a list of QueryLists of a file; filepath is relative to DATA_HOME/MQ2007.
+    """Returns the QueryLists of a file; filepath is relative to DATA_HOME/MQ2007.
 
     Raises:
-        FileNotFoundError: if the archive has not been unpacked there.
+        FileNotFoundError: the archive has not been unpacked there.
     """
     path = os.path.join(common.DATA_HOME, 'MQ2007', filepath)
     if not os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""What scripts use of paddle.utils: the plotter."""
+"""The part of paddle.utils that scripts use: the plotter."""
 
 from paddle.utils.plot import Ploter
 

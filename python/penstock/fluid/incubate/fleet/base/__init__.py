@@ -1,1 +1,1 @@
-"""What all kinds of fleets share: roles and the interface."""
+"""The parts that all kinds of fleets share: roles and the interface."""

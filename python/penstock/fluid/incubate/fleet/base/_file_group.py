@@ -1,4 +1,4 @@
-"""Processes that exchange numbers through files in a folder that all of them see."""
+"""Processes that exchange numbers through files in a shared folder."""
 
 import json
 import logging
@@ -26,11 +26,11 @@ class FileGroup:
         self._round = 0
 
     def barrier(self, timeout=None):
-        """Returns when all have come."""
+        """Waits until all processes have called it."""
         self.all_gather(0, timeout)
 
     def all_gather(self, value, timeout=None):
-        """The values of all, in the order of their ranks. A value is what JSON can say."""
+        """Returns the values of all processes in the order of their ranks. A value must be representable in JSON."""
         self._round += 1
         folder = os.path.join(self._folder, 'round%d' % self._round)
         os.makedirs(folder, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the trainers of a job do among themselves, beside pservers or without: they are the ranks of one ring."""
+"""Collective operations of the trainers of a job, with or without pservers. The trainers are the ranks of one ring."""
 
 import warnings
 
@@ -42,7 +42,7 @@ class Workers:
                               'PADDLE_TRAINER_ENDPOINTS' % (function, self._count))
 
     def barrier(self):
-        """Returns when all trainers have come. Where they do not know each other, a warning, as in Fluid."""
+        """Waits until all trainers have called it. Gives a warning, as in Fluid, if they do not know each other."""
         if not self.know_each_other():
             warnings.warn('fleet: the trainers do not wait for each other: PADDLE_TRAINER_ENDPOINTS is not set',
                           stacklevel=stack_level())
@@ -52,7 +52,7 @@ class Workers:
             _penstock.arrays_barrier(_label('barrier_worker')).wait()
 
     def all_reduce(self, values, reduction='sum'):
-        """The element-wise sum, minimum or maximum over all trainers, as a new array."""
+        """Returns the elementwise sum, minimum or maximum over all trainers, as a new array."""
         if reduction not in _REDUCTIONS:
             raise program_error('E-fleet-reduction', 'fleet: mode must be one of %s, not %r' %
                                 (', '.join(_REDUCTIONS), reduction))
@@ -67,14 +67,14 @@ class Workers:
         return array
 
     def all_gather(self, value):
-        """The numbers of all trainers, in their order."""
+        """Returns the numbers of all trainers, in their order."""
         kind = float if isinstance(value, (float, numpy.floating)) else int
         row = numpy.zeros(self._count, 'float64' if kind is float else 'int64')
         row[self._index] = value
         return [kind(each) for each in self.all_reduce(row)]
 
     def exchange(self, parts):
-        """Sends parts[i], bytes, to trainer i; returns what each has sent here."""
+        """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
         self._require_addresses('global_shuffle')
         self._join()
         if self._count == 1:
@@ -98,7 +98,7 @@ def _label(function):
 
 
 def fill(output, values):
-    """Writes the values where the caller wants them: an array or a list of as many."""
+    """Writes the values to the caller's array or list, which must have the same length."""
     if len(output) != len(values):
         raise program_error('E-fleet-output', 'fleet: output has %d elements, but input has %d' %
                             (len(output), len(values)))

@@ -1,4 +1,4 @@
-"""Fleet and DistributedOptimizer: what every kind of fleet answers."""
+"""Fleet and DistributedOptimizer: the interface of every kind of fleet."""
 
 import abc
 
@@ -31,7 +31,7 @@ class Fleet(abc.ABC):
         self._executor = None
 
     def init(self, role_maker=None):
-        """Says what this process is; before anything else.
+        """Sets the role of this process. Call it before all other methods.
 
         Args:
             role_maker (RoleMakerBase): None is PaddleCloudRoleMaker().
@@ -132,8 +132,8 @@ class Fleet(abc.ABC):
         return self._role().is_server()
 
     def split_files(self, files):
-        """Returns this trainer's part of a list of files: neighbouring files, in parts of equal length; the first
-        trainers have one more if the number does not divide.
+        """Returns this trainer's part of a list of files: neighbouring files, in parts of equal length. If the number
+        is not divisible, the first trainers have one file more.
 
         Args:
             files (list): the files of all trainers, in the same order on each.
@@ -149,16 +149,16 @@ class Fleet(abc.ABC):
         return part_of(files, self.worker_index(), self.worker_num())
 
     def all_reduce_worker(self, input, output):
-        """Adds up numbers over all trainers.
+        """Sums numbers over all trainers.
 
         Args:
             input (list | numpy.ndarray): numbers, in one dimension.
-            output (list | numpy.ndarray): as many numbers; receives the sums.
+            output (list | numpy.ndarray): receives the sums; the same length.
         """
         self._role().all_reduce_worker(input, output)
 
     def barrier_worker(self):
-        """Returns when all trainers have called it."""
+        """Waits until all trainers have called it."""
         self._role().barrier_worker()
 
     @abc.abstractmethod
@@ -202,7 +202,7 @@ class Fleet(abc.ABC):
             executor (Executor): runs the saving.
             dirname (str): the folder.
             feeded_var_names (list[str]): names of the variables that will be fed.
-            target_vars (list[Variable]): what will be computed.
+            target_vars (list[Variable]): the variables that will be computed.
             main_program (Program | None): None: the program before it was distributed.
             export_for_deployment (bool): False saves the whole program.
         """
@@ -223,7 +223,7 @@ def _as_asked(endpoints, to_string):
 
 
 def part_of(files, index, count):
-    """Part `index` of `count`."""
+    """Returns part `index` of `count` parts."""
     least, more = divmod(len(files), count)
     begin = index * least + min(index, more)
     return files[begin:begin + least + (index < more)]

@@ -1,4 +1,4 @@
-"""Which implementation a Fleet is."""
+"""The implementations of Fleet."""
 
 __all__ = ['Mode']
 
@@ -11,5 +11,5 @@ class Mode:
         assert Mode.COLLECTIVE == 3
     """
     TRANSPILER = 1    # DistributeTranspiler: pservers and trainers
-    PSLIB = 2         # a library that is not public; not here
+    PSLIB = 2         # a library that is not public; not supported
     COLLECTIVE = 3    # equal ranks

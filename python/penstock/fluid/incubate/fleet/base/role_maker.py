@@ -1,4 +1,4 @@
-"""Role makers: they say which process of a job this one is, and where the others are."""
+"""Role makers, which determine the role of this process in the job and the addresses of the others."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ __all__ = [
 
 
 class Role:
-    """What a process is: WORKER (a trainer) or SERVER (a parameter server).
+    """The role of a process: WORKER (a trainer) or SERVER (a parameter server).
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -26,7 +26,7 @@ class Role:
 
 
 class RoleMakerBase:
-    """What a role maker answers. A role maker of your own overrides generate_role(), which sets `_role`, `_current_id`,
+    """Base of the role makers. Your own role maker overrides generate_role(), which sets `_role`, `_current_id`,
     `_trainers_num`, `_worker_endpoints` and `_server_endpoints`.
 
     Example:
@@ -46,7 +46,7 @@ class RoleMakerBase:
         self._workers = None
 
     def generate_role(self):
-        """Finds out what this process is. A second call does nothing.
+        """Determines the role of this process. A second call does nothing.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -155,7 +155,7 @@ class RoleMakerBase:
         return self._workers
 
     def all_gather(self, input):
-        """Gathers a number of each trainer.
+        """Gathers a number from each trainer.
 
         Args:
             input (int | float): this trainer's.
@@ -164,7 +164,7 @@ class RoleMakerBase:
             list: one number for each trainer.
 
         Raises:
-            penstock.StateError: E-fleet-workers, the trainers do not know each other's addresses.
+            penstock.StateError: E-fleet-workers: the trainers do not know each other's addresses.
         """
         return self._all_workers().all_gather(input)
 
@@ -173,34 +173,34 @@ class RoleMakerBase:
 
         Args:
             input (list | numpy.ndarray): numbers, in one dimension.
-            output (list | numpy.ndarray): as many numbers; receives the result.
+            output (list | numpy.ndarray): receives the result; the same length.
             mode (str): 'sum', 'min' or 'max'.
 
         Raises:
-            penstock.StateError: E-fleet-workers, the trainers do not know each other's addresses.
+            penstock.StateError: E-fleet-workers: the trainers do not know each other's addresses.
         """
         if self.is_worker():
             fill(output, self._all_workers().all_reduce(input, mode))
 
     def barrier_worker(self):
-        """Returns when all trainers have called it. On a server it does nothing."""
+        """Waits until all trainers have called it. On a pserver it does nothing."""
         if self.is_worker():
             self._all_workers().barrier()
 
     def barrier_all(self):
-        """Returns when all processes of the job have called it.
+        """Waits until all processes of the job have called it.
 
         Raises:
-            NotImplementedError: this role maker knows no such barrier; GeneralRoleMaker(path=...) does.
+            NotImplementedError: this role maker does not support the barrier; GeneralRoleMaker(path=...) does.
         """
         raise NotImplementedError('%s has no barrier of pservers and trainers; GeneralRoleMaker(path=...) has one' %
                                   type(self).__name__)
 
     def _exchange(self, parts):
-        """Sends parts[i], bytes, to trainer i; returns what each trainer has sent to this one."""
+        """Sends parts[i], bytes, to trainer i; returns the parts that this trainer received."""
         return self._all_workers().exchange(parts)
 
-    # As Fluid's own tools call them.
+    # Names that Fluid's own tools use.
     def _barrier_worker(self):
         self.barrier_worker()
 
@@ -211,7 +211,7 @@ class RoleMakerBase:
         self.all_reduce_worker(input, output, mode)
 
     def _finalize(self):
-        """What is left to do when the worker stops."""
+        """Cleans up when the worker stops."""
 
 
 def _environment(name, what):
@@ -235,7 +235,7 @@ def _number(name, what, below=None):
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
-    """Reads the role from the environment that the launcher makes.
+    """Reads the role from the launcher's environment variables.
 
     With pservers it reads TRAINING_ROLE, PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINERS_NUM, PADDLE_TRAINER_ID (of a
     trainer), POD_IP and PADDLE_PORT (of a pserver); without, PADDLE_TRAINER_ENDPOINTS and PADDLE_TRAINER_ID.
@@ -244,7 +244,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         is_collective (bool): the job has ranks and no parameter servers.
 
     Raises:
-        ValueError: (by the first question about the role) a variable is missing or has an impossible value.
+        ValueError: (at the first query of the role) a variable is missing or has an invalid value.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -259,7 +259,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         """Reads the role from the environment. A second call does nothing.
 
         Raises:
-            ValueError: a variable is missing or has an impossible value.
+            ValueError: a variable is missing or has an invalid value.
         """
         if self._role_is_generated:
             return
@@ -309,16 +309,16 @@ class GeneralRoleMaker(RoleMakerBase):
     PADDLE_IS_BARRIER_ALL_ROLE: 0 starts without waiting for the others.
 
     Args:
-        **kwargs (object): `path` (str): a folder that all processes of the job see; without it there is no barrier of
-            all. `init_timeout_seconds` (int, 3600): how long to wait for the others when the role is generated.
-            `run_timeout_seconds` (int, 9999999): how long to wait for them later. `hdfs_name`, `hdfs_ugi`,
-            `http_ip_port` (str): of Fluid's other stores; must be empty.
+        **kwargs (object): `path` (str): a folder that all processes of the job share; without it there is no barrier of
+            all processes. `init_timeout_seconds` (int, 3600): how long to wait for the others when the role is
+            generated. `run_timeout_seconds` (int, 9999999): how long to wait for them later. `hdfs_name`, `hdfs_ugi`,
+            `http_ip_port` (str): settings of Fluid's other stores; must be empty.
 
     Raises:
-        NotImplementedError: a store other than a folder is asked for.
+        NotImplementedError: a store other than a folder is requested.
         TypeError: an argument has another name.
-        ValueError: (by the first question about the role) a variable is missing or has an impossible value.
-        penstock.PeerError: E-fleet-files, the others do not come in time.
+        ValueError: (at the first query of the role) a variable is missing or has an invalid value.
+        penstock.PeerError: E-fleet-files: the others do not respond in time.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -344,7 +344,7 @@ class GeneralRoleMaker(RoleMakerBase):
         """Reads the role from the environment. A second call does nothing.
 
         Raises:
-            ValueError: a variable is missing or has an impossible value.
+            ValueError: a variable is missing or has an invalid value.
         """
         if self._role_is_generated:
             return
@@ -390,7 +390,7 @@ class GeneralRoleMaker(RoleMakerBase):
         return self._group
 
     def all_gather(self, input):
-        """Gathers a number of each process: all trainers, then all pservers.
+        """Gathers a number from each process: all trainers, then all pservers.
 
         Args:
             input (int | float): this process's.
@@ -401,7 +401,7 @@ class GeneralRoleMaker(RoleMakerBase):
         return self._all().all_gather(input)
 
     def barrier_all(self):
-        """Returns when all pservers and trainers have called it."""
+        """Waits until all pservers and trainers have called it."""
         self._all().barrier()
 
 
@@ -438,7 +438,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
         server_endpoints (list of str): the addresses of all parameter servers.
 
     Raises:
-        TypeError, ValueError: an argument cannot be.
+        TypeError, ValueError: an argument is invalid.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -473,7 +473,7 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
         worker_endpoints (list of str): the addresses of all ranks.
 
     Raises:
-        TypeError, ValueError: an argument cannot be.
+        TypeError, ValueError: an argument is invalid.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -493,12 +493,12 @@ class UserDefinedCollectiveRoleMaker(RoleMakerBase):
 
 
 class MPISymetricRoleMaker(RoleMakerBase):
-    """The role of a process that mpirun has started, two on each machine: even ranks are pservers, odd ones
-    trainers. Needs mpi4py.
+    """The role of a process that mpirun has started, with two processes per machine: even ranks are pservers, odd ranks
+    are trainers. Needs mpi4py.
 
     Raises:
         ImportError: mpi4py is not installed.
-        ValueError: (by the first question about the role) the number of processes is odd.
+        ValueError: (at the first query of the role) the number of processes is odd.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -542,7 +542,7 @@ class MPISymetricRoleMaker(RoleMakerBase):
         self._role_is_generated = True
 
     def _with_ports(self, hosts):
-        """The same ports in every process: by the number of servers, and apart on one host."""
+        """Returns addresses with ports that are equal in every process and different on one host."""
         first = self._PORTS[len(hosts) * 97 % (len(self._PORTS) - len(hosts))]
         return ['%s:%d' % (host, first + hosts[:i].count(host)) for i, host in enumerate(hosts)]
 
@@ -555,7 +555,7 @@ class MPISymetricRoleMaker(RoleMakerBase):
         return socket.gethostbyname(socket.gethostname())
 
     def all_gather(self, input):
-        """Gathers a value of each process, pservers and trainers.
+        """Gathers a value from each process, pservers and trainers.
 
         Args:
             input (object): this process's; anything that pickles.
@@ -584,12 +584,12 @@ class MPISymetricRoleMaker(RoleMakerBase):
             self._node_type_comm.Allreduce(input, output, op=operations[mode])
 
     def barrier_worker(self):
-        """Returns when all trainers have called it. On a server it does nothing."""
+        """Waits until all trainers have called it. On a pserver it does nothing."""
         if self.is_worker():
             self._node_type_comm.barrier()
 
     def barrier_all(self):
-        """Returns when all processes have called it."""
+        """Waits until all processes have called it."""
         self._generated()
         self._comm.barrier()
 

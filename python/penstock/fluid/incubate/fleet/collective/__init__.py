@@ -26,7 +26,7 @@ from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
 
 
 class LambConfig:
-    """Settings of Fluid's; there are none.
+    """A settings class of Fluid, without settings.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import LambConfig
@@ -35,7 +35,7 @@ class LambConfig:
 
 
 class DistFCConfig:
-    """Settings of Fluid's; there are none.
+    """A settings class of Fluid, without settings.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import DistFCConfig
@@ -44,7 +44,7 @@ class DistFCConfig:
 
 
 class Collective(Checkpoints, Fleet):
-    """Ranks that add up gradients, or average parameters. There is one, `fleet`.
+    """The fleet of ranks that all-reduce gradients or average parameters. The only instance is `fleet`.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -94,11 +94,11 @@ class Collective(Checkpoints, Fleet):
         """Wraps an optimizer; its minimize() then also makes this rank's programs.
 
         Args:
-            optimizer (Optimizer): what updates the parameters.
-            strategy (DistributedStrategy): None is DistributedStrategy(): gradients are added up by the executor.
+            optimizer (Optimizer): updates the parameters.
+            strategy (DistributedStrategy): None: DistributedStrategy(), in which the executor all-reduces gradients.
 
         Returns:
-            CollectiveOptimizer: with minimize().
+            CollectiveOptimizer: its minimize() makes the programs.
         """
         self._optimizer = CollectiveOptimizer(optimizer, strategy)
         return self._optimizer
@@ -110,9 +110,9 @@ class Collective(Checkpoints, Fleet):
         Args:
             executor (Executor): any.
             dirname (str): the folder.
-            feeded_var_names (list of str): what will be fed.
-            target_vars (list of Variable): what will be computed.
-            main_program (Program): None is the program before it was distributed.
+            feeded_var_names (list of str): the names of the variables that will be fed.
+            target_vars (list of Variable): the variables that will be computed.
+            main_program (Program): None: the program before it was distributed.
             export_for_deployment (bool): False saves the whole program.
         """
         program = self._program_to_save('save_inference_model', executor, main_program)
@@ -125,8 +125,8 @@ class Collective(Checkpoints, Fleet):
         Args:
             executor (Executor): any.
             dirname (str): the folder.
-            main_program (Program): None is the program before it was distributed.
-            filename (str): of a file of all; None: each variable has its own.
+            main_program (Program): None: the program before it was distributed.
+            filename (str): one file for all variables; None: a file per variable.
         """
         io.save_persistables(executor, dirname, self._program_to_save('save_persistables', executor, main_program),
                              filename)
@@ -148,14 +148,14 @@ fleet = Collective()
 
 
 class DistributedStrategy(BuildStrategy):
-    """Describes how ranks work together: the options of BuildStrategy, and these.
+    """Configures how ranks train together: the options of BuildStrategy, and these.
 
     Attributes:
-        mode (str): 'nccl2': the executor adds up gradients; 'collective': ops of the program do.
+        mode (str): 'nccl2': the executor all-reduces gradients; 'collective': ops of the program do.
         collective_mode (str | None): mode collective: 'grad_allreduce', or 'local_sgd', which averages
             parameters.
         use_local_sgd (bool): the same as mode 'collective' with 'local_sgd'.
-        nccl_comm_num (int): rings that are used in turn.
+        nccl_comm_num (int): the number of rings, which are used in turn.
         forward_recompute (bool): recompute values between `recompute_checkpoints` (RecomputeOptimizer).
         recompute_checkpoints (list): Variables or names that are kept.
         use_amp (bool): mixed precision, which is not built.
@@ -191,7 +191,7 @@ class DistributedStrategy(BuildStrategy):
 
 
 class CollectiveOpBasedOptimizer(DistributedOptimizer):
-    """The base class of your own optimizers for ranks; a subclass writes minimize().
+    """Base class for your own optimizers for ranks; a subclass defines minimize().
 
     Args:
         optimizer (Optimizer): computes the updates.
@@ -250,17 +250,17 @@ class CollectiveOptimizer(DistributedOptimizer):
         """Adds gradients and updates, then makes this rank's programs: fleet.main_program and fleet.startup_program.
 
         Args:
-            loss (Variable): what is made small.
-            startup_program (Program): gets the initial values; None is the default one.
-            parameter_list (list): what to update; None is all trainable parameters.
+            loss (Variable): the loss to minimize.
+            startup_program (Program): receives the initial values; None: the default one.
+            parameter_list (list): the parameters to update; None: all trainable ones.
             no_grad_set (set): variables that get no gradient.
 
         Returns:
             tuple: (update ops, [(parameter, gradient)]).
 
         Raises:
-            ValueError: settings of the strategy exclude each other.
-            NotImplementedError: the strategy asks for what is not built.
+            ValueError: settings of the strategy contradict each other.
+            NotImplementedError: a setting of the strategy is not built.
         """
         strategy = self._strategy
         _settle(strategy)
@@ -289,7 +289,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         if ranks == 1:
             return main
         strategy, addresses = self._strategy, fleet.worker_endpoints()
-        if len({address.rpartition(':')[0] for address in addresses}) == 1:    # on one host, there is one way only
+        if len({address.rpartition(':')[0] for address in addresses}) == 1:    # on one host, groups make no difference
             strategy.nccl_comm_num = 1
             strategy.use_hierarchical_allreduce = False
         config = DistributeTranspilerConfig()
@@ -308,7 +308,7 @@ class CollectiveOptimizer(DistributedOptimizer):
 
 
 def _settle(strategy):
-    """Makes one setting of those that say the same, and refuses what is not built."""
+    """Combines equivalent settings, and raises for settings that are not built."""
     for name, what in (('use_amp', 'mixed precision'), ('use_dist_fc', 'classes that are shared out over ranks')):
         if getattr(strategy, name):
             raise NotImplementedError('DistributedStrategy.%s: %s is not built' % (name, what))

@@ -1,4 +1,4 @@
-"""Checkpoints of ranks: numbered folders, of which a reader never sees half a one."""
+"""Checkpoints of ranks: numbered folders, written atomically."""
 
 import json
 import os
@@ -12,7 +12,7 @@ _STATUS = 'fleet_train_status'
 
 
 class TrainStatus:
-    """How far training has come.
+    """The progress of training.
 
     Args:
         epoch_no (int): the last epoch that was completed; -1: none.
@@ -26,7 +26,7 @@ class TrainStatus:
         self._epoch_no = epoch_no
 
     def next(self):
-        """The epoch to train next."""
+        """Returns the epoch to train next."""
         return self._epoch_no + 1
 
     def __eq__(self, other):
@@ -36,7 +36,7 @@ class TrainStatus:
 
 
 class Checkpoints:
-    """What the collective fleet saves and loads."""
+    """The checkpoint methods of the collective fleet."""
 
     def save_check_point(self, executor, path, train_status, main_program=None, fs=None, local_cache_path='.cache',
                          remain_all_checkpoint=True):
@@ -45,10 +45,10 @@ class Checkpoints:
         Args:
             executor (Executor): any.
             path (str): the folder of all checkpoints.
-            train_status (TrainStatus): kept beside the parameters.
-            main_program (Program): None is the one of fleet.
+            train_status (TrainStatus): saved with the parameters.
+            main_program (Program): None: the fleet's.
             fs (LocalFS): None is LocalFS(); other file systems are not built.
-            local_cache_path (str): makes no difference on a local file system.
+            local_cache_path (str): has no effect on a local file system.
             remain_all_checkpoint (bool): False deletes all checkpoints before this one.
         """
         fs = _local(fs)
@@ -71,10 +71,10 @@ class Checkpoints:
         Args:
             executor (Executor): runs the loading.
             path (str): the folder of all checkpoints.
-            trainer_id (int): makes no difference on a local file system.
+            trainer_id (int): has no effect on a local file system.
             main_program (Program | None): None: the fleet's.
             fs (LocalFS | None): None: LocalFS(); other file systems are not built.
-            local_cache_path (str): makes no difference on a local file system.
+            local_cache_path (str): has no effect on a local file system.
             ignore_empty (bool): False: a folder without a checkpoint is an error.
 
         Returns:
@@ -100,7 +100,7 @@ class Checkpoints:
         Args:
             root_path (str): the folder of all checkpoints.
             fs (LocalFS): None is LocalFS(); other file systems are not built.
-            checkpoint_num (int): how many stay, at least 1.
+            checkpoint_num (int): the number of checkpoints to keep, at least 1.
         """
         fs = _local(fs)
         last = _last_number(root_path, fs)
@@ -117,7 +117,7 @@ def _local(fs):
 
 
 def _numbered(path, fs):
-    """[(number, name)] of the checkpoints in a folder."""
+    """Returns [(number, name)] of the checkpoints in a folder."""
     parts = [(name.partition('.'), name) for name in fs.list_dirs(path)]
     return [(int(number), name) for (prefix, _, number), name in parts if prefix == _PREFIX and number.isdigit()]
 

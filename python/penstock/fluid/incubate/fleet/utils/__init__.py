@@ -1,1 +1,1 @@
-"""What scripts of fleets use beside it: fleet_util, fs, hdfs, fleet_barrier_util."""
+"""Utilities for Fleet scripts: fleet_util, fs, hdfs, fleet_barrier_util."""

@@ -1,4 +1,4 @@
-"""check_all_trainers_ready: trainers that wait for each other through files of a Hadoop file system."""
+"""check_all_trainers_ready: a barrier of trainers that uses files of a Hadoop file system."""
 
 import os
 import time
@@ -10,7 +10,7 @@ _LOOK_S = 10
 
 
 def check_all_trainers_ready(ready_path, epoch):
-    """Returns when all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
+    """Waits until all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
 
     Args:
         ready_path (str): a folder of the file system that HADOOP_HOME, FS_NAME and FS_UGI name.

@@ -1,4 +1,4 @@
-"""FleetUtil: what trainers say and measure together."""
+"""FleetUtil: log lines and metrics of all trainers."""
 
 import logging
 import sys
@@ -62,12 +62,12 @@ class FleetUtil:
             _log.error(s)
 
     def set_zero(self, var_name, scope=None, place=None, param_type='int64'):
-        """Makes a variable zeros, such as the counts of an AUC.
+        """Sets a variable to zeros, such as the counts of an AUC.
 
         Args:
             var_name (str): its name.
             scope (Scope): None is the global one.
-            place (Place): makes no difference.
+            place (Place): has no effect.
             param_type (str): its element type.
         """
         tensor = (global_scope() if scope is None else scope).var(var_name).get_tensor()

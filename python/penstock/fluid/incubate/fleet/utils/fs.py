@@ -1,4 +1,4 @@
-"""File systems, as Fluid's scripts ask them."""
+"""File systems with Fluid's interface."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ class FS:
         raise NotImplementedError
 
     def ls_dir(self, fs_path):
-        """Lists all that is in a folder.
+        """Lists the contents of a folder.
 
         Args:
             fs_path (str): the folder.
@@ -69,7 +69,7 @@ class FS:
         raise NotImplementedError
 
     def download(self, fs_path, local_path):
-        """Makes a local copy of a file.
+        """Copies a file to this machine.
 
         Args:
             fs_path (str): the file.
@@ -81,7 +81,7 @@ class FS:
         raise NotImplementedError
 
     def mkdir(self, fs_path):
-        """Makes a folder, and those above it.
+        """Creates a folder and its parents.
 
         Args:
             fs_path (str): the folder.
@@ -104,7 +104,7 @@ class FS:
         raise NotImplementedError
 
     def rmr(self, fs_path):
-        """Deletes a folder and all in it.
+        """Deletes a folder with its contents.
 
         Args:
             fs_path (str): the folder.
@@ -188,7 +188,7 @@ class LocalFS(FS):
 
 
 class BDFS(FS):
-    """Baidu's distributed file system. It needs a client that is not public, so making one is an error.
+    """Baidu's distributed file system. It needs a client that is not public, so its constructor raises an error.
 
     Args:
         hdfs_name (str | None): accepted for Fluid's scripts.

@@ -17,7 +17,7 @@ _COLUMNS = 8    # of a line of `hadoop fs -ls`
 
 
 class HDFSClient:
-    """Runs `HADOOP_HOME/bin/hadoop fs`. A command that fails is a line of the log, and the answer says so.
+    """Runs `HADOOP_HOME/bin/hadoop fs`. A failed command is logged, and the result shows it.
 
     Args:
         hadoop_home (str): where Hadoop is installed.
@@ -33,7 +33,7 @@ class HDFSClient:
         self.pre_commands += ['-D%s=%s' % each for each in configs.items()]
 
     def _run(self, *arguments, retry_times=0):
-        """(whether it succeeded, what it wrote)"""
+        """Returns (whether it succeeded, its output)."""
         for _ in range(retry_times + 1):
             try:
                 done = subprocess.run(self.pre_commands + list(arguments), capture_output=True, text=True)
@@ -44,7 +44,7 @@ class HDFSClient:
         return False, done.stderr
 
     def _do(self, *arguments, retry_times=0):
-        """Whether it succeeded; a failure is logged."""
+        """Returns whether it succeeded; logs a failure."""
         good, text = self._run(*arguments, retry_times=retry_times)
         if not good:
             _log.error('hadoop fs %s: %s', ' '.join(arguments), text.strip())
@@ -147,7 +147,7 @@ class HDFSClient:
         return self._do('-mkdir', '-p', hdfs_path, retry_times=1)
 
     def _listed(self, command, hdfs_path):
-        """[(whether it is a folder, path)]"""
+        """Returns [(whether it is a folder, path)]."""
         good, text = self._run(command, hdfs_path, retry_times=1)
         rows = [line.split(None, _COLUMNS - 1) for line in text.splitlines()] if good else []
         return [(row[0].startswith('d'), row[-1]) for row in rows if len(row) == _COLUMNS]
@@ -195,8 +195,8 @@ class HDFSClient:
         Args:
             hdfs_path (str): the folder.
             local_path (str): the folder on this machine; made if it does not exist.
-            multi_processes (int): makes no difference: one command copies all.
-            overwrite (bool): makes no difference.
+            multi_processes (int): has no effect: one command copies all.
+            overwrite (bool): has no effect.
             retry_times (int): how often a failed copy is tried again.
 
         Returns:
@@ -213,7 +213,7 @@ class HDFSClient:
         Args:
             hdfs_path (str): the folder of the file system.
             local_path (str): the file or folder on this machine.
-            multi_processes (int): makes no difference.
+            multi_processes (int): has no effect.
             overwrite (bool): delete first what has the path.
             retry_times (int): how often a failed copy is tried again.
 

@@ -41,7 +41,7 @@ from penstock.fluid.transpiler.geo_sgd_transpiler import GeoSgdTranspiler
 
 
 class DistributedTranspiler(Fleet):
-    """Trainers and parameter servers. There is one, `fleet`.
+    """The fleet of trainers and pservers. The only instance is `fleet`.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -69,8 +69,8 @@ class DistributedTranspiler(Fleet):
         return self._transpiler
 
     def init_worker(self):
-        """Starts what sends and receives for this trainer's program. Servers are waited for when the start-up program
-        runs. Scripts of releases before 1.8 do not call it: running the start-up program does.
+        """Starts the communicator of this trainer's program. The startup program waits for the servers. Scripts for
+        Fluid before 1.8 do not call this method; the startup program then does.
 
         Raises:
             ValueError: minimize() was not called.
@@ -83,7 +83,7 @@ class DistributedTranspiler(Fleet):
         self._started_by_run = False
 
     def _before_startup(self):
-        """Called each time the start-up program of a trainer is about to run."""
+        """Called before each run of a trainer's startup program."""
         if self._communicator is None:
             self._start_communicator()
             self._started_by_run = True
@@ -100,15 +100,15 @@ class DistributedTranspiler(Fleet):
         self._communicator.start()
 
     def init_server(self, model_dir=None):
-        """Gives this server's parameters their initial values: those of the start-up program, or of a saved model.
+        """Sets the initial values of this pserver's parameters, from the startup program or a saved model.
 
         Args:
-            model_dir (str): a folder with a file of each parameter, as save_persistables writes them. Optimizer state,
-                steps of learning rates and tables with is_distributed are loaded where they have files, and begin anew
-                where they have none.
+            model_dir (str): a folder with a file per parameter, as save_persistables writes it. Optimizer state,
+                learning-rate steps and tables with is_distributed are loaded if they have files; otherwise they start
+                from their initial values.
 
         Raises:
-            ValueError: minimize() was not called; the folder or a file is not there, or of another shape.
+            ValueError: minimize() was not called; the folder or a file is missing, or a file has another shape.
         """
         self._minimized()
         self._executor.run(self.startup_program)
@@ -123,13 +123,13 @@ class DistributedTranspiler(Fleet):
 
         Raises:
             ValueError: minimize() was not called.
-            penstock.PeerError: a trainer has ended without having stopped.
+            penstock.PeerError: a trainer has ended without stop_worker().
         """
         self._minimized()
         self._executor.run(self.main_program)
 
     def stop_worker(self):
-        """Sends what waits, and tells the servers that this trainer is done."""
+        """Sends waiting gradients, and reports to the pservers that this trainer has completed."""
         if self._communicator is not None:
             self._communicator.stop()
         self._role()._finalize()
@@ -140,11 +140,11 @@ class DistributedTranspiler(Fleet):
         """Wraps an optimizer; its minimize() then also makes this process's programs.
 
         Args:
-            optimizer (Optimizer): what updates the parameters.
-            strategy (DistributedStrategy|DistributeTranspilerConfig): None is StrategyFactory.create_sync_strategy().
+            optimizer (Optimizer): updates the parameters.
+            strategy (DistributedStrategy|DistributeTranspilerConfig): None: StrategyFactory.create_sync_strategy().
 
         Returns:
-            TranspilerOptimizer: with minimize().
+            TranspilerOptimizer: its minimize() makes the programs.
 
         Raises:
             ValueError: fleet.init() was not called, or `optimizer` is not an optimizer.
@@ -162,11 +162,11 @@ class DistributedTranspiler(Fleet):
         """Saves the part of the program that computes the targets, with the parameters that this trainer has.
 
         Args:
-            executor (Executor): asks for what servers alone have.
+            executor (Executor): fetches values that only the pservers have.
             dirname (str): the folder.
-            feeded_var_names (list of str): what will be fed.
-            target_vars (list of Variable): what will be computed.
-            main_program (Program): None is the program before it was distributed.
+            feeded_var_names (list of str): the names of the variables that will be fed.
+            target_vars (list of Variable): the variables that will be computed.
+            main_program (Program): None: the program before it was distributed.
             export_for_deployment (bool): False saves the whole program.
         """
         _require_executor('save_inference_model', executor)
@@ -187,17 +187,17 @@ class DistributedTranspiler(Fleet):
                                          lambda var: var.name not in names)
 
     def save_persistables(self, executor, dirname, main_program=None):
-        """Saves the parameters and what else outlives a step, for init_server() and for one machine.
+        """Saves all persistable variables, for init_server() and for one machine.
 
-        The first trainer has its servers save, too: parameters, optimizer state and steps of learning rates, as they
-        are after its last step, and their tables (fluid.io.save_persistables). Slices are put together in whole
-        variables if trainer and servers share the folder. Servers of Fluid save tables only.
+        For the first trainer the pservers also save: parameters, optimizer state and learning-rate steps, as they are
+        after the trainer's last step, and tables (fluid.io.save_persistables). If trainer and pservers share the
+        folder, slices are joined to whole variables. Pservers of Fluid save only tables.
 
         Args:
-            executor (Executor): asks the servers.
-            dirname (str): the folder; each variable has a file of its name. Servers write only inside their
-                PENSTOCK_CHECKPOINT_DIR; another folder is a warning, and gets no optimizer state.
-            main_program (Program): a trainer's; None is fleet.main_program.
+            executor (Executor): sends the requests to the pservers.
+            dirname (str): the folder; each variable has a file of its name. Pservers write only inside their
+                PENSTOCK_CHECKPOINT_DIR; another folder gives a warning, and no optimizer state is saved.
+            main_program (Program): a trainer's program; None: fleet.main_program.
 
         Raises:
             ValueError: the program is not a trainer's.
@@ -215,7 +215,7 @@ class DistributedTranspiler(Fleet):
             save_state(executor, dirname, main_program)
 
     def _transpile(self, given):
-        """Makes this process's programs of the default ones."""
+        """Makes this process's programs from the default ones."""
         strategy = _strategy_of(given)
         config = strategy.get_program_config()
         self._transpile_config = strategy
@@ -224,7 +224,7 @@ class DistributedTranspiler(Fleet):
         transpiler = GeoSgdTranspiler(config) if geo else OriginTranspiler(config)
         transpiler._set_server_config(strategy.get_server_runtime_config())
         here = {} if self.is_worker() else {'current_endpoint': self.server_endpoints()[self.server_index()]}
-        # A server makes the same programs as trainer 0: which trainer asks makes no difference to it.
+        # A pserver transpiles as trainer 0: its programs do not depend on the trainer.
         transpiler.transpile(trainer_id=self.worker_index() if self.is_worker() else 0,
                              pservers=self.server_endpoints(to_string=True), trainers=self.worker_num(),
                              sync_mode=config.sync_mode, **here)
@@ -239,7 +239,7 @@ class DistributedTranspiler(Fleet):
 
 
 def _strategy_of(given):
-    """The strategy that a script gives, or that its configuration means."""
+    """Returns the strategy that a script passes, or the one that its configuration describes."""
     if isinstance(given, DistributedStrategy):
         return given
     if given.geo_sgd_mode:
@@ -276,7 +276,7 @@ class TranspilerOptimizer(DistributedOptimizer):
             together; None: StrategyFactory.create_sync_strategy().
 
     Raises:
-        TypeError: `strategy` is something else, or `optimizer` is not an optimizer.
+        TypeError: `strategy` has another type, or `optimizer` is not an optimizer.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -299,7 +299,7 @@ class TranspilerOptimizer(DistributedOptimizer):
         """Adds gradients and updates, then makes this process's programs: fleet.main_program and fleet.startup_program.
 
         Args:
-            loss (Variable): what is minimized; of the default main program.
+            loss (Variable): the loss to minimize, in the default main program.
             scopes (None): must be None.
             startup_program (Program | None): receives the initial values; None: the default startup program.
             parameter_list (list | None): parameters or their names; None: all trainable ones.

@@ -13,13 +13,12 @@ from penstock.fluid.core import dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
 
-# Under the folder of a save, while servers write what they keep of each slice.
+# Folder inside the folder of a save, in which pservers write their slices.
 _STATE_FOLDER = '__pserver_state__'
 
 
 def save_state(executor, dirname, program):
-    """Has the servers write their parameters and optimizer state, and puts the slices together: one file for each
-    variable.
+    """Makes the pservers write their parameters and optimizer state, and joins the slices to one file per variable.
 
     program  trainer 0's; the folder already holds the parameters as trainer 0 has them
     """
@@ -49,7 +48,7 @@ def save_state(executor, dirname, program):
 
 
 def _joined(folder, parts):
-    """{name: array} of a parameter and its state, from the files of its slices."""
+    """Returns {name: array} of a parameter and its state, from the files of its slices."""
     values = {}
     for one in parts:
         for name, value in _read_slice(_slice_file(folder, one)).items():
@@ -64,7 +63,7 @@ def _slice_file(folder, one):
 
 
 def _read_slice(path):
-    """{name: array} of a file that a server wrote: the names, then the values in their order."""
+    """Returns {name: array} of a file that a pserver wrote: the names, then the values in their order."""
     data, values = _var_files.read_file(path), []
     offset = 0
     while offset < len(data):
@@ -88,8 +87,7 @@ def _remove(folder, slices):
 
 
 def load_slices(dirname, overview, endpoint):
-    """Puts the parameters' rows of server `endpoint` into the global scope, from files as save_persistables writes
-    them.
+    """Loads the parameters' rows of pserver `endpoint` into the global scope, from the files of save_persistables.
 
     dirname   has a file of each whole parameter
     overview  a transpiler's vars_overview
@@ -105,13 +103,13 @@ def load_slices(dirname, overview, endpoint):
         if path not in wholes:
             tensor = _var_files.read_single(path).get_tensor()
             _var_files.require_same(one.origin.name, one.origin, tensor.shape(), dtype_name(tensor._dtype()), path)
-            wholes = {path: numpy.array(tensor)}    # slices of one parameter come together
+            wholes = {path: numpy.array(tensor)}    # slices of one parameter are adjacent
         _set(one.slice.name, _rows_of(wholes[path], one))
 
 
 def load_state(dirname, overview, endpoint, program):
-    """Puts the optimizer state of server `endpoint` and what its learning rate counts into the global scope, of those
-    variables that have a file. The others keep their initial values.
+    """Loads the optimizer state of pserver `endpoint` and its learning-rate steps into the global scope. Variables
+    without a file keep their initial values.
 
     program  the server's
     """
@@ -137,7 +135,7 @@ def load_state(dirname, overview, endpoint, program):
 
 
 def load_tables(dirname, tables, number):
-    """Puts server `number`'s rows of tables sharded by id into the global scope, of those tables that have a file."""
+    """Loads pserver `number`'s rows of tables sharded by id into the global scope, for tables that have a file."""
     for table in tables:
         path = _var_files.file_of(os.path.join(dirname, _var_files.TABLES_FOLDER), '%s_%d' % (table, number))
         if os.path.isfile(path):
@@ -146,7 +144,7 @@ def load_tables(dirname, tables, number):
 
 
 def _rows_of(whole, one):
-    """The rows of a slice."""
+    """Returns the rows of a slice."""
     shape = one.slice.shape
     return whole.reshape(-1)[one.offset:one.offset + int(numpy.prod(shape))].reshape(shape)
 

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 _QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
-# Of each setting of a trainer's communicator: what it is unless FLAGS_<name> says so; None: CPU_NUM.
+# The defaults of the communicator's settings, unless FLAGS_<name> is set; None: CPU_NUM.
 _SETTINGS = {
     _MERGE: None,
     _QUEUE: None,
@@ -44,8 +44,9 @@ def _cpu_num():
 
 
 class TrainerRuntimeConfig:
-    """The settings of a trainer's communicator, as text: `runtime_configs`. Each is what the environment variable
-    FLAGS_<name> says; else those that count gradients are CPU_NUM (1). penstock.fluid.communicator says what each does.
+    """The settings of a trainer's communicator, as text: `runtime_configs`. Each is the environment variable
+    FLAGS_<name>; without it, settings that count gradients are CPU_NUM (1). penstock.fluid.communicator documents each
+    setting.
 
     Example:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TrainerRuntimeConfig
@@ -62,8 +63,8 @@ class TrainerRuntimeConfig:
     def get_communicator_flags(self):
         """Returns the settings that the mode reads.
 
-        In modes whose trainers take steps together, queues are as long as a process has threads (CPU_NUM); another
-        length is a warning.
+        In modes whose trainers have common steps, the length of queues is the number of threads of a process (CPU_NUM);
+        another length gives a warning.
 
         Returns:
             dict: {name: text}.
@@ -98,7 +99,7 @@ class TrainerRuntimeConfig:
 
 
 def _set_fields(config, kind, given):
-    """The configuration, with the fields that a dict gives; or the one that is given."""
+    """Returns the configuration with the fields of a given dict, or the given configuration."""
     if isinstance(given, kind):
         return given
     if not isinstance(given, dict):
@@ -111,8 +112,8 @@ def _set_fields(config, kind, given):
 
 
 class DistributedStrategy:
-    """Settings of all that a job is made of. StrategyFactory makes those that can be used; each setter takes a
-    configuration or a dict of its fields, and keeps what the strategy stands for.
+    """The settings of all parts of a job. StrategyFactory creates usable strategies. Each setter accepts a
+    configuration or a dict of its fields, and keeps the fields that define the strategy.
 
     Example:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
@@ -122,8 +123,8 @@ class DistributedStrategy:
     """
 
     _MODE = None
-    _PROGRAM = {}        # fields of the program configuration that make it this strategy
-    _WAITS = False       # whether the threads of a trainer take steps together
+    _PROGRAM = {}        # fields of the program configuration that define this strategy
+    _WAITS = False       # whether the threads of a trainer have common steps
 
     def __init__(self):
         self._program_config = DistributeTranspilerConfig()
@@ -146,7 +147,7 @@ class DistributedStrategy:
             raise NotImplementedError('DistributedStrategy is only the base class of strategies; use StrategyFactory')
 
     def set_debug_opt(self, opt_info):
-        """Takes what Fluid's trainers record of a run; it makes no difference here.
+        """Accepts the debug options of Fluid's trainers; they have no effect.
 
         Args:
             opt_info (dict | None): kept for get_debug_opt().
@@ -154,7 +155,7 @@ class DistributedStrategy:
         self.debug_opt = opt_info
 
     def get_debug_opt(self):
-        """Returns what set_debug_opt() took.
+        """Returns the argument of set_debug_opt().
 
         Returns:
             dict: empty if nothing was set.
@@ -170,7 +171,7 @@ class DistributedStrategy:
         return self._program_config
 
     def set_program_config(self, config):
-        """Sets the transpiler's configuration; what makes it this strategy is kept.
+        """Sets the transpiler's configuration, except the fields that define the strategy.
 
         Args:
             config (DistributeTranspilerConfig | dict): the configuration, or some of its fields.
@@ -183,7 +184,7 @@ class DistributedStrategy:
         self.check_program_config()
 
     def check_program_config(self):
-        """Makes the program configuration that of this strategy."""
+        """Sets the fields of the program configuration that define this strategy."""
         self._require_kind()
         self._program_config.sync_mode = False
         self._program_config.runtime_split_send_recv = True
@@ -221,7 +222,7 @@ class DistributedStrategy:
         self.check_trainer_runtime_config()
 
     def check_trainer_runtime_config(self):
-        """Makes the communicator's mode that of this strategy."""
+        """Sets the communicator's mode to that of this strategy."""
         self._require_kind()
         self._trainer_runtime_config.mode = self._MODE
 
@@ -247,7 +248,7 @@ class DistributedStrategy:
         self.check_server_runtime_config()
 
     def check_server_runtime_config(self):
-        """Does nothing: all settings of pservers go with each strategy."""
+        """Does nothing: every strategy allows all settings of pservers."""
         self._require_kind()
 
     def get_execute_strategy(self):
@@ -272,7 +273,7 @@ class DistributedStrategy:
         self.check_execute_strategy()
 
     def check_execute_strategy(self):
-        """Makes the threads of a trainer take steps together, where the strategy says so."""
+        """Sets use_thread_barrier if the threads of a trainer have common steps."""
         self._require_kind()
         if self._WAITS:
             self._execute_strategy.use_thread_barrier = True
@@ -299,7 +300,7 @@ class DistributedStrategy:
         self.check_build_strategy()
 
     def check_build_strategy(self):
-        """Trainers do not add up gradients among themselves."""
+        """Sets that trainers do not sum gradients among themselves."""
         self._require_kind()
         self._build_strategy.async_mode = True
 

@@ -1,4 +1,4 @@
-"""Fluid's fleet over pslib, a library that is not public: asking for any of its names says so."""
+"""Fluid's fleet over pslib, a library that is not public: every name raises an error that says so."""
 
 
 def __getattr__(name):

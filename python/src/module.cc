@@ -14,6 +14,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindExecutor(m);
   penstock::python::BindHostFunctions(m);
   penstock::python::BindMemory(m);
+  penstock::python::BindPlaces(m);
   penstock::python::BindProfiler(m);
   penstock::python::BindRankArrays(m);
   penstock::python::BindReaders(m);

@@ -5,6 +5,7 @@ from typing import Any, Callable, Iterable, Iterator
 from penstock.fluid.executor import Executor as Executor
 from penstock.fluid.framework import Program as Program
 from penstock.fluid.operator import Operator as Operator
+from penstock.fluid.regularizer import append_regularization_ops as append_regularization_ops
 from penstock.fluid.variable import Variable as Variable
 
 class Adadelta(Optimizer):

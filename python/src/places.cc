@@ -51,8 +51,10 @@ class PyPlaces {
  public:
   explicit PyPlaces(int places) : places_(places) { Make(); }
 
-  // [(program, scope, feeds, fetches)], one for each place -> [a list of values, for each place].
-  py::list Run(const py::list& runs) {
+  // [(program, scope, feeds, fetches)] of the first places -> [a list of values, for each of them]. If the places
+  // are independent, their programs exchange nothing: fewer runs than places are allowed, and a place whose
+  // reader has ended yields None unless all have.
+  py::list Run(const py::list& runs, bool independent) {
     std::vector<std::unique_ptr<PlaceRun>> all;
     for (const py::handle& run : runs) {
       const auto parts = run.cast<py::tuple>();
@@ -60,19 +62,26 @@ class PyPlaces {
           parts[0].cast<const ProgramBox&>(), parts[1].cast<std::shared_ptr<ScopeBox>>(),
           parts[2].cast<py::list>(), parts[3].cast<std::vector<std::string>>()));
     }
-    if (all.size() != executors_.size())
+    if (all.empty() || all.size() > executors_.size() || (!independent && all.size() < executors_.size()))
       throw StatusError(InvalidArgument("E-collective-size", executors_.size(), " places are given ",
                                         all.size(), " programs"));
     if (failed_) Make();  // rings do not outlive an error
-    RunInterruptibly([&] { RunAll(all); },
+    RunInterruptibly([&] { RunAll(all, independent); },
                      [&] {
                        for (const auto& executor : executors_) executor->Cancel();
                        Fail(Cancelled("E-cancelled", "the run was interrupted"));
                        BatchQueue::CancelWaits();
                      });
     if (failed_) throw StatusError(first_failure_);
+    const bool all_ended = std::all_of(all.begin(), all.end(), [](const auto& run) { return Ended(*run); });
     py::list out;
-    for (const auto& run : all) out.append(HandlesOf(Take(*std::move(run->result))));
+    for (const auto& run : all) {
+      if (Ended(*run) && !all_ended) {
+        out.append(py::none());
+      } else {
+        out.append(HandlesOf(Take(*std::move(run->result))));
+      }
+    }
     return out;
   }
 
@@ -90,11 +99,14 @@ class PyPlaces {
     first_failure_ = OkStatus();
   }
 
-  void RunAll(const std::vector<std::unique_ptr<PlaceRun>>& all) {
+  // Whether the place's reader has no more data.
+  static bool Ended(const PlaceRun& run) { return run.result->status().id() == "E-read-end"; }
+
+  void RunAll(const std::vector<std::unique_ptr<PlaceRun>>& all, bool independent) {
     const auto run = [&](std::size_t place) {
       PlaceRun& own = *all[place];
       own.result = executors_[place]->Run(own.program, own.scope->scope, own.feeds, own.fetches);
-      if (!own.result->ok()) Fail(own.result->status());
+      if (!own.result->ok() && !(independent && Ended(own))) Fail(own.result->status());
     };
     std::vector<std::thread> threads;
     for (std::size_t place = 1; place < all.size(); ++place) threads.emplace_back(run, place);

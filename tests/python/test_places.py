@@ -85,7 +85,7 @@ def test_each_place_may_have_a_dict_and_a_value_of_its_own():
         np.testing.assert_allclose(np.ravel(apart), np.ravel(expected), rtol=1e-6)
         weights, = exe.run(compiled, feed=[first, second], fetch_list=['w'])
         assert weights.shape == (8, 8) and np.array_equal(weights[:4], weights[4:])
-        with pytest.raises(ValueError, match='feed is a list of 3 dicts, but 2 places run the program'):
+        with pytest.raises(penstock.ProgramError, match='feed is a list of 3 dicts, but 2 places run the program'):
             exe.run(compiled, feed=[first, second, first], fetch_list=[loss])
 
 
@@ -136,16 +136,39 @@ def test_cpu_num_chooses_places(monkeypatch):
             fluid.cpu_places()
 
 
-def test_a_batch_has_an_example_for_each_place():
+def test_each_place_that_trains_needs_an_example():
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         loss = network()
+        test = main.clone(for_test=True)
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    one, = batches(1, 1)
     with fluid.scope_guard(fluid.Scope()):
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
-        compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
-        with pytest.raises(ValueError, match='x has 1 examples for 2 places; each place needs one at least'):
-            exe.run(compiled, feed=batches(1, 1)[0], fetch_list=[loss])
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
+        with pytest.raises(penstock.ProgramError, match='x has 1 examples for 2 places; each place needs one at least'):
+            exe.run(compiled, feed=one, fetch_list=[loss])
+        with pytest.raises(penstock.ProgramError, match='feed is a list of 1 dicts, but 2 places run the program'):
+            exe.run(compiled, feed=[one], fetch_list=[loss])
+        tested = fluid.CompiledProgram(test).with_data_parallel(places=PLACES)    # runs on as many as have data
+        assert exe.run(tested, feed=one, fetch_list=[loss])[0].shape == (1,)
+        assert exe.run(tested, feed=[one], fetch_list=[loss, 'w'])[1].shape == (4, 8)
+
+
+def test_a_row_fed_to_a_persistable_variable_is_for_all_places():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x, factor = fluid.data('x', [None, 1]), fluid.data('factor', [1])
+        factor.persistable = True
+        out = fluid.layers.elementwise_mul(x, factor)
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    x = np.array([[1], [2], [3], [4]], 'float32')
+    with fluid.scope_guard(fluid.Scope()):
+        for factors, expected in (([2], [2, 4, 6, 8]), ([2, 3], [2, 4, 9, 12])):
+            feed = {'x': x, 'factor': np.array(factors, 'float32')}
+            assert np.ravel(exe.run(compiled, feed=feed, fetch_list=[out])[0]).tolist() == expected
 
 
 @pytest.mark.parametrize('bad', [0, 3])    # in the part of the first place, or of the second
@@ -168,13 +191,14 @@ def test_an_error_of_one_place_ends_the_run_and_the_next_run_works(bad):
             assert exe.run(compiled, feed={'ids': good}, fetch_list=[loss])[0].shape == (2,)
 
 
-def test_each_place_takes_a_batch_of_a_reader():
+@pytest.mark.parametrize('drop_last', [False, True])
+def test_each_place_takes_a_batch_of_a_reader(drop_last):
     main, startup = fluid.Program(), fluid.Program()
     with fluid.program_guard(main, startup):
         x = fluid.data('x', [None, 1])
-        loader = fluid.io.DataLoader.from_generator([x], capacity=4, iterable=False)
+        loader = fluid.io.DataLoader.from_generator([x], capacity=4, iterable=False, drop_last=drop_last)
         doubled = fluid.layers.scale(x, 2.0)
-    loader.set_batch_generator(lambda: ([np.full((1, 1), i, 'float32')] for i in range(4)))
+    loader.set_batch_generator(lambda: ([np.full((1, 1), i, 'float32')] for i in range(5)))
     exe = fluid.Executor(fluid.CPUPlace())
     compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
     for _ in range(2):
@@ -183,7 +207,8 @@ def test_each_place_takes_a_batch_of_a_reader():
         with pytest.raises(fluid.core.EOFException):
             while True:
                 seen.append(np.ravel(exe.run(compiled, fetch_list=[doubled])[0]))
-        assert sorted(np.concatenate(seen).tolist()) == [0.0, 2.0, 4.0, 6.0]
+        assert [len(of_step) for of_step in seen] == ([2, 2] if drop_last else [2, 2, 1])
+        assert sorted(np.concatenate(seen).tolist()) == [0.0, 2.0, 4.0, 6.0, 8.0][:4 if drop_last else 5]
         loader.reset()
 
 

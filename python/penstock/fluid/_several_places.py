@@ -30,6 +30,7 @@ class PlacesOfProgram:
 
     def __init__(self, program, count, reduction, sync_batch_norm, trains):
         self.count = count
+        self.trains = trains
         self._programs = [program] * count
         if trains:
             addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # nobody listens there
@@ -39,6 +40,9 @@ class PlacesOfProgram:
                 for place in range(count)]
         self._written = [_written_names(one) for one in self._programs]
         block = program.global_block()
+        self._whole_steps = any(op.type == 'read' and op.has_attr('drop_last') and op.attr('drop_last')
+                                for op in program.global_block().ops)
+        self._persistables = {var.name for var in program.list_vars() if var.persistable}
         self._kept = sorted(name for name in self._written[-1] if block.has_var(name) and block.var(name).persistable)
         self._places = _penstock.Places(count)
         self._scopes = {}
@@ -48,20 +52,39 @@ class PlacesOfProgram:
 
         Args:
             scope (Scope): holds the parameters.
-            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors.
+            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors. A program that does not train may
+                run on fewer places.
             fetches (list[str]): names.
 
         Returns:
             list[list]: for each place, the values of `fetches`. A variable that only the first place computes, like a
-            parameter, has its value there.
+            parameter, has its value there. Places whose reader has ended are left out, unless the program trains.
+
+        Raises:
+            penstock.EOFException: the readers have ended.
         """
         scopes = self._scopes.get(scope) or self._make_scopes(scope)
-        own = [[name for name in fetches if place == 0 or name in self._written[place] or name in dict(feeds[place])]
-               for place in range(self.count)]
-        values = self._places.run([(self._programs[place].desc, scopes[place], feeds[place], own[place])
-                                   for place in range(self.count)])
-        by_name = [dict(zip(names, of_place)) for names, of_place in zip(own, values)]
-        return [[of_place.get(name, by_name[0][name]) for name in fetches] for of_place in by_name]
+        feeds = [self._keep_persistables(scopes[place], feed) for place, feed in enumerate(feeds)]
+        own = [[name for name in fetches if place == 0 or name in self._written[place] or name in dict(feed)]
+               for place, feed in enumerate(feeds)]
+        values = self._places.run([(self._programs[place].desc, scopes[place], feed, own[place])
+                                   for place, feed in enumerate(feeds)], not self.trains)
+        if self._whole_steps and None in values:
+            raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
+        by_name = [dict(zip(names, of_place)) for names, of_place in zip(own, values) if of_place is not None]
+        shared = dict(zip(own[0], values[0])) if values[0] is not None else {}
+        return [[of_place[name] if name in of_place else shared.get(name) or scope.find_var(name).get_tensor()
+                 for name in fetches] for of_place in by_name]
+
+    def _keep_persistables(self, scope, feed):
+        """Sets what is fed to persistable variables in the place's scope. Returns the other feeds."""
+        rest = []
+        for name, value in feed:
+            if name in self._persistables:
+                _set_tensor(scope.var(name), value)
+            else:
+                rest.append((name, value))
+        return rest
 
     def _make_scopes(self, scope):
         scopes = [scope] + [scope.new_scope() for _ in range(1, self.count)]
@@ -79,41 +102,56 @@ def _written_names(program):
 def _copy_tensor(scope, child, name):
     """The child gets a variable of its own, with the value that it has in the scope, if any."""
     held, own = scope.find_var(name), child.var(name)
-    if held is None or not held.get_tensor()._is_initialized():
-        return
-    tensor = held.get_tensor()
-    own.get_tensor().set(numpy.array(tensor), core.CPUPlace())
-    if tensor.lod():
-        own.get_tensor().set_lod(tensor.lod())
+    if held is not None and held.get_tensor()._is_initialized():
+        _set_tensor(own, held.get_tensor())
 
 
-def split(feeds, count):
+def _set_tensor(variable, value):
+    variable.get_tensor().set(numpy.array(value), core.CPUPlace())
+    if isinstance(value, core.LoDTensor) and value.lod():
+        variable.get_tensor().set_lod(value.lod())
+
+
+def split(block, feeds, count, trains):
     """The feeds of each place: equal parts of each batch; the last place has what remains, too.
 
     Args:
-        feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences.
+        block (Block): declares the variables.
+        feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences. A
+            persistable variable that is fed one row has it on every place.
         count (int): how many places.
+        trains (bool): every place needs an example; else fewer places may run.
 
     Returns:
-        list[list[tuple]]: for each place.
+        list[list[tuple]]: for each place that runs.
 
     Raises:
-        ValueError: a batch has fewer examples than there are places.
+        penstock.ProgramError: a batch has fewer examples than there are places, and the program trains.
     """
-    parts = [[] for _ in range(count)]
-    for name, value in feeds:
-        lod = value.lod() if isinstance(value, core.LoDTensor) else []
-        array = numpy.asarray(value)
-        examples = len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
-        if examples < count:
-            raise ValueError('feed: %s has %d examples for %d places; each place needs one at least. Feed larger '
-                             'batches, or use fewer places (CPU_NUM, or places of with_data_parallel)' %
-                             (name, examples, count))
-        each = examples // count
+    values = [(name, numpy.asarray(value), value.lod() if isinstance(value, core.LoDTensor) else [])
+              for name, value in feeds]
+    sizes = {name: _examples_in(array, lod) for name, array, lod in values}
+    for_all = {name for name in sizes if sizes[name] == 1 and block.var(name).persistable}
+    used = min([count] + [sizes[name] for name in sizes if name not in for_all])
+    if used < 1 or (used < count and trains):
+        name, examples = min(((name, sizes[name]) for name in sizes if name not in for_all), key=lambda pair: pair[1])
+        raise _penstock.ProgramError(
+            'feed: %s has %d examples for %d places; each place needs one at least. Feed larger batches, or use fewer '
+            'places (CPU_NUM, or places of with_data_parallel)' % (name, examples, count))
+    parts = [[] for _ in range(used)]
+    for name, array, lod in values:
+        each = sizes[name] // used
         for place, part in enumerate(parts):
-            end = examples if place == count - 1 else (place + 1) * each
+            if name in for_all:
+                part.append((name, array))
+                continue
+            end = sizes[name] if place == used - 1 else (place + 1) * each
             part.append((name, _examples_of(array, lod, place * each, end)))
     return parts
+
+
+def _examples_in(array, lod):
+    return len(lod[0]) - 1 if lod else (array.shape[0] if array.ndim else 1)
 
 
 def _examples_of(array, lod, begin, end):

@@ -230,7 +230,7 @@ class Executor:
             program._before_run()
         program = _remote_tables.asking_program(program, in_scope)
         block = program.global_block()
-        feeds = self._feeds_of(block, _dict_of(feed), in_scope)
+        feeds = self._set_persistables(block, self._feeds_of(block, _dict_of(feed)), in_scope)
         fetches, updates = _split_fetches(fetch_list)
         if use_prune or updates:
             program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
@@ -255,18 +255,20 @@ class Executor:
             values = [_as_arrays(value) for value in values]
         return [[value] for value in values] if apart else values
 
-    def _feeds_of(self, block, feed, scope):
-        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
-        return self._set_persistables(block, feeds, scope)
+    def _feeds_of(self, block, feed):
+        return [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
 
     def _run_on_places(self, program, placed, feed, fetch_list, scope, return_numpy, apart):
         block = program.global_block()
-        if isinstance(feed, (list, tuple)) and len(feed) > 1:
-            if len(feed) != placed.count:
-                raise ValueError('feed is a list of %d dicts, but %d places run the program' % (len(feed), placed.count))
-            feeds = [self._feeds_of(block, _dict_of(one), scope) for one in feed]
+        if isinstance(feed, (list, tuple)):
+            if len(feed) > placed.count or (len(feed) < placed.count and placed.trains):
+                raise _penstock.ProgramError('feed is a list of %d dicts, but %d places run the program' %
+                                             (len(feed), placed.count))
+            feeds = [self._feeds_of(block, _dict_of(one)) for one in feed]
+        elif feed:
+            feeds = _several_places.split(block, self._feeds_of(block, _dict_of(feed)), placed.count, placed.trains)
         else:
-            feeds = _several_places.split(self._feeds_of(block, _dict_of(feed), scope), placed.count)
+            feeds = [[] for _ in range(placed.count)]
         names, _ = _split_fetches(fetch_list)
         _process_end.this_thread.ran = True
         try:

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "framework/runtime/read_turns.h"
+
 namespace penstock {
 namespace {
 
@@ -76,12 +78,15 @@ void BatchQueue::Fail(Status error) {
 }
 
 Result<std::optional<Batch>> BatchQueue::Pop() {
+  const ReadTurns::Turn turn(number_);
   std::unique_lock lock(mutex_);
   ++waiting_;
-  changed_.wait(lock, [&] { return cancelled_ > 0 || state_ != State::kOpen || !batches_.empty(); });
+  changed_.wait(lock, [&] {
+    return cancelled_ > 0 || turn.aborted() || state_ != State::kOpen || !batches_.empty();
+  });
   --waiting_;
-  if (cancelled_ > 0) {
-    --cancelled_;
+  if (cancelled_ > 0 || turn.aborted()) {
+    cancelled_ = std::max(0, cancelled_ - 1);
     return Cancelled("E-read-cancelled", "the wait for a batch was cancelled");
   }
   if (state_ == State::kClosed) {

@@ -15,6 +15,7 @@
 #include "executor/process/place_rings.h"
 #include "executor/schedule/executor.h"
 #include "framework/runtime/batch_queue.h"
+#include "framework/runtime/read_turns.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -66,10 +67,12 @@ class PyPlaces {
       throw StatusError(InvalidArgument("E-collective-size", executors_.size(), " places are given ",
                                         all.size(), " programs"));
     if (failed_) Make();  // rings do not outlive an error
+    turns_ = std::make_unique<ReadTurns>(static_cast<int>(all.size()));
     RunInterruptibly([&] { RunAll(all, independent); },
                      [&] {
                        for (const auto& executor : executors_) executor->Cancel();
                        Fail(Cancelled("E-cancelled", "the run was interrupted"));
+                       turns_->Abort();
                        BatchQueue::CancelWaits();
                      });
     if (failed_) throw StatusError(first_failure_);
@@ -104,6 +107,7 @@ class PyPlaces {
 
   void RunAll(const std::vector<std::unique_ptr<PlaceRun>>& all, bool independent) {
     const auto run = [&](std::size_t place) {
+      const ReadTurns::Member here(*turns_, static_cast<int>(place));
       PlaceRun& own = *all[place];
       own.result = executors_[place]->Run(own.program, own.scope->scope, own.feeds, own.fetches);
       if (!own.result->ok() && !(independent && Ended(own))) Fail(own.result->status());
@@ -128,6 +132,7 @@ class PyPlaces {
   const int places_;
   std::vector<std::unique_ptr<process::PlaceRings>> rings_;
   std::vector<std::unique_ptr<exec::Executor>> executors_;
+  std::unique_ptr<ReadTurns> turns_;  // of the current run: place r reads the r-th next batch
   std::mutex mutex_;
   bool failed_ = false;
   Status first_failure_;

@@ -208,8 +208,32 @@ def test_each_place_takes_a_batch_of_a_reader(drop_last):
             while True:
                 seen.append(np.ravel(exe.run(compiled, fetch_list=[doubled])[0]))
         assert [len(of_step) for of_step in seen] == ([2, 2] if drop_last else [2, 2, 1])
-        assert sorted(np.concatenate(seen).tolist()) == [0.0, 2.0, 4.0, 6.0, 8.0][:4 if drop_last else 5]
+        assert np.concatenate(seen).tolist() == [0.0, 2.0, 4.0, 6.0, 8.0][:4 if drop_last else 5]    # in order
         loader.reset()
+
+
+def test_gradients_of_inputs_are_those_of_each_place():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1])
+        x.stop_gradient = False
+        loss = fluid.layers.mean(fluid.layers.square(x))
+        gradient, = fluid.gradients([loss], [x])
+    compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
+    fed = {'x': np.array([[1], [2], [3], [4]], 'float32')}
+    value, = fluid.Executor(fluid.CPUPlace()).run(compiled, feed=fed, fetch_list=[gradient])
+    assert np.ravel(value).tolist() == [1, 2, 3, 4]    # 2 x / 2 examples
+
+
+def test_feeders_group_batches_for_all_places(monkeypatch):
+    monkeypatch.setenv('CPU_NUM', '2')
+    with fluid.program_guard(fluid.Program()):
+        feeder = fluid.DataFeeder([fluid.data('x', [None, 1])], fluid.CPUPlace())
+    batches_of_two = [[(1.0,)], [(2.0,)]]
+    feeds = list(feeder.feed_parallel(batches_of_two))
+    assert [np.ravel(feed['x']).tolist() for feed in feeds] == [[1.0], [2.0]]
+    groups = list(feeder.decorate_reader(lambda: iter(batches_of_two * 2), multi_devices=True)())
+    assert [len(group) for group in groups] == [2, 2]
 
 
 def test_the_first_place_updates_once_all_are_ready():

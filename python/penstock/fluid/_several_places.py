@@ -17,6 +17,12 @@ def asks_servers(program):
     return any(op.has_attr('op_role') and op.attr('op_role') & OpRole.RPC for op in program.global_block().ops)
 
 
+def trains(program):
+    """Whether an op of the program completes the gradient of a parameter."""
+    return any(op.has_attr('op_role_var') and op.attr('op_role_var') and op.attr('op_role') & OpRole.Backward
+               for op in program.global_block().ops)
+
+
 class PlacesOfProgram:
     """A program for several places, and the scopes of each place.
 
@@ -25,7 +31,7 @@ class PlacesOfProgram:
         count (int): how many places, at least 2.
         reduction (str): 'mean' or 'sum' of gradients.
         sync_batch_norm (bool): batch_norm takes its moments over all places' examples.
-        trains (bool): whether the program has a backward pass.
+        trains (bool): as trains() says.
     """
 
     def __init__(self, program, count, reduction, sync_batch_norm, trains):

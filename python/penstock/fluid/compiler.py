@@ -266,7 +266,8 @@ class CompiledProgram:
         made_of = self._program.desc.content_id, count
         if self._placed is None or self._placed[0] != made_of:
             self._placed = made_of, _several_places.PlacesOfProgram(
-                self._program, count, self._reduction(), strategy.sync_batch_norm, self._has_backward())
+                self._program, count, self._reduction(), strategy.sync_batch_norm,
+                _several_places.trains(self._program))
         return self._placed[1]
 
     def _require_shared(self):

@@ -5,6 +5,7 @@ import itertools
 import numpy
 
 from penstock.fluid import core, framework
+from penstock.fluid._places import count_of_environment
 from penstock.fluid.core import dtype_name
 from penstock.fluid.framework import Variable
 
@@ -93,7 +94,7 @@ class DataFeeder:
 
         Args:
             iterable (Iterable): one batch for each place.
-            num_places (int | None): number of places; None: 1.
+            num_places (int | None): number of places; None: as CPU_NUM in the environment says, else 1.
 
         Returns:
             Iterator[dict[str, LoDTensor]]: the feeds.
@@ -101,10 +102,10 @@ class DataFeeder:
         Raises:
             ValueError: the number of batches differs from the number of places.
         """
-        batches = list(iterable)
-        if len(batches) != (num_places or 1):
+        batches, places = list(iterable), num_places or count_of_environment()
+        if len(batches) != places:
             raise ValueError('feed_parallel takes one batch for each of the %d places, not %d' %
-                             (num_places or 1, len(batches)))
+                             (places, len(batches)))
         for batch in batches:
             yield self.feed(batch)
 
@@ -114,7 +115,7 @@ class DataFeeder:
         Args:
             reader (callable): returns an iterator of batches.
             multi_devices (bool): return lists of feeds, one for each place.
-            num_places (int | None): number of places; None: 1.
+            num_places (int | None): number of places; None: as CPU_NUM in the environment says, else 1.
             drop_last (bool): skip the last batches if there are not enough for all places.
 
         Returns:
@@ -122,7 +123,7 @@ class DataFeeder:
         """
         if not multi_devices:
             return lambda: (self.feed(batch) for batch in reader())
-        places = num_places or 1
+        places = num_places or count_of_environment()
 
         def groups():
             batches = iter(reader())

@@ -28,7 +28,8 @@ DEBIAN_PACKAGES=(
   libgoogle-perftools-dev libgrpc++-dev libgtest-dev libprotobuf-dev libssl-dev nlohmann-json3-dev
   ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
-PYTHON_PACKAGES=(mypy myst-parser numpy pytest pybind11 scikit-build-core scikit-learn six sphinx)
+# NumPy 2.4 no longer converts arrays of one element to numbers, which scripts of Fluid's time do everywhere.
+PYTHON_PACKAGES=(mypy myst-parser 'numpy<2.4' pytest pybind11 scikit-build-core scikit-learn six sphinx)
 
 missing=()
 for package in "${DEBIAN_PACKAGES[@]}"; do
@@ -58,11 +59,15 @@ if [[ ! -x .venv/bin/python ]]; then
 fi
 if ! .venv/bin/python - "${PYTHON_PACKAGES[@]}" <<'PY'
 import importlib.metadata, sys
-def there(name):
+def numbers(version):
+    return [int(part) for part in version.split('.')[:2]]
+def there(package):    # NAME or NAME<VERSION
+    name, _, bound = package.partition('<')
     try:
-        return bool(importlib.metadata.version(name))
+        version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return False
+    return not bound or numbers(version) < numbers(bound)
 sys.exit(0 if all(there(name) for name in sys.argv[1:]) else 1)
 PY
 then

@@ -2,7 +2,7 @@
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const auto places, MakePlaceRings(4));
 //   ... on thread r: an exec::Executor with ExecutorOptions{.rings = places[r].get()} ...
-//   for (const auto& place : places) place->Abort(why);   // one has failed: none waits any more
+//   for (const auto& place : places) place->Abort(why);  // one has failed: ends all waits
 //
 // Place r is rank r of every ring, and a ring exists as soon as an op uses it: no program joins ranks or makes
 // rings. After an error the rings cannot be used any more; make new ones.
@@ -37,7 +37,8 @@ class PlaceRings : public CollectiveRings {
   // kUnavailable E-collective-memory.
   Result<CollectiveGroup*> Ring(int ring) override;
 
-  // Ends this place's waits in all rings, and the operations that it would start, with `why`. From any thread.
+  // Ends this place's waits in all rings, and the operations that it would start, with `why`. From any
+  // thread.
   void Abort(const Status& why) { AbortAll(why); }
 
  protected:

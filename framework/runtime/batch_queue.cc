@@ -81,9 +81,8 @@ Result<std::optional<Batch>> BatchQueue::Pop() {
   const ReadTurns::Turn turn(number_);
   std::unique_lock lock(mutex_);
   ++waiting_;
-  changed_.wait(lock, [&] {
-    return cancelled_ > 0 || turn.aborted() || state_ != State::kOpen || !batches_.empty();
-  });
+  changed_.wait(
+      lock, [&] { return cancelled_ > 0 || turn.aborted() || state_ != State::kOpen || !batches_.empty(); });
   --waiting_;
   if (cancelled_ > 0 || turn.aborted()) {
     cancelled_ = std::max(0, cancelled_ - 1);

@@ -29,8 +29,8 @@ class ReadTurns {
     Member& operator=(const Member&) = delete;
   };
 
-  // Ends the waits for turns, now and later. A thread that waits for a batch itself notices at the next change
-  // of its queue. From any thread.
+  // Ends the waits for turns, now and later. A thread that waits for a batch itself notices when its queue
+  // changes. From any thread.
   void Abort();
 
   // Waits until the turn of the calling thread at this queue has come, and ends it at the end of the scope.
@@ -53,7 +53,7 @@ class ReadTurns {
   std::atomic<bool> aborted_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<bool> ended_;                           // by thread
+  std::vector<bool> ended_;                          // by thread
   std::map<std::int64_t, std::vector<bool>> taken_;  // by queue and thread
 };
 

@@ -81,9 +81,9 @@ class PolygonFiller {
  private:
   static constexpr double kTimes = 5;
 
-  Dim Scaled(double place) const {  // far outside is as good as just outside
-    const double most = 4 * kTimes * static_cast<double>(side_ + 1);
-    return static_cast<Dim>(std::clamp(kTimes * place + 0.5, -most, most));
+  static Dim Scaled(double place) {
+    constexpr double kMost = 1 << 22;  // bounds the points of an edge; a nearer bound would turn edges
+    return static_cast<Dim>(std::clamp(kTimes * place + 0.5, -kMost, kMost));
   }
   // The points of an edge, the larger of its extents one by one.
   void Draw(Dim x, Dim y, Dim to_x, Dim to_y) {

@@ -16,9 +16,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Each sequence of Ins_tag holds the tags of an instance, which is a sequence of Ins' rows, or with is_lod
 false a row. Out holds the rows of the instances that have a tag of Filter_tag, in their order, an instance
-a sequence. LossWeight has a 1 for each of these rows, and IndexMap a row (row of Out, row of Ins, how many
-rows) for each instance. If no instance is left, Out has one row of out_val_if_empty, whose LossWeight is
-0.)";
+a sequence. For each of these instances LossWeight has a 1, and IndexMap a row (row of Out, row of Ins, how
+many rows). If no instance is left, Out has one row of out_val_if_empty, whose LossWeight is 0.)";
 
 Status InferFilter(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Ins", 0));
@@ -53,8 +52,9 @@ class FilterKernel : public Kernel {
     const bool none = rows == 0;
     if (none) kept_.clear();
     Tensor& out = out_.Make(k, none ? 1 : rows);
-    Tensor& weight = weight_.Make(k, none ? 1 : rows);
-    Tensor& map = map_.Make(k, none ? 1 : static_cast<Dim>(kept_.size()));
+    const Dim instances = none ? 1 : static_cast<Dim>(kept_.size());
+    Tensor& weight = weight_.Make(k, instances);
+    Tensor& map = map_.Make(k, instances);
     SetSequences(none, out, weight, map);
     std::ranges::fill(weight.Span<float>(), none ? 0.0f : 1.0f);
     std::int64_t* at = map.Data<std::int64_t>();
@@ -112,8 +112,8 @@ class FilterKernel : public Kernel {
       map_lod_.Add(0, 1);
     }
     rows_lod_.Set(out);
-    weight.ShareLod(out);
     map_lod_.Set(map);
+    weight.ShareLod(map);
   }
 
   SequenceInput ins_, tags_;
@@ -181,7 +181,7 @@ void RegisterFilterByInstag(OpRegistry& ops) {
       .Input("Ins_tag", "the tags of each instance, a sequence", Only(DType::kInt64))
       .Input("Filter_tag", "the tags of which an instance must have one", Only(DType::kInt64))
       .Output("Out", "the rows that are left", SameTypeAs("Ins"), Apart())
-      .Output("LossWeight", "[rows that are left, 1]", Only(DType::kFp32))
+      .Output("LossWeight", "[instances that are left, 1]", Only(DType::kFp32))
       .Output("IndexMap", "[instances that are left, 3]", Only(DType::kInt64))
       .RequiredAttr("is_lod", AttrKind::kBool, "whether an instance is a sequence of rows")
       .Attr("out_val_if_empty", std::int64_t{0}, "what Out holds if no instance is left")

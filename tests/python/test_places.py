@@ -225,6 +225,19 @@ def test_gradients_of_inputs_are_those_of_each_place():
     assert np.ravel(value).tolist() == [1, 2, 3, 4]    # 2 x / 2 examples
 
 
+def test_arrays_are_joined_position_by_position():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1])
+        array = fluid.layers.array_write(x, fluid.layers.fill_constant([1], 'int64', 0))
+        fluid.layers.array_write(fluid.layers.scale(x, 10.0), fluid.layers.fill_constant([1], 'int64', 1), array)
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    fed = {'x': np.array([[1], [2], [3]], 'float32')}
+    values, = exe.run(compiled, feed=fed, fetch_list=[array])
+    assert [np.ravel(value).tolist() for value in values] == [[1, 2, 3], [10, 20, 30]]
+
+
 def test_feeders_group_batches_for_all_places(monkeypatch):
     monkeypatch.setenv('CPU_NUM', '2')
     with fluid.program_guard(fluid.Program()):

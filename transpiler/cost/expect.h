@@ -73,7 +73,7 @@ struct Expectation {
   double told_ms = 0, heard_ms = 0;
   double exposed_told_ms = 0;  // the longer of the two
   double trainer_ms = 0;       // time of a step that waits for no other trainer
-  double pserver_ms = 0;  // async modes: the busiest pserver's link for a step of every trainer; else 0
+  double pserver_ms = 0;       // async modes: the busiest pserver's link for a step of every trainer; else 0
   int busiest_pserver = 0;
   double step_ms = 0;
   double exposed_ms = 0;  // step_ms minus the time of a trainer alone

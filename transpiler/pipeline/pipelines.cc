@@ -12,8 +12,8 @@ namespace {
 // Synchronous training: one barrier ends the trainer's sends, another its receives.
 constexpr Pass kSyncTrainer[] = {
     {"weigh_loss_gradient", passes::WeighLossGradient},  // before any op reads it
-    {"keep_clipping", passes::KeepClipping},      // so that the trainer makes the clipped gradients
-    {"prefetch_tables", passes::PrefetchTables},  // while lookups are where the analysis found them
+    {"keep_clipping", passes::KeepClipping},             // so that the trainer makes the clipped gradients
+    {"prefetch_tables", passes::PrefetchTables},         // while lookups are where the analysis found them
     {"send_gradients",
      passes::SendGradients},  // after the last writer, which may be a regularizer that is dropped
                               // below
@@ -75,8 +75,7 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"name_messages",
      passes::NameMessages},  // pservers await one message per trainer; variables keep their names
     {"send_table_gradients", passes::SendTableGradients},
-    {"add_communicator_barrier",
-     passes::AddCommunicatorBarrier},  // after all sends, before the recvs
+    {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, before the recvs
     {"receive_whole_params", passes::ReceiveWholeParams},
     {"drop_optimizers", passes::DropOptimizers},
 };

@@ -58,8 +58,8 @@ class PlacesOfProgram:
 
         Args:
             scope (Scope): holds the parameters.
-            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors. A program that does not train may
-                run on fewer places.
+            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors. A program that does not train
+                may run on fewer places.
             fetches (list[str]): names.
 
         Returns:
@@ -176,20 +176,22 @@ def _examples_of(array, lod, begin, end):
 
 
 def merge(values):
-    """One LoDTensor of all places' values, one after the other: rows, and sequences.
+    """One value of all places' values, one after the other: rows, and sequences.
 
     Args:
-        values (list[LoDTensor]): of each place.
+        values (list[LoDTensor | LoDTensorArray]): of each place.
 
     Returns:
-        LoDTensor: all of them. Scalars become a vector.
+        LoDTensor: all of them. Scalars become a vector. Of arrays a list, with the merged tensors of each position.
 
     Raises:
-        ValueError: values are no tensors, or differ in other sizes than the first.
+        ValueError: values are of different kinds or lengths, or differ in other sizes than the first.
     """
+    if all(isinstance(value, core.LoDTensorArray) for value in values) and len({len(value) for value in values}) == 1:
+        return [merge(list(of_position)) for of_position in zip(*values)]
     if not all(isinstance(value, core.LoDTensor) for value in values):
-        raise ValueError('fetch_list: values of several places are merged where they are tensors; use '
-                         'return_merged=False for others')
+        raise ValueError('fetch_list: places have values that cannot be joined (tensors can, and arrays of one '
+                         'length); use return_merged=False')
     arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
     if len({array.shape[1:] for array in arrays}) > 1:
         raise ValueError('fetch_list: places have values of the shapes %s, which differ in more than their first size; '

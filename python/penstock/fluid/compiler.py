@@ -159,8 +159,8 @@ class CompiledProgram:
                            places=None):
         """Prepares the program for data parallel training.
 
-        Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a fetched
-        value is the concatenation of the values of all places. One place runs the whole batch with OMP_NUM_THREADS
+        Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
+        fetched value is the concatenation of the values of all places. One place runs the whole batch with OMP_NUM_THREADS
         threads; several places share them. A program that exchanges parameters with pservers runs on one place,
         whatever `places` says: one step of all places equals a step of one place with their joint batch.
 
@@ -259,8 +259,8 @@ class CompiledProgram:
         self._check_runnable()
         if strategy.num_trainers != 1 or self._on_uneven():
             raise NotImplementedError(
-                'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs on '
-                'several places or by several trainers of one place each' %
+                'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs '
+                'on several places or by several trainers of one place each' %
                 (count, strategy.num_trainers, self._on_uneven()))
         self._has_run = True
         made_of = self._program.desc.content_id, count

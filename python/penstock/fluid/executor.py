@@ -63,7 +63,7 @@ def scope_guard(scope):
 
 def _as_arrays(value):
     """Returns a fetched value as an array, or as a list of arrays for a LoDTensorArray."""
-    if isinstance(value, core.LoDTensorArray):
+    if isinstance(value, (core.LoDTensorArray, list)):
         return [_as_arrays(one) for one in value]
     return as_numpy(value).view(array_kind)
 

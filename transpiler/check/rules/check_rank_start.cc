@@ -218,7 +218,7 @@ class RankStartRules {
   // The copy starts with the parameter's value.
   void CheckCopiesStart(const TrainerFacts& trainer) {
     const Program& main = trainer.file->program;
-    std::map<std::string, std::string> copies;  // copy that is renewed -> its parameter
+    std::map<std::string, std::string> copies;               // copy that is renewed -> its parameter
     std::set<std::pair<std::string, std::string>> together;  // read by one op
     for (int b = 0; b < main.block_count(); ++b) {
       for (const OpEntry& entry : main.block(b).ops()) {

@@ -41,7 +41,8 @@ Result<Program> UpdateAtFirstPlace(const Program& in, const PassContext& context
   }
   if (context.self.index == 0) return edit.Apply();
   for (const OpEntry& entry : ops) {
-    if (Has(entry.op->role(), Role::kOptimize) || Has(entry.op->role(), Role::kLrSched)) main.Remove(entry.id);
+    if (Has(entry.op->role(), Role::kOptimize) || Has(entry.op->role(), Role::kLrSched))
+      main.Remove(entry.id);
   }
   return edit.Apply();
 }

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-Batch Numbered(float number) {
+Batch OneValue(float number) {
   Tensor tensor(DType::kFp32, Shape({1}));
   tensor.Data<float>()[0] = number;
   return {tensor};
@@ -25,7 +25,7 @@ TEST(ReadTurns, EachThreadGetsTheBatchOfItsNumber) {
   constexpr int kThreads = 4;
   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(kThreads);
   queue->Open();
-  for (int i = 0; i < kThreads; ++i) ASSERT_TRUE(queue->Push(Numbered(static_cast<float>(i))));
+  for (int i = 0; i < kThreads; ++i) ASSERT_TRUE(queue->Push(OneValue(static_cast<float>(i))));
   ReadTurns turns(kThreads);
   std::vector<float> got(kThreads, -1);
   std::vector<std::thread> threads;
@@ -45,7 +45,7 @@ TEST(ReadTurns, EachThreadGetsTheBatchOfItsNumber) {
 TEST(ReadTurns, NobodyWaitsForAThreadThatHasEnded) {
   const std::shared_ptr<BatchQueue> queue = BatchQueue::Make(1);
   queue->Open();
-  ASSERT_TRUE(queue->Push(Numbered(7)));
+  ASSERT_TRUE(queue->Push(OneValue(7)));
   ReadTurns turns(2);
   std::thread first([&] { const ReadTurns::Member here(turns, 0); });  // reads nothing
   {

@@ -1,4 +1,4 @@
-// Every op there is.
+// The registry of all ops.
 //
 //   const OpDef* def = AllOps().Find("mul");
 #pragma once
@@ -7,10 +7,10 @@
 
 namespace penstock {
 
-// Adds each op; the caller calls Finish. For a registry that holds further ops.
+// Adds all ops to `ops`, for a registry that holds further ops too. The caller must call Finish.
 void RegisterAllOps(OpRegistry& ops);
 
-// All of them, built once, never changed: safe for any number of threads. Lives forever.
+// Returns the registry of all ops. It is built once, never changes and is never destroyed. Thread-safe.
 const OpRegistry& AllOps();
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// c_allreduce_sum, _max, _min, _prod, c_broadcast, c_allgather, c_reducescatter: what all ranks of a ring
-// make of their tensors together; allreduce and broadcast, Fluid's older forms on the first ring.
+// c_allreduce_sum, _max, _min, _prod, c_broadcast, c_allgather, c_reducescatter: reductions and exchanges of
+// tensors over the ranks of a ring; allreduce and broadcast, Fluid's older forms on the first ring.
 #include "framework/op/op_registry.h"
 #include "operators/collective/allreduce_kernels.h"
 
@@ -7,21 +7,21 @@ namespace penstock {
 namespace {
 
 constexpr char kSumDoc[] = R"(
-Out is the element-wise sum of X over all ranks of ring `ring_id`; every rank gets the same bytes. All ranks
-call it in the same order on a ring. With use_calc_stream=false it runs beside the computation, where a
-c_sync_comm_stream of the ring stands before the next op that names X or Out; elsewhere the op waits. Of
-selected rows Out has the rows of all ranks, each once and ascending: each rank's values of a row are added
-up, and these sums in rank order. Rows are gathered, unless that sends more bytes than the sum of the dense
-tensor: with R rows of all ranks together, each rank's counted once, of B bytes, and H rows in the tensor, if
-R * (B + 8) > 2 * H * (B + 1). Values are the same on either way. The gradient is the same sum of Out's
-gradients.)";
+Out is the elementwise sum of X over all ranks of ring `ring_id`; every rank gets the same bytes. All ranks
+must call the ops of a ring in the same order. With use_calc_stream=false, the operation overlaps with
+computation if a c_sync_comm_stream of the ring comes before the next op that names X or Out; otherwise the op
+waits. If X is selected rows, Out has the rows of all ranks, each once and in ascending order: each rank first
+sums its values of a row, then these sums are added in rank order. Rows are gathered, unless gathering sends
+more bytes than summing the dense tensor: for R rows of B bytes (of all ranks together, duplicates of a rank
+counted once) in a tensor of H rows, if R * (B + 8) > 2 * H * (B + 1). Both ways give the same values. The
+gradient is the same sum of Out's gradients.)";
 
 constexpr char kBroadcastDoc[] = R"(
-Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum. The gradient,
-which Fluid does not know, is the sum of all ranks' gradients on rank `root`, and 0 elsewhere.)";
+On every rank of ring `ring_id`, Out is the X of rank `root`. Streams as in c_allreduce_sum. The gradient,
+which Fluid does not have, is the sum of all ranks' gradients on rank `root`, and 0 on the others.)";
 
 constexpr char kBroadcastGradDoc[] = R"(
-Out is on rank `root` of ring `ring_id` the element-wise sum of X over all ranks, and 0 on the others.)";
+On rank `root` of ring `ring_id`, Out is the elementwise sum of X over all ranks; on the others it is 0.)";
 
 constexpr char kMaxDoc[] = R"(
 Out is the element-wise maximum of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
@@ -33,26 +33,27 @@ constexpr char kProductDoc[] = R"(
 Out is the element-wise product of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
 
 constexpr char kAdasumDoc[] = R"(
-Out is the Adasum of X over all ranks of ring `ring_id`, whose number is a power of two: two tensors a and b
-become (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, their sum where they are orthogonal and their mean where
-they are equal; more are combined in pairs, in the order of the ranks. Every rank gets the same bytes. The
-computation waits for it. Fluid does not know the op. Source: Maleki et al., Scaling Distributed Training with
-Adaptive Summation (2020).)";
+Out is the Adasum of X over all ranks of ring `ring_id`; the number of ranks must be a power of two. Two
+tensors a and b are combined to (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b: their sum if they are orthogonal,
+their mean if they are equal. More tensors are combined in pairs, in rank order. Every rank gets the same
+bytes. The op waits for the operation. Fluid does not have this op. Source: Maleki et al., Scaling Distributed
+Training with Adaptive Summation (2020).)";
 
 constexpr char kGatherDoc[] = R"(
 Out holds the rows of rank 0's X, then those of rank 1's, and so on: nranks times as many as X. Streams as in
 c_allreduce_sum. The gradient is a c_reducescatter.)";
 
 constexpr char kScatterDoc[] = R"(
-The sum of X over all ranks is cut into nranks parts by rows; Out is, on rank r, the r-th. Streams as in
-c_allreduce_sum. The gradient is a c_allgather, which Fluid does not know.)";
+The sum of X over all ranks is split into nranks parts by rows; on rank r, Out is part r. Streams as in
+c_allreduce_sum. The gradient is a c_allgather; Fluid does not have it.)";
 
 constexpr char kOldReduceDoc[] = R"(
 Out is X reduced over all ranks of the first ring: reduce_type 0 is the sum, 1 the product, 2 the maximum, 3
-the minimum. With sync_mode the computation waits for it.)";
+the minimum. With sync_mode the op waits for the operation.)";
 
 constexpr char kOldBroadcastDoc[] = R"(
-Out is, on every rank of the first ring, the X of rank `root`. With sync_mode the computation waits for it.)";
+On every rank of the first ring, Out is the X of rank `root`. With sync_mode the op waits for the
+operation.)";
 
 // Rows of all ranks, or one rank's share of them.
 Status InferGather(InferContext& c) {

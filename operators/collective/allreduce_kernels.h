@@ -1,11 +1,11 @@
-// The kernels of ops on a ring: each rank runs them on its own tensor.
+// The kernels of ops on a ring. Each rank runs them on its own tensor.
 #pragma once
 
 #include "operators/collective/rows_exchange.h"
 
 namespace penstock {
 
-// Out = X reduced over all ranks: a tensor, or for a sum selected rows.
+// Out = X reduced over all ranks. X is a tensor, or, for a sum, selected rows.
 class AllReduceKernel : public Kernel {
  public:
   explicit AllReduceKernel(Reduction reduction) : reduction_(reduction) {}
@@ -37,14 +37,14 @@ class ProductKernel : public AllReduceKernel {
  public:
   ProductKernel() : AllReduceKernel(Reduction::kProduct) {}
 };
-// allreduce: the attribute reduce_type says how.
+// The kernel of allreduce, which takes its reduction from attribute reduce_type.
 class ChosenReductionKernel : public AllReduceKernel {
  public:
   ChosenReductionKernel() : AllReduceKernel(Reduction::kSum) {}
   Status Prepare(KernelSetup& k) override;
 };
 
-// Out = the Adasum of X over all ranks. It is there when the op ends.
+// Out = the Adasum of X over all ranks. Blocks until Out is complete.
 class AdasumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override;
@@ -80,7 +80,8 @@ class BroadcastGradKernel : public Kernel {
   int root_ = 0;
 };
 
-// Out = the X of all ranks, or this rank's part of their sum.
+// GatherKernel: Out = the X of all ranks. ScatterKernel: Out = this rank's part of the sum of X over all
+// ranks.
 class GatherKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override;

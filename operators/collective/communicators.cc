@@ -1,4 +1,4 @@
-// gen_nccl_id, c_gen_nccl_id, c_comm_init, c_comm_init_all: how the ranks of a job find each other.
+// gen_nccl_id, c_gen_nccl_id, c_comm_init, c_comm_init_all: make the communicators of a job's ranks.
 #include <string>
 #include <vector>
 
@@ -10,17 +10,18 @@ namespace penstock {
 namespace {
 
 constexpr char kGenDoc[] = R"(
-Trainer 0 makes one id for each of nccl_comm_num rings and hands it to all other trainers at their address in
-`trainers`; each keeps it in NCCLID, NCCLID_1, ... Communicators are made from them when the program first
-runs on several trainers. With use_hierarchical_allreduce trainers form groups of
-hierarchical_allreduce_inter_nranks: each group gets an id of its own (Hierarchical_inter_NCCLID_i), and the
-first ones of all groups get another (Hierarchical_exter_NCCLID_i).)";
+Trainer 0 makes one id for each of nccl_comm_num rings and sends it to all other trainers at their addresses
+in `trainers`; each stores it in NCCLID, NCCLID_1, ... Communicators are made from the ids when the program
+first runs on several trainers. With use_hierarchical_allreduce, trainers form groups of
+hierarchical_allreduce_inter_nranks: each group gets its own id (Hierarchical_inter_NCCLID_i), and the first
+trainers of all groups get another (Hierarchical_exter_NCCLID_i).)";
 
 constexpr char kRingGenDoc[] = R"(
-Rank 0 makes the id of one ring and hands it to other_endpoints; every other rank awaits it at `endpoint`.)";
+Rank 0 makes the id of one ring and sends it to other_endpoints; every other rank waits for it at
+`endpoint`.)";
 
 constexpr char kInitDoc[] = R"(
-Makes the communicator of ring `ring_id` from the id in X. Returns when all nranks ranks have come.)";
+Makes the communicator of ring `ring_id` from the id in X. Returns when all nranks ranks have joined.)";
 
 constexpr char kInitAllDoc[] = R"(
 Makes the communicators of ring `ring_id` for all devices of this process, one rank each. There is one device,

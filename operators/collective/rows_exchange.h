@@ -1,4 +1,4 @@
-// Selected rows of all ranks of a ring.
+// Sums or broadcasts selected rows over the ranks of a ring.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,19 @@
 
 namespace penstock {
 
-// Keeps its memory between calls. Blocks until the rows are there. Rows are f32, f64, i32 or i64.
+// Reuses its memory between calls. Both functions block until `out` is complete. Rows are f32, f64, i32 or
+// i64.
 class RowsExchange {
  public:
-  // `out`, which may be `x`, becomes the rows of all ranks, each once and ascending. A row is the sum of its
-  // values in x, in their order, on each rank, added up in rank order: the same bytes on either way. A rank
-  // without rows takes part.
+  // Sets `out`, which may be `x`, to the rows of all ranks, each once and in ascending order. Each rank first
+  // sums its duplicate rows in their order in x; then the ranks' rows are summed in rank order. A rank
+  // without rows must call it too.
   //
-  // First an all-gather of numbers. Where GatheringCostsMore, an all-reduce of the dense tensor and one of a
-  // byte for each of its rows; else an all-gather of rows and one of values.
+  // An all-gather of the numbers of rows comes first. If GatheringCostsMore, an all-reduce of the dense
+  // tensor and one of a byte per row follow; otherwise an all-gather of rows and one of values. Both ways
+  // give the same bytes if the group adds in rank order.
   Status Sum(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x, SelectedRows& out);
-  // `out`, which may be `x`, becomes the rows of rank `root`.
+  // Sets `out`, which may be `x`, to the rows of rank `root`.
   Status Broadcast(const RingUse& ring, CollectiveGroup& group, const SelectedRows& x, int root,
                    SelectedRows& out);
 
@@ -34,16 +36,16 @@ class RowsExchange {
   template <typename T>
   Status SumDense(const RingUse& ring, CollectiveGroup& group, const Extent& extent, SelectedRows& out);
 
-  SelectedRows own_;  // of this rank, each once and ascending
-  SelectedRows all_;  // of all ranks, in rank order
+  SelectedRows own_;  // the rows of this rank, each once and ascending
+  SelectedRows all_;  // the rows of all ranks, in rank order
   Tensor dense_;
-  std::vector<std::uint8_t> present_;  // of each row of the dense tensor: 1 if a rank has it
+  std::vector<std::uint8_t> present_;  // for each row of the dense tensor: 1 if any rank has it
   RowMerger merger_;
 };
 
-// Whether a rank sends more bytes where `rows` rows of all ranks together, each of `row_bytes` bytes and its
-// number, are gathered, than where a dense tensor of `height` such rows, with a byte for each, is reduced.
-// A reduction sends every element twice.
+// Returns whether gathering sends more bytes per rank than reducing. Gathering sends `rows` rows (of all
+// ranks together), each with its row number; reducing sends a dense tensor of `height` rows, with one byte
+// per row, and sends every element twice. A row has `row_bytes` bytes.
 bool GatheringCostsMore(std::int64_t rows, std::int64_t height, std::int64_t row_bytes);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// c_share_of_elements: which part of all ranks' elements this rank has in a step.
+// c_share_of_elements: this rank's share of the elements of all ranks in a step.
 #include "framework/op/op_registry.h"
 #include "framework/runtime/uneven_steps.h"
 #include "operators/common/ring.h"
@@ -7,11 +7,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = scale * (elements of X, or 0 where Live is 0) / (those of all ranks of ring `ring_id`), and 0 where
-nobody has any. With Count that is the number instead, of several steps for instance. The mean over all
-ranks' elements is the sum of the ranks' means, each times its share: so ranks train with batches of
-different sizes, and one that has no more batches takes part with share 0. Ranks exchange one integer; the op
-waits for them.)";
+Out = scale * (number of elements of X, or 0 if Live is 0) / (the sum of these numbers over all ranks of ring
+`ring_id`), and 0 if that sum is 0. With Count, Count is the number instead, for instance of several steps.
+The mean over all ranks' elements is the sum of the ranks' means, each times its share. Ranks can therefore
+train with batches of different sizes, and a rank without further batches takes part with share 0. Ranks
+exchange one integer; the op waits for them.)";
 
 template <typename Device, typename T>
 class ShareKernel : public Kernel {

@@ -11,11 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is the element-wise sum of X over all ranks of ring `ring_id`, as c_allreduce_sum makes it: the same bytes
-where that adds in rank order. Ranks tell each other how many elements of X are not zero. If those of all
-ranks together are at most half as many as X has, they exchange those elements and their places, 8 bytes each
-(12 in double precision); else whole tensors. NaN is not zero. The op waits for the other ranks. It stands
-behind `dgc`, which lets few elements of a gradient pass.)";
+Out is the elementwise sum of X over all ranks of ring `ring_id`, with the same bytes as c_allreduce_sum where
+that adds in rank order. Ranks first exchange how many elements of X are not zero. If these are, over all
+ranks, at most half as many as X has elements, they exchange only those elements and their indices, 8 bytes
+each (12 in double precision); otherwise they exchange whole tensors. NaN is not zero. The op waits for the
+other ranks. It follows `dgc`, which leaves few elements of a gradient.)";
 
 // The elements of a tensor that are not zero, and their places.
 template <typename T>

@@ -6,11 +6,11 @@ namespace penstock {
 namespace {
 
 constexpr char kCalcDoc[] = R"(
-Waits until everything computed so far is there, so that a collective op may take X.)";
+Waits until all earlier computation is complete, so that a collective op may read X.)";
 
 constexpr char kCommDoc[] = R"(
-Waits until every collective op of ring `ring_id` so far has ended, so that computation may take what it
-made.)";
+Waits until all earlier collective ops of ring `ring_id` have completed, so that computation may read their
+results.)";
 
 // Where a backward reaches it is for whoever wrote the program to say: as Fluid, which refuses too.
 Result<std::vector<Op>> RefuseGradient(const GradRequest& request) {

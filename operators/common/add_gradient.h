@@ -1,4 +1,4 @@
-// Gradients that arrive bit by bit: of a loop's rounds, of the elements of an array.
+// Sums gradients that are computed in parts: by the iterations of a loop, or for the elements of an array.
 #pragma once
 
 #include <span>
@@ -8,24 +8,25 @@
 
 namespace penstock {
 
-// `sum` += `part`, both dense (one element type and shape), selected rows, or arrays of dense tensors; an
-// empty `sum` becomes `part`. An element of an array that only one side has is taken from there. `part` is
-// used up.
+// Computes `sum` += `part`. Both are dense (same element type and shape), selected rows, or arrays of dense
+// tensors. An empty `sum` becomes `part`. An array element that only one side has is taken from that side.
+// `part` is unspecified afterwards.
 //
-// kInvalidArgument E-op-gradient: they do not match.
+// kInvalidArgument E-op-gradient: `sum` and `part` do not match.
 Status AddGradient(Variable& part, Variable& sum);
 Status AddGradient(Tensor& part, Tensor& sum);
 
-// `sum` = all arrays added up, element by element; one that an array lacks counts as zero. `sum` may be one
-// of the arrays. Errors as above.
+// Sets `sum` to the elementwise sum of all arrays. An element that an array lacks counts as zero. `sum` may
+// be one of the arrays. Errors as for AddGradient.
 Status AddArrays(std::span<const TensorArray* const> arrays, TensorArray& sum);
 
-// Zeros shaped like `forward`: for an array an array without elements.
+// Sets `grad` to zeros shaped like `forward`. If `forward` is an array, `grad` becomes an array without
+// elements.
 Status ZeroGradient(const Variable& forward, Variable& grad);
 
-// `to` becomes a copy of `from`, LoD included, in its own memory if that is large enough.
+// Copies `from` to `to`, LoD included. Reuses the memory of `to` if it is large enough.
 void CopyTensor(const Tensor& from, Tensor& to);
-// The same of any variable.
+// Does the same for a variable of any kind.
 void CopyVariable(const Variable& from, Variable& to);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// The shape of ops that make a tensor from nothing, with one extent taken from another tensor.
+// Shapes for ops that create a tensor, with one extent taken from another tensor.
 #pragma once
 
 #include "framework/op/op_def.h"
@@ -7,9 +7,9 @@
 
 namespace penstock {
 
-// Out has attribute shape, but for extent output_dim_idx, which is Input's extent input_dim_idx: the number
-// of its sequences on the innermost level, if it has any and that is extent 0. Then Out's shape is known
-// when the op runs.
+// Out has the shape in attribute `shape`, except that extent output_dim_idx is Input's extent input_dim_idx.
+// If Input has LoD and input_dim_idx is 0, the extent is the number of sequences of the innermost level
+// instead, and Out's shape is known only when the op runs.
 inline Status InferBatchSizeLike(InferContext& c) {
   Shape shape;
   for (const std::int32_t extent : c.Attr<std::vector<std::int32_t>>("shape")) shape.Append(extent);
@@ -26,7 +26,7 @@ inline Status InferBatchSizeLike(InferContext& c) {
   return c.SetShape("Out", shape);
 }
 
-// For the kernels of ops that are inferred so.
+// For the kernels of ops that use InferBatchSizeLike.
 class BatchSizeLike {
  public:
   void Prepare(const KernelSetup& k) {
@@ -35,7 +35,7 @@ class BatchSizeLike {
     counts_sequences_ = !shape_.IsKnown();
     to_ = k.Attr<int>("output_dim_idx");
   }
-  // Makes `out` that large, if its shape was not known.
+  // Allocates `out` if its shape was not known in Prepare. Errors: an invalid LoD.
   Status Make(KernelRun& k, const Operand& out) {
     if (!counts_sequences_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, input_.Levels(k, 0));
@@ -51,7 +51,7 @@ class BatchSizeLike {
   bool counts_sequences_ = false;
 };
 
-// The slots, the attributes and the inference of those ops, but for what their values are.
+// Declares the slots, attributes and inference of those ops, without the attributes of their values.
 inline OpDef& WithBatchSize(OpDef& def) {
   return def.Input("Input", "gives one extent", AnyType())
       .Output("Out", "the tensor", TypeFromAttr("dtype"))

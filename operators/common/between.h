@@ -1,4 +1,4 @@
-// A check of attributes that lie between two numbers.
+// A check that attributes lie between two bounds.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Every number of the attribute, which may be a list, is at least `low` and at most `high`.
+// Every number of the attribute, which may be a list, must be at least `low` and at most `high`.
 inline AttrCheck Between(double low, double high) {
   return {[low, high](const Attr& attr) -> std::optional<std::string> {
     if (!AtLeast(low).rule(attr) && !AtMost(high).rule(attr)) return std::nullopt;

@@ -1,5 +1,5 @@
-// What the communication kernels share: the service they need, and the attributes of Fluid's other ways to
-// communicate, which are refused by name instead of being passed over.
+// Helpers that the communication kernels share: the services they need, and the servers and pieces that their
+// attributes name.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ inline Result<RpcClient*> RequireRpc(const KernelSetup& k) {
                             "program as a trainer of a job");
 }
 
-// Where variable i of a slot lives; each has its own server in `epmap`.
+// kInvalidArgument unless `epmap` names one server for each variable of a slot.
 inline Status CheckServers(const KernelSetup& k, std::size_t variables, roles::Names servers) {
   if (servers.size() == variables) return OkStatus();
   return k.Error("epmap names ", servers.size(), " servers for ", variables, " variables");
 }
 
-// The trainer that runs the op.
+// Returns the id of the trainer that runs the op; 0 if the op does not say.
 inline int TrainerOf(const KernelSetup& k) { return roles::TrainerOf(k.op()).value_or(0); }
 
 inline std::vector<std::string> TextsOf(roles::Names names) { return {names.begin(), names.end()}; }
@@ -40,7 +40,8 @@ inline RemotePiece PieceOf(const Operand& variable, std::string server, std::str
           .trainer_id = trainer_id};
 }
 
-// For ops that leave it to the trainer's communicator when they are done.
+// For ops that hand their variables to the trainer's communicator, which sends or receives them later.
+// kFailedPrecondition E-communicator-missing: the process has no communicator.
 inline Result<TrainerCommunicator*> RequireCommunicator(const KernelSetup& k) {
   PENSTOCK_ASSIGN_OR_RETURN(RpcClient* const client, RequireRpc(k));
   if (client->communicator() != nullptr) return client->communicator();
@@ -48,7 +49,7 @@ inline Result<TrainerCommunicator*> RequireCommunicator(const KernelSetup& k) {
                             ": it speaks through the trainer's communicator, which this process has none of");
 }
 
-// What the communicator cuts, or puts together, for the op.
+// Returns the variable that the communicator splits or joins for the op, with the server of each piece.
 inline Result<WholeVariable> CutOf(const KernelSetup& k) {
   if (k.site().program == nullptr) return k.Error("its program is not known");
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<roles::RowPiece> pieces,

@@ -1,11 +1,12 @@
-// The same numbers as another element type, by C++'s conversions.
+// Converts elements to another element type, by C++'s conversions.
 #pragma once
 
 #include "framework/tensor/tensor.h"
 
 namespace penstock {
 
-// Writes the elements of `from` into `to`, which has as many. Both of the types it was asked for.
+// Writes the elements of `from` into `to`, which must have as many. Both must have the types given to
+// ConverterOf.
 using Converter = void (*)(const Tensor& from, Tensor& to);
 Converter ConverterOf(DType from, DType to);  // null if there is none
 

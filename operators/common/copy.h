@@ -1,4 +1,4 @@
-// Copies of whole tensors: what reshape, assign and their gradients do to the elements.
+// Copies whole tensors, as reshape, assign and their gradients do.
 #pragma once
 
 #include <cstring>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// Out gets the elements of X in a shape that Run has found. If both are one variable, the tensor is only seen
-// anew.
+// Sets Out to the elements of X, in a shape that is known only in Run. If both are the same variable, only
+// its shape changes.
 inline void PutInShape(KernelRun& k, const Operand& x, const Operand& out, const Shape& shape) {
   if (x.index == out.index) {
     k[out] = k[x].Reshaped(shape);
@@ -20,7 +20,7 @@ inline void PutInShape(KernelRun& k, const Operand& x, const Operand& out, const
   if (k[x].bytes() > 0) k[out].CopyFrom(k[x]);
 }
 
-// The same in the shape that Out has.
+// Does the same in the shape that Out had in Prepare.
 inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
   if (x.index == out.index) {
     k[out] = k[x].Reshaped(out.shape);
@@ -30,7 +30,7 @@ inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
   if (from.bytes() > 0) std::memcpy(k[out].raw(), from.raw(), from.bytes());
 }
 
-// A kernel that does just that, from slot `From` to slot `To`; nothing if nobody reads the output.
+// A kernel that only copies, from slot `from` to slot `to`. It does nothing if the output is absent.
 class CopyKernel : public Kernel {
  public:
   Status PrepareCopy(KernelSetup& k, const char* from, const char* to) {

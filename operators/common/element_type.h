@@ -1,5 +1,5 @@
-// Code for each element type: what turns a type that is known at run time into one that the compiler knows,
-// and numbers of one type into those of another.
+// Dispatch from an element type known at run time to code for that type, and conversion of numbers between
+// element types.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace penstock {
 
-// For slots of an op whose kernels are more than those of Numbers().
+// The type rule of a slot that accepts exactly the element types Ts, for sets that Numbers() does not cover.
 template <typename... Ts>
 TypeRule OneOfTypes() {
   return {TypeRule::Kind::kOneOf, {DTypeOfT<Ts>::kValue...}, ""};
 }
 
-// visit(std::type_identity<T>()) with the T that `type` stands for; false if tensors hold no such elements.
+// Calls visit(std::type_identity<T>()) with the C++ type T of `type`. Returns false if `type` is no element
+// type of tensors.
 //
 //   VisitElementType(out_.dtype, [this]<typename T>(std::type_identity<T>) { fill_ = &Fill<T>; });
 template <typename Visit>
@@ -55,8 +56,8 @@ bool VisitElementType(DType type, const Visit& visit) {
   }
 }
 
-// The same number as a To, by C++'s conversions; through float to half precision and back. NaN as an integer
-// of 32 or 64 bits is the least one, as in Fluid and NumPy on x86, as a smaller one 0.
+// Converts `value` to To, by C++'s conversions; half precision goes through float. NaN becomes the smallest
+// integer of 32 or 64 bits, as in Fluid and NumPy on x86, and 0 for smaller integer types.
 template <typename To, typename From>
 To ConvertTo(From value) {
   if constexpr (std::is_same_v<From, To>) {

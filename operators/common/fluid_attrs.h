@@ -1,6 +1,6 @@
-// Attributes that Fluid's programs carry for backends that are not built here. They are declared, because
-// programs must keep them, and have no effect; one that would change the numbers may only hold its neutral
-// value.
+// Attributes of Fluid's programs for backends that are not built here. They are declared, because programs
+// must keep them, but they have no effect. An attribute that would change the results may only hold its
+// neutral value.
 #pragma once
 
 #include <optional>

@@ -10,13 +10,14 @@
 
 namespace penstock {
 
-// One argument, or none for an empty name: of a gradient that nobody needs.
+// Returns one argument, or none if the name is empty, as for a gradient that no op needs.
 inline std::vector<std::string> OneOrNone(std::string name) {
   if (name.empty()) return {};
   return {std::move(name)};
 }
 
-// The gradient of what the forward op writes to `slot`; no argument if it writes nothing there.
+// Returns the gradient of the variable that the forward op writes to `slot`; none if it writes no variable
+// there.
 inline std::vector<std::string> GradOfResult(const GradRequest& request, std::string_view slot) {
   const std::string& result = request.forward.OutputName(slot);
   if (result.empty() || result == kEmptyVarName) return {};

@@ -1,5 +1,5 @@
-// Gradients that Fluid declares without LoD, though they have that of what they are the gradients of when the
-// op has run.
+// Shape inference for gradients that Fluid declares without LoD, although at run time they have the LoD of
+// the forward variable.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// For GradDef().InferShape: the gradient of each of `inputs` has its shape, element type and offsets.
+// For GradDef().InferShape: the gradient of each of `inputs` has the input's shape, element type and offsets.
 inline std::function<Status(InferContext&)> GradsWithLodUndeclared(std::vector<std::string> inputs) {
   return [inputs = std::move(inputs)](InferContext& c) -> Status {
     for (const std::string& name : inputs) {

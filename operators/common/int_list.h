@@ -1,7 +1,7 @@
 // Numbers that a program gives as an attribute, as one tensor, or as a list of tensors of one element each
-// (Fluid's starts, ends, expand_times, paddings). A tensor, where given, wins over the list, and the list
-// over the attribute. Numbers of tensors are known only when the op runs; until then the attribute may tell
-// those that will not surprise, with -1 in place of the others.
+// (Fluid's starts, ends, expand_times, paddings). A tensor takes precedence over the list, and the list over
+// the attribute. Numbers from tensors are known only when the op runs. Before that, the attribute may hold
+// the numbers that are known already, with -1 for the others.
 //
 //   IntList starts_;
 //   // Prepare:   starts_.Prepare(k, "starts", "StartsTensor", "StartsTensorList");
@@ -17,17 +17,18 @@
 
 namespace penstock {
 
-// Whether the numbers are known when the program is built.
+// Returns whether the numbers are known when the program is built.
 inline bool IsKnownList(const InferContext& c, std::string_view tensor, std::string_view list) {
   return !c.HasInput(tensor) && !c.HasInput(list);
 }
 
-// How many numbers the tensors hold; -1 if that is not known.
+// Returns how many numbers the tensors hold; kUnknownDim if that is not known.
 inline Dim ListSize(const InferContext& c, std::string_view tensor, std::string_view list) {
   return c.HasInput(tensor) ? c.ShapeOf(tensor).Count() : c.InputCount(list);
 }
 
-// Element `at` of an operand that holds i32 or i64.
+// Stores element `at` of an operand of i32 or i64 in `to`. kInvalidArgument E-op-int-list: there is no such
+// element, the operand has another element type, or the value does not fit Integer.
 template <typename Integer>
 Status ReadInteger(const std::string& op, KernelRun& k, const Operand& operand, Dim at, Integer& to) {
   const Tensor& tensor = k[operand];
@@ -94,7 +95,7 @@ class ListOf {
 };
 using IntList = ListOf<std::int32_t>;
 
-// One number: an attribute, or a tensor of one element (Fluid's axis).
+// One number, from an attribute or from a tensor of one element (Fluid's axis).
 class GivenInt {
  public:
   Status Prepare(const KernelSetup& k, const char* attr, const char* tensor) {
@@ -114,7 +115,7 @@ class GivenInt {
   Operand tensor_;
 };
 
-// An output whose shape is found in Run; memory that fits already is kept.
+// Makes an output whose shape is known only in Run. Keeps its memory if type and shape have not changed.
 inline void MakeShaped(Tensor& out, DType type, const Shape& shape) {
   if (!out.initialized() || out.dtype() != type || out.shape() != shape) out.Reset(type, shape);
 }

@@ -1,5 +1,5 @@
-// Ops that are linear in one input, as reductions, slices and repetitions are: the gradient of their
-// gradient is the op itself.
+// Second-order gradients of ops that are linear in one input, such as reductions, slices and repetitions. The
+// gradient of their gradient op is the op itself.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace penstock {
 
-// For GradDef().GradMadeBy, where the op gives slot `out` of slot `in`: the op itself, from the gradient of
-// the gradient of `in`. All other inputs are handed on.
+// For GradDef().GradMadeBy of an op `type` that computes slot `out` from slot `in`. Makes the op itself,
+// applied to the gradient of `in`@GRAD; all other inputs are passed on.
 inline GradMaker SameOpOfGrad(std::string type, std::string in, std::string out) {
   return [type = std::move(type), in = std::move(in),
           out = std::move(out)](const GradRequest& request) -> Result<std::vector<Op>> {

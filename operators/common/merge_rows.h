@@ -1,4 +1,4 @@
-// Selected rows in kernels that want each row once.
+// Merges duplicate rows of selected rows, for kernels that need each row once.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Adds up what belongs to one row. Keeps its memory between calls. What it is given fits RequireRowValues.
+// Sums the values of each row. Reuses its memory between calls. Inputs must satisfy RequireRowValues.
 class RowMerger {
  public:
   struct Entry {
@@ -27,13 +27,14 @@ class RowMerger {
     }
   };
 
-  // `out` gets each row of all of `from`, which are rows of one tensor, once: in their order if no row occurs
-  // twice, else ascending, as Fluid. Values of a row are added in that order. `out` is none of them.
+  // Sets `out` to the rows of all of `from`, each once. All of `from` are rows of one tensor. The rows keep
+  // their order if no row occurs twice; otherwise they are in ascending order, as in Fluid. The values of a
+  // row are added in the order of `from`. `out` must not be one of `from`.
   template <typename T>
   void Merge(std::span<const SelectedRows* const> from, SelectedRows& out) {
     List<T>(from);
     OrderByRow(entries_, spare_);
-    if (!Repeats()) List<T>(from);  // back into the given order
+    if (!Repeats()) List<T>(from);  // restores the given order
     Collect<T>(from, out);
   }
   template <typename T>
@@ -41,7 +42,7 @@ class RowMerger {
     const SelectedRows* const from[] = {&x};
     Merge<T>(from, out);
   }
-  // The same, always ascending.
+  // Does the same, but the result is always in ascending order.
   template <typename T>
   void MergeAscending(const SelectedRows& x, SelectedRows& out) {
     const SelectedRows* const from[] = {&x};
@@ -49,8 +50,8 @@ class RowMerger {
     OrderByRow(entries_, spare_);
     Collect<T>(from, out);
   }
-  // The same without a copy: values of a row that occurs once are x's own. Until the next call, and while x
-  // stays.
+  // Does the same without a copy: the values of a row that occurs once are x's own. The result is valid until
+  // the next call, and as long as x is unchanged.
   template <typename T>
   std::span<const Entry> Distinct(const SelectedRows& x) {
     const SelectedRows* const from[] = {&x};
@@ -66,12 +67,12 @@ class RowMerger {
     return std::adjacent_find(entries_.begin(), entries_.end(), SameRow) != entries_.end();
   }
 
-  // An entry for each row, in the given order.
+  // Makes an entry for each row, in the given order.
   template <typename T>
   void List(std::span<const SelectedRows* const> from) {
     entries_.clear();
     for (const SelectedRows* x : from) {
-      if (!x->value.initialized()) continue;  // no rows, and so no width either
+      if (!x->value.initialized()) continue;  // without rows, the width is not known
       const Dim width = x->value.shape().RowWidth();
       const T* values = x->value.Data<T>();
       for (const std::int64_t row : x->rows) {
@@ -81,11 +82,11 @@ class RowMerger {
     }
   }
 
-  // Leaves one entry of each row; entries are in order.
+  // Merges the entries of each row into one. The entries must be sorted by row.
   template <typename T>
   void AddRepeated(Dim width) {
     const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
-    sums_.resize(entries_.size() / 2 * bytes);  // at most
+    sums_.resize(entries_.size() / 2 * bytes);  // an upper bound
     std::byte* next_sum = sums_.data();
     std::size_t kept = 0;
     for (std::size_t i = 0, end = 0; i < entries_.size(); i = end) {
@@ -137,18 +138,18 @@ class RowMerger {
 
   std::vector<Entry> entries_, spare_;
   std::vector<std::byte> sums_;
-  Shape shape_;  // of the result; kept for its memory
+  Shape shape_;  // of the result; a member to reuse its memory
 };
 
-// The values of an operand that is a tensor or selected rows, for kernels that write a result of X's kind and
-// shape.
+// Access to an operand X that is a tensor or selected rows, for kernels whose result has X's kind and shape.
 class DenseOrMergedRows {
  public:
   void Prepare(const Operand& x, const Operand& out) {
     x_ = x;
     out_ = out;
   }
-  // X's values are the tensor's, or those of its rows, each once. Makes Out's rows alike.
+  // Reads X: the values of the tensor, or of its rows, merged so that each occurs once. Sets the rows of Out
+  // to match.
   template <typename T>
   Status Load(KernelRun& k, std::string_view op) {
     if (x_.kind == VarKind::kTensor) return OkStatus();
@@ -161,7 +162,7 @@ class DenseOrMergedRows {
     out.ResetValue(merged_.value.dtype(), merged_.value.shape());
     return OkStatus();
   }
-  // After Load, of the same run.
+  // Call after Load in the same run.
   const Tensor& From(KernelRun& k) const { return x_.kind == VarKind::kTensor ? k[x_] : merged_.value; }
   Tensor& To(KernelRun& k) const {
     return out_.kind == VarKind::kTensor ? k[out_] : k.Var(out_).As<SelectedRows>().value;

@@ -1,5 +1,5 @@
-// Choices between numbers that do not hide NaN: a comparison with NaN is false, so `x > 0 ? x : 0` makes 0 of
-// it.
+// Minimum, maximum and selection that propagate NaN. Plain comparisons do not: a comparison with NaN is
+// false, so `x > 0 ? x : 0` turns NaN into 0.
 //
 //   out[i] = MaxOrNan(x[i], y[i]);
 //   dx[i] = Choose(x[i] > y[i], dout[i], T{0}, x[i], y[i]);    // NaN if x[i] or y[i] is
@@ -18,7 +18,7 @@ constexpr bool IsNan(T x) {
   }
 }
 
-// The larger (smaller) of two; NaN if one of them is.
+// The larger (smaller) of two numbers; NaN if either is NaN.
 template <typename T>
 constexpr T MaxOrNan(T a, T b) {
   return a > b || IsNan(a) ? a : b;
@@ -28,12 +28,13 @@ constexpr T MinOrNan(T a, T b) {
   return a < b || IsNan(a) ? a : b;
 }
 
-// `yes` or `no`, as `which` says, which compares `x`; NaN if `x` is.
+// Returns `yes` if `which` holds, else `x` if it is NaN, else `no`. `x` is the number that `which` compares,
+// so `which` is false if `x` is NaN.
 template <typename T>
 constexpr T Choose(bool which, T yes, T no, T x) {
   return which ? yes : IsNan(x) ? x : no;
 }
-// The same, where it compares further numbers.
+// The same for a `which` that compares further numbers.
 template <typename T, typename... More>
 constexpr T Choose(bool which, T yes, T no, T x, More... more) {
   return Choose(which, yes, Choose(false, yes, no, more...), x);

@@ -1,5 +1,5 @@
-// What every kernel on oneDNN shares: the engine, errors as values, and a sequence of primitives bound to the
-// op's arguments. Include it from .cc files only.
+// The interface to oneDNN for all kernels that use it: the engine, errors as Status, and a sequence of
+// primitives bound to the op's arguments.
 //
 //   OnednnSequence steps;                                                   // a member of the kernel
 //   // Prepare:
@@ -24,20 +24,21 @@
 
 namespace penstock {
 
-// The CPU engine of this process. oneDNN wants primitives and memories that meet to come from one engine.
+// Returns the CPU engine of this process. oneDNN requires that primitives and their memory use the same
+// engine.
 const dnnl::engine& OnednnEngine();
 
-// Attributes that leave the scratchpad to us: the kernel asks the executor for it, once.
+// Returns attributes with a user-managed scratchpad: the kernel asks the executor for its memory, once.
 dnnl::primitive_attr OnednnAttr();
 
-// f32 memory in row-major order, or with the strides given.
+// Describe f32 memory in row-major order, or with the given strides.
 dnnl::memory::desc OnednnPlain(const dnnl::memory::dims& dims);
 dnnl::memory::desc OnednnStrided(const dnnl::memory::dims& dims, const dnnl::memory::dims& strides);
-// f32 memory in whatever form the primitive likes best.
+// Describes f32 memory whose layout the primitive chooses.
 dnnl::memory::desc OnednnAny(const dnnl::memory::dims& dims);
 
-// oneDNN's OpenMP team has this many threads as long as the object lives. A primitive must be made and run by
-// a team of the same size: it divides its work when it is made.
+// Sets the size of oneDNN's OpenMP team for the lifetime of this object. A primitive must be created and run
+// by a team of the same size, because it divides its work when it is created.
 class OnednnTeam {
  public:
   explicit OnednnTeam(int threads);
@@ -51,7 +52,7 @@ class OnednnTeam {
 
 Status OnednnFailed(const KernelSetup& k, const dnnl::error& error);
 
-// Calls `make`, which makes primitives through oneDNN's throwing interface, and returns what it threw as a
+// Calls `make`, which creates primitives through oneDNN's C++ interface, and returns its exceptions as a
 // Status.
 template <typename Make>
 Status OnednnTry(KernelSetup& k, Make&& make) {
@@ -64,25 +65,26 @@ Status OnednnTry(KernelSetup& k, Make&& make) {
   return OkStatus();
 }
 
-// Primitives in the order in which they run, with the memory each reads and writes. Prepare fills it, inside
-// OnednnTry.
+// Primitives in the order in which they run, with the memory that each reads and writes. A kernel's Prepare
+// fills it, inside OnednnTry.
 class OnednnSequence {
  public:
   using MemoryId = int;
 
-  // An argument without elements, an empty batch say: there is nothing to compute, and oneDNN divides by the
-  // extent. True if so; Run then sets the op's outputs to 0, and no primitive may be added.
+  // Returns whether an argument has no elements, such as an empty batch. If so, no primitive may be added
+  // (oneDNN would divide by the extent), and Run sets the op's outputs to 0.
   bool NothingToDo(const KernelSetup& k);
 
-  // The memory of an argument of the op, from `offset_bytes` on.
+  // Returns the memory of an argument of the op, starting at `offset_bytes`.
   MemoryId Tensor(const Operand& operand, const dnnl::memory::desc& desc, std::size_t offset_bytes = 0);
-  // Memory that lives during one run.
+  // Returns memory whose contents live during one run.
   MemoryId Scratch(KernelSetup& k, const dnnl::memory::desc& desc);
   MemoryId InWorkspace(WorkspaceId workspace, const dnnl::memory::desc& desc);
-  // `from` in the form `wanted`: itself if it has that form, else a copy that a reorder makes at this point.
+  // Returns `from` in layout `wanted`: `from` itself if it has that layout, else a copy, for which a reorder
+  // is added at this point of the sequence.
   MemoryId Reordered(KernelSetup& k, MemoryId from, const dnnl::memory::desc& wanted);
-  // Memory of the form `wanted` for a primitive to write, which ends up in `to`. Call FlushTo after the
-  // writer is added.
+  // Returns memory of layout `wanted` for a primitive that writes `to`. Call FlushTo after adding the
+  // primitive, so that the result reaches `to`.
   MemoryId Staged(KernelSetup& k, MemoryId to, const dnnl::memory::desc& wanted);
   void FlushTo(KernelSetup& k, MemoryId staged, MemoryId to);
 
@@ -95,10 +97,10 @@ class OnednnSequence {
  private:
   struct Memory {
     dnnl::memory memory;
-    Operand operand;  // absent: in the workspace
+    Operand operand;  // absent: the memory is in the workspace
     WorkspaceId workspace;
     std::size_t offset_bytes;
-    void* bound = nullptr;  // the address it was given last
+    void* bound = nullptr;  // the address that was set last
   };
   struct Step {
     dnnl::primitive primitive;

@@ -1,4 +1,4 @@
-// Entries of row numbers in ascending order, in time linear in their number.
+// Sorts entries by row number, in time linear in their number.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,11 @@
 namespace penstock {
 
 //   struct Entry { std::int64_t row; const float* values; };
-//   OrderByRow(entries, spare);   // entries ascend by row; those of one row stay in the order they had
+//   OrderByRow(entries, spare);   // ascending by row; entries of the same row keep their order
 //
-// `spare` is memory, kept by the caller between calls. A radix sort of the digits in which the rows differ
-// (Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R); of few entries a sort by insertion.
+// `spare` is scratch memory that the caller keeps between calls. Uses a radix sort over the digits in which
+// the rows differ (Knuth, The Art of Computer Programming 3, 5.2.5, algorithm R), and insertion sort for few
+// entries.
 template <typename Entry>
 void OrderByRow(std::vector<Entry>& entries, std::vector<Entry>& spare) {
   constexpr std::size_t kFew = 48;

@@ -1,5 +1,6 @@
-// Philox4x32-10: four random words from a key and a counter, without state. So element i of a random tensor
-// depends on the seed and on i alone: a slice draws the very elements that the whole would have there.
+// Philox4x32-10: four random words from a key and a counter, without state. Element i of a random tensor
+// therefore depends only on the seed and on i, and a slice draws the same elements that the whole would have
+// there.
 //
 // J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once
@@ -28,8 +29,8 @@ constexpr PhiloxWords Philox(std::uint64_t key, PhiloxWords counter) {
   return counter;
 }
 
-// Words 4 * block ... 4 * block + 3 of the stream of a seed. `attempt` gives further words for the same
-// place.
+// Returns words 4 * block ... 4 * block + 3 of the stream of `seed`. A different `attempt` gives other words
+// for the same position.
 constexpr PhiloxWords PhiloxBlock(std::uint64_t seed, std::uint64_t block, std::uint32_t attempt = 0) {
   return Philox(seed,
                 {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), attempt, 0});

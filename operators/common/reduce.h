@@ -1,5 +1,5 @@
-// Sums and maxima whose order is fixed: eight running ones, joined at the end, so that the compiler may use
-// vector registers and every build gives the same bytes.
+// Sums and maxima in a fixed order: eight partial results, combined at the end. The compiler can use vector
+// registers, and every build gives the same bytes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// The sum of term(0) ... term(count - 1), in Sum's precision.
+// Returns the sum of term(0) ... term(count - 1), computed in type Sum.
 template <typename Sum, typename Term>
 Sum SumOf(std::int64_t count, Term term) {
   constexpr std::int64_t kLanes = 8;
@@ -23,8 +23,8 @@ Sum SumOf(std::int64_t count, Term term) {
   return lanes[0];
 }
 
-// The largest of term(0) ... term(count - 1), of at least one. If term(0) is a NaN so is the result; others
-// do not count.
+// Returns the largest of term(0) ... term(count - 1); count must be at least 1. If term(0) is NaN, the result
+// is NaN; NaN in other terms is ignored.
 template <typename T, typename Term>
 T MaxOf(std::int64_t count, Term term) {
   constexpr std::int64_t kLanes = 8;

@@ -1,9 +1,9 @@
-// Rows of a table that parameter servers hold in slices, for kernels that read some of them.
+// Reads rows of a range-sliced table from pservers, for kernels.
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Declare(k, roles::LookupView(k.op()), DType::kFp32, 32));
 //   ... each run:
-//   PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(ids));   // in any order, repeated or not
-//   rows_.Row(0)                                  // 32 floats: the row ids[0]
+//   PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(ids));   // any order; duplicates are allowed
+//   rows_.Row(0)                                  // 32 floats: row ids[0] of the table
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace penstock {
 
 class RemoteRows {
  public:
-  // The first slice begins with row 0.
+  // Declares the slices of the table, the first of which begins with row 0. Call it in Prepare.
   Status Declare(KernelSetup& k, const roles::LookupView& table, DType dtype, Dim width) {
     const roles::Names names = table.pieces(), servers = table.addresses();
     const roles::Numbers heights = table.heights();
@@ -43,8 +43,8 @@ class RemoteRows {
   std::size_t row_bytes() const { return row_bytes_; }
   Dim height() const { return slices_.empty() ? 0 : slices_.back().end; }
 
-  // Asks each server once, for each row once: the version after this trainer's last send_barrier. Every id is
-  // in [0, height()).
+  // Requests the rows from their servers, each row once and with at most one request per slice. Fetches the
+  // version after this trainer's last send_barrier. Every id must be in [0, height()).
   Status Fetch(std::span<const std::int64_t> ids) {
     entries_.clear();
     for (const std::int64_t id : ids) entries_.push_back({id, entries_.size()});
@@ -66,7 +66,7 @@ class RemoteRows {
     return OkStatus();
   }
 
-  // Of the id at `position` of those that were fetched last.
+  // Returns the row of the id at `position` in the last Fetch.
   const std::byte* Row(std::size_t position) const { return places_[position]; }
 
  private:
@@ -77,9 +77,9 @@ class RemoteRows {
   struct Slice {
     RowsHandle handle;
     Dim begin = 0, end = 0;                // rows of the table
-    std::ptrdiff_t entries = 0;            // that lie here
-    std::vector<std::int64_t> asked = {};  // each once, ascending, from `begin`
-    Tensor rows = {};                      // as they were asked for
+    std::ptrdiff_t entries = 0;            // number of entries in this slice
+    std::vector<std::int64_t> asked = {};  // each row once, ascending, relative to `begin`
+    Tensor rows = {};                      // the rows in the order of `asked`
   };
 
   void Place() {

@@ -1,5 +1,6 @@
-// What a kernel asks of its arguments before it runs. Shape inference of a gradient follows the forward
-// values; that the rest fits them is checked here, because a program need not come from append_backward.
+// Checks of a kernel's arguments before it runs. Shape inference of a gradient op uses only the forward
+// values. These functions check that the other arguments match them, because a program need not come from
+// append_backward.
 #pragma once
 
 #include "framework/op/kernel.h"
@@ -22,12 +23,14 @@ inline Status RequireCount(const KernelSetup& k, std::string_view input, Dim exp
   return k.Error(input, " (", k.Input(input).shape, ") must hold ", expected, " elements");
 }
 
-// An output that is kept for the gradient alone, and that the kernel writes all the same.
+// kInvalidArgument unless `slot` has an output. For outputs that only the gradient reads but the kernel
+// always writes.
 inline Status RequireOutput(const KernelSetup& k, std::string_view slot) {
   return k.Output(slot) ? OkStatus() : k.Error("output ", slot, " is missing");
 }
 
-// For a kernel that reads its inputs while it writes: kInvalidArgument if an input is the variable in `slot`.
+// kInvalidArgument if an input is the variable in output `slot`. For kernels that read inputs while they
+// write.
 inline Status RequireApart(const KernelSetup& k, std::string_view slot) {
   const Operand& output = k.Output(slot);
   for (const Slot& input : k.op().inputs()) {

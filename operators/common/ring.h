@@ -1,5 +1,5 @@
-// What the collective kernels share: the ring that an op works on, and how an operation that it has started
-// ends.
+// Shared by the collective kernels: the ring on which an op works, and the completion of operations that it
+// starts.
 //
 //   RingUse ring_;
 //   PENSTOCK_RETURN_IF_ERROR(ring_.Prepare(k));                                     // Prepare
@@ -18,25 +18,28 @@ namespace penstock {
 // kFailedPrecondition E-collective-no-rings: the process has no rings.
 Result<CollectiveRings*> RequireRings(const KernelSetup& k);
 
-// Whether the next op of the block behind `op` that touches a variable of `op` is a c_sync_comm_stream of
-// `ring`, so that what `op` starts may run beside the ops before that. Ops that order streams in place touch
-// nothing; ops with blocks may touch everything. False if `op` is not the block's.
+// Returns whether, of the ops after `op` in its block, the first that uses a variable of `op` is a
+// c_sync_comm_stream of `ring`. If so, the operation that `op` starts may overlap with the ops before that
+// one. Ops that only order streams count as using no variable, ops with blocks as using all. False if `op` is
+// not in `block`.
 bool AwaitedBeforeUse(const Block& block, const Op& op, int ring);
 
 class RingUse {
  public:
   enum class Order {
-    kMayRunBeside,  // what the op starts may run beside the ops behind it
-    kInPlace,       // the op waits
+    kMayRunBeside,  // the operation may overlap with the following ops
+    kInPlace,       // the op waits for the operation
   };
   Status Prepare(const KernelSetup& k, Order order = Order::kMayRunBeside);
-  // The ring's group; once a run. The first time, all ranks agree that they run the same program.
+  // Returns the ring's group. Call it once per run. The first call checks that all ranks run the same
+  // program.
   Result<CollectiveGroup*> Open();
   CollectiveRings& rings() const { return *rings_; }
   CollectiveOptions options() const { return {.label = label_, .tag = tag_, .blocking = !beside_}; }
-  // Reduces `values` in place, with others in one operation where they are small and may wait.
+  // Reduces `values` in place. Small tensors that may overlap with computation share one operation with
+  // others.
   Status AllReduce(const Elements& values, Reduction reduction);
-  // Waits, unless a c_sync_comm_stream does so before anybody uses what is under way.
+  // Waits for `started`, unless a c_sync_comm_stream waits for it before an op uses its variables.
   Status Finish(Completion started) const;
   Status Wait(const Completion& started) const { return rings_->Wait(started); }
   // kInvalidArgument E-collective-ranks: the op is for another number of ranks.
@@ -50,12 +53,13 @@ class RingUse {
   int ring_ = 0;
   bool beside_ = false;
   bool begun_ = false;
-  std::uint64_t tag_ = 0, operation_ = 0;  // what is exchanged; by this op of this program
+  std::uint64_t tag_ = 0, operation_ = 0;  // identify the exchanged variable; this op of this program
   std::string op_, what_, where_;          // "w@GRAD", ", train.py:12 in model"
   std::string label_;                      // of this run
 };
 
-// The elements of a tensor of a type that collectives move (Prepare asks RequireElements).
+// Returns the elements of a tensor. Its type must be one that collectives support; check it in Prepare with
+// RequireElements.
 Elements ElementsOf(const Tensor& tensor);
 Status RequireElements(const KernelSetup& k, const Operand& operand);
 

@@ -1,4 +1,4 @@
-// Where the rows of a table that is itself selected rows stand.
+// Finds the position of a row in a table that is stored as selected rows.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,7 @@
 
 namespace penstock {
 
-// Keeps its memory, and its order while the table lists the same rows: then a run costs one comparison of
-// them.
+// Reuses its memory. While the table lists the same rows, Update only compares them, in linear time.
 class RowIndex {
  public:
   void Update(const std::vector<std::int64_t>& rows) {
@@ -21,7 +20,8 @@ class RowIndex {
     for (std::size_t i = 0; i < rows.size(); ++i) order_.emplace_back(rows[i], static_cast<Dim>(i));
     std::sort(order_.begin(), order_.end());
   }
-  // The position of a row in the table, the first if it stands there twice; -1: it does not.
+  // Returns the position of a row in the table, the first if the row occurs more than once, or -1.
+  // Logarithmic time.
   Dim Find(std::int64_t row) const {
     const auto at = std::lower_bound(order_.begin(), order_.end(), std::pair<std::int64_t, Dim>(row, 0));
     return at != order_.end() && at->first == row ? at->second : -1;

@@ -1,5 +1,4 @@
-// Selected rows in kernels: what must hold of them, and the ops that do to their values what they would do to
-// a tensor's.
+// Checks of selected rows in kernels, and access for ops that treat their values like those of a tensor.
 #pragma once
 
 #include <algorithm>
@@ -11,30 +10,30 @@ namespace penstock {
 
 //   RequireRows(k.op().type(), "Grad", rows, DType::kFp32, param.shape())
 //
-// kInvalidArgument E-op-rows unless `rows` are rows of a tensor of that type and shape: its height, a value
-// of its width for each id (of no rows the values do not matter); E-op-index unless each id is one of its
-// rows.
+// kInvalidArgument E-op-rows unless `rows` are rows of a tensor of type `type` and shape `tall`: same height,
+// and for each id one value of the tensor's width (without rows the values are not checked). kInvalidArgument
+// E-op-index unless each id is a row of the tensor.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type,
                    const Shape& tall);
-// The same of rows whose tall tensor is known by them alone.
+// The same, if the height and width of the tensor are known only from `rows`.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
-// The same where a row's number is a key, not a position: in a table sharded by id, whose ids may be any
-// int64. The kernel must not use it to address memory.
+// The same, but ids are keys and may be any int64, as in a table sharded by id. The kernel must not use them
+// to address memory.
 Status RequireRowValues(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
-// The shape of what lists no rows, and so has no width.
+// The shape of values without rows, whose width is not known.
 const Shape& NoRows();
 
-// X's values, of a tensor or of rows as they are listed, and where the results for them go, for kernels whose
-// Out is of X's kind and shape. Out may be X.
+// Access to the values of X, a tensor or selected rows with duplicates, and to the memory of Out, for kernels
+// whose Out has X's kind and shape. Out may be X.
 class ValuesOf {
  public:
   void Prepare(const Operand& x, const Operand& out) {
     x_ = x;
     out_ = out;
   }
-  // Makes Out's rows like X's.
+  // Reads X, and sets the rows of Out to X's. Errors: as RequireRowValues.
   template <typename T>
   Status Load(KernelRun& k, std::string_view op) {
     if (x_.kind == VarKind::kTensor) {
@@ -54,7 +53,7 @@ class ValuesOf {
     to_ = &out.value;
     return OkStatus();
   }
-  // After Load, of the same run.
+  // Call after Load in the same run.
   template <typename T>
   const T* from() const {
     return from_->initialized() ? from_->Data<T>() : nullptr;

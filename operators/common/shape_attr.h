@@ -1,4 +1,4 @@
-// Shapes that a program gives as an attribute or as tensors, for the ops that make a tensor from nothing.
+// Shapes that a program gives as an attribute or as tensors, for ops that create a tensor.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 
 namespace penstock {
 
-// The shape that tensors stand for, as far as attribute `shape` tells it where it has an entry for each
-// extent
-// (-1: from a tensor). How many extents there are must be known.
+// Returns the shape that tensors give, as far as it is known before the op runs: attribute `shape` if it has
+// an entry for each extent (-1: the extent comes from a tensor), otherwise unknown extents. kInvalidArgument:
+// the number of extents is not known.
 template <typename Integer>
 Result<Shape> FirstShape(const InferContext& c, std::string_view tensor, std::string_view list) {
   const auto told = c.Attr<std::vector<Integer>>("shape");
@@ -28,7 +28,7 @@ Result<Shape> FirstShape(const InferContext& c, std::string_view tensor, std::st
   return Shape(std::vector<Dim>(static_cast<std::size_t>(rank), kUnknownDim));
 }
 
-// Out gets the shape in attribute `shape`.
+// Sets the shape of Out to attribute `shape`. kInvalidArgument: a negative extent.
 template <typename Integer>
 Status InferShapeFromAttr(InferContext& c) {
   Shape shape;
@@ -39,14 +39,15 @@ Status InferShapeFromAttr(InferContext& c) {
   return c.SetShape("Out", shape);
 }
 
-// Out gets that shape, or the one in input ShapeTensor or ShapeTensorList when the op runs.
+// Sets the shape of Out to attribute `shape`, or, if the op has input ShapeTensor or ShapeTensorList, to
+// FirstShape.
 inline Status InferGivenShape(InferContext& c) {
   if (IsKnownList(c, "ShapeTensor", "ShapeTensorList")) return InferShapeFromAttr<std::int64_t>(c);
   PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, FirstShape<std::int64_t>(c, "ShapeTensor", "ShapeTensorList"));
   return c.SetShape("Out", shape);
 }
 
-// For the kernels of ops that are inferred by InferGivenShape.
+// For the kernels of ops that use InferGivenShape.
 class GivenShape {
  public:
   void Prepare(const KernelSetup& k) {
@@ -54,7 +55,7 @@ class GivenShape {
     extents_.Prepare(k, "shape", "ShapeTensor", "ShapeTensorList");
     shape_ = Shape(std::vector<Dim>(extents_.values().size(), 0));
   }
-  // Makes `out` that large, if its shape comes from tensors.
+  // Allocates `out` if its shape comes from tensors.
   Status Make(KernelRun& k, const Operand& out) {
     if (extents_.known()) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
@@ -74,10 +75,10 @@ class GivenShape {
  private:
   std::string type_;
   ListOf<std::int64_t> extents_;
-  Shape shape_;  // kept for its memory
+  Shape shape_;  // a member to reuse its memory
 };
 
-// The inputs of those ops and the attributes that all of them have.
+// Declares the inputs of those ops and the attributes that all of them have.
 inline OpDef& WithShapeInputs(OpDef& def) {
   return def.Input("ShapeTensor", "the shape as a tensor", Integers(), Optional())
       .Input("ShapeTensorList", "the shape as one tensor an extent", Integers(), Optional() | Repeated());

@@ -1,6 +1,6 @@
 // Selected rows as the output of an op that fills a variable. A variable declared as distributed is a table
-// sharded by id: it gets no rows, but a rule that gives each row its initial value once it is created. Other
-// selected rows get all values at once and, as in Fluid, an empty list of rows.
+// sharded by id: it starts without rows, with a rule that computes the initial value of each row when the row
+// is created. Other selected rows get all values at once and, as in Fluid, an empty list of rows.
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
 //   if (rows_.sharded_by_id()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run

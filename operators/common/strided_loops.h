@@ -1,6 +1,5 @@
-// Loops over two arrays at once: one lies row-major, element after element; in the other, each extent has a
-// stride of its own. A stride of 0 takes the element again (expand), a gap between rows is passed over
-// (slice, pad).
+// Loops over two arrays at once. One is contiguous and row-major; in the other, each axis has its own stride.
+// A stride of 0 repeats an element (expand); a larger stride skips a gap between rows (slice, pad).
 //
 //   StridedLoops loops;
 //   loops.Add(rows, 5);     // outermost first: extent, stride in the other array
@@ -23,7 +22,8 @@ class StridedLoops {
   static constexpr int kMaxExtents = 16;
 
   void Clear() { depth_ = 0; }
-  // Neighbours that run on evenly become one loop. At most kMaxExtents that do not.
+  // Adds an axis. Adjacent axes that are contiguous in both arrays become one loop; at most kMaxExtents may
+  // remain.
   void Add(Dim extent, Dim stride) {
     if (extent == 1) return;
     if (depth_ > 0 && stride_[depth_ - 1] == stride * extent) {
@@ -39,8 +39,8 @@ class StridedLoops {
   Dim inner() const { return depth_ == 0 ? 1 : extent_[depth_ - 1]; }
   Dim inner_stride() const { return depth_ == 0 ? 1 : stride_[depth_ - 1]; }
 
-  // Calls run(place in the row-major array, place in the other) for each run of inner() elements, which lie
-  // inner_stride() apart in the other array.
+  // Calls run(index in the row-major array, index in the other array) for each run of inner() elements, which
+  // are inner_stride() apart in the other array.
   template <typename Run>
   void ForEachRun(Run run) const {
     Dim runs = 1;
@@ -60,17 +60,17 @@ class StridedLoops {
     }
   }
 
-  // row_major[...] = other[...], elements of one size.
+  // Copies row_major[...] = other[...], for elements of the given size.
   void Gather(std::size_t element_bytes, const std::byte* other, std::byte* row_major) const {
     Move(element_bytes, row_major, other, [](auto& mine, const auto& theirs) { mine = theirs; });
   }
-  // other[...] = row_major[...]. No stride may be 0.
+  // Copies other[...] = row_major[...]. No stride may be 0.
   void Scatter(std::size_t element_bytes, const std::byte* row_major, std::byte* other) const {
     Move(element_bytes, row_major, other, [](const auto& mine, auto& theirs) { theirs = mine; });
   }
 
  private:
-  // Copies go by the size of an element, so that they serve every type.
+  // Copies depend only on the size of an element, so they serve every type.
   template <typename Mine, typename Theirs, typename Step>
   void Move(std::size_t element_bytes, Mine* mine, Theirs* theirs, Step step) const {
     switch (element_bytes) {

@@ -1,8 +1,8 @@
-// Tensors that are parts of one, side by side along an extent, copied strip by strip whatever their elements
-// are. A part that is a view of its rows in the whole lies there already and is not copied.
+// Concatenates tensors along an axis, or splits one, for any element type. A part that is already a view of
+// its rows in the whole is not copied.
 //
 //   strips_.Prepare(k.Inputs("X"));                                    // in Prepare
-//   strips_.Lay(out.shape, axis, SizeOf(out.dtype), {2, 3});           // there, or in Run
+//   strips_.Lay(out.shape, axis, SizeOf(out.dtype), {2, 3});           // in Prepare or in Run
 //   strips_.Join(k, k[out_]);
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace penstock {
 
-// A whole tensor whose parts lie along one extent: for each of `outer` positions, each part has its bytes in
-// a row.
+// The layout of the parts in the whole tensor: for each of `outer` positions, the whole holds a strip of
+// contiguous bytes of each part.
 class Strips {
  public:
   void Prepare(std::span<const Operand> parts) {
     for (const Operand& part : parts) parts_.push_back({part, 0});
   }
-  // Where the parts lie: extent i of the whole's `axis` is part i's.
+  // Sets the layout: part i has extents[i] of the extent of the whole along `axis`.
   void Lay(const Shape& whole, int axis, std::size_t element_bytes, const std::vector<Dim>& extents) {
     outer_ = whole.Product(0, axis);
     const std::size_t inner = static_cast<std::size_t>(whole.Product(axis + 1, whole.rank())) * element_bytes;

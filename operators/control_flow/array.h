@@ -1,4 +1,4 @@
-// What the ops on tensor arrays share: reading an index, reaching the array.
+// Shared by the ops on tensor arrays: reading an index, finding the array.
 #pragma once
 
 #include <string_view>
@@ -7,12 +7,12 @@
 
 namespace penstock {
 
-// The index in the one element of an i64 (or i32) tensor. kInvalidArgument E-op-array-index: it is not one
-// element, negative, or so large that no array has it.
+// Returns the index in a one-element i64 or i32 tensor. kInvalidArgument E-op-array-index: the tensor does
+// not hold one element, or the index is negative or above the maximum size of an array.
 Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_view op);
 
-// The array in a variable. kFailedPrecondition E-op-array: nothing was written to it, or it holds something
-// else.
+// Returns the array in a variable. kFailedPrecondition E-op-array: the variable is empty or holds another
+// kind of value.
 Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_view op);
 
 }  // namespace penstock

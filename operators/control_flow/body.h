@@ -1,5 +1,5 @@
-// What the ops share that run a block: the block as compiled, and what each of its runs leaves for the
-// block's gradient.
+// Shared by the ops that run a block: the compiled block, and the values that each run keeps for the block's
+// gradient.
 #pragma once
 
 #include <memory>
@@ -14,58 +14,59 @@
 
 namespace penstock {
 
-// The one truth value of a condition. kInvalidArgument: it is no bool, or not one; kFailedPrecondition: it
+// Returns the value of a condition. kInvalidArgument: it is not a tensor of one bool. kFailedPrecondition: it
 // has no value.
 Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op);
 
-// Shape inference of a gradient through a block: each of `slot`@GRAD is of the kind, type and shape of what
-// it is the gradient of.
+// Shape inference for the gradient of an op that runs a block: gives each variable of `slot`@GRAD the kind,
+// type and shape of its forward variable.
 Status LikeForward(InferContext& c, const std::string& slot);
 
-// A block that an op runs forward.
+// A block that an op runs in the forward pass.
 class Body {
  public:
-  // Attribute sub_block; slot Out names what the block writes outside.
+  // Compiles the block in attribute sub_block. Slot Out must name the outer variables that the block writes.
   Status Prepare(KernelSetup& k);
-  // Whether some block of the program is this one's gradient.
+  // Returns whether the program has a block that is the gradient of this one.
   bool has_gradient() const { return has_gradient_; }
-  // One run whose own variables nobody needs afterwards.
+  // Runs the block once. Its own variables are not kept.
   Status Run(KernelRun& k);
-  // One run; what its gradient reads of it, and nothing else: variables of the block, and the values that
-  // outer variables had before the block wrote over them.
+  // Runs the block once. Returns a scope with only the values that its gradient reads: variables of the
+  // block, and the values of outer variables before the block overwrote them.
   Result<std::shared_ptr<Scope>> RunForGradient(KernelRun& k);
 
  private:
   std::unique_ptr<PreparedBlock> block_;
-  std::unique_ptr<Scope> scope_;  // of Run
+  std::unique_ptr<Scope> scope_;  // used by Run
   bool has_gradient_ = false;
   std::vector<std::string> keeps_;
   std::vector<std::string> overwritten_;
 };
 
-// The gradient of a Body. `yields` are the forward variables whose gradients the block gives, `of` those
-// whose gradients it reads, each with the operand that is its gradient outside.
+// The gradient of a Body. Its block yields the gradients of some forward variables and reads the gradients of
+// others. A Pair connects the gradient's name in the block with its operand outside the block.
 class BodyGradient {
  public:
   struct Pair {
     std::string inside;    // the gradient's name in the block
-    Operand outside;       // absent: nobody has it, or nobody wants it
-    Operand forward;       // absent for what is only read
-    bool carried = false;  // what a run gives is what the run before it starts from
-    // The gradient of a variable that a run writes over without reading it: of what it was before, there is
-    // none.
+    Operand outside;       // absent: the gradient does not exist or is not needed outside
+    Operand forward;       // absent for gradients that are only read
+    bool carried = false;  // each run reads what the run before it yielded
+    // The forward variable is overwritten by each run without being read. The gradient is therefore consumed
+    // by one run, and is zero for earlier values of the variable.
     bool used_up = false;
-    bool hands_back = false;  // and somebody before it asks for that gradient
-    Variable rest = {};       // what is left of that for the run at hand
+    bool hands_back = false;  // used_up, and an op before this one writes the variable
+    Variable rest = {};       // used_up: the gradient that the next run reads
   };
-  // Attribute sub_block. `of_names`: how the block calls the gradients in slot `of_slot`.
+  // Compiles the block in attribute sub_block. `of_names`: the names in the block of the gradients in
+  // `of_slot`.
   Status Prepare(KernelSetup& k, const char* forward_slot, const char* of_slot,
                  const std::vector<std::string>& of_names);
-  // Nothing is given so far.
+  // Call before the first run. Clears the gradients that the block yields.
   void Begin(KernelRun& k);
-  // One run, over what its forward run left. Adds to what is given.
+  // Runs the block once, over the scope that its forward run kept. Adds to the yielded gradients.
   Status Run(KernelRun& k, const Scope& left);
-  // What no run has given becomes zeros.
+  // Call after the last run. Sets gradients that no run yielded to zeros.
   Status End(KernelRun& k);
 
  private:

@@ -9,14 +9,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Runs sub_block if Cond holds: with is_scalar_condition its one element, else if no variable of Cond is empty.
-Input names what the block reads of the blocks around it, Out what it writes there; those keep their values
-if it does not run, and one that had none is without a value still. Scope holds what the block's gradient
-reads, if there is one.)";
+Runs sub_block if Cond holds: with is_scalar_condition, if its one element is true; otherwise, if no variable
+of Cond is empty. Input names the outer variables that the block reads, Out those that it writes. If the block
+does not run, the variables of Out keep their values, and those without a value remain without one. Scope
+keeps what the block's gradient reads, if there is one.)";
 
 constexpr char kConditionalBlockGradDoc[] = R"(
-Runs sub_block, the gradient of the forward op's block, if that one has run (Scope says so); else the gradient
-of Input is zero, and that of a variable in both Input and Out is what comes in.)";
+Runs sub_block, the gradient of the forward op's block, if that block has run (Scope records it). Otherwise
+the gradient of Input is zero; for a variable in both Input and Out, it is the gradient of Out.)";
 
 class ConditionalBlockKernel : public Kernel {
  public:

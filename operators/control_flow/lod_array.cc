@@ -12,18 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr char kCutDoc[] = R"(
-Out[t] = element t of each sequence of X that has one, the sequences in the order of RankTable; an element
-is a row, or a sequence of the level below the ranked one. The lengths must be the table's; X may come
-without LoD if they say where its sequences are.)";
+Out[t] holds element t of each sequence of X that is long enough, with the sequences in the order of
+RankTable. An element is a row, or a sequence of the level below the ranked one. The lengths must be those of
+the table. X may come without LoD if the lengths determine its sequences.)";
 
 constexpr char kJoinDoc[] = R"(
-The opposite of lod_tensor_to_array: element t of the sequence that is p-th in RankTable is the p-th of X[t].
-Sequences stand in their own order again. An element that X lacks is zeros (nobody has read it, if X is a
-gradient).)";
+The inverse of lod_tensor_to_array: element t of the sequence at position p of RankTable is element p of X[t].
+The sequences are back in their original order. Elements that X lacks are zeros (if X is a gradient, no op has
+read them).)";
 
 constexpr char kShrinkDoc[] = R"(
-Out = the first rows of X, one for each sequence of RankTable that is longer than I (or the first
-sequences, if X has LoD): those that take part in step I. The gradient fills up with zeros.)";
+Out = the first rows of X, one for each sequence of RankTable that is longer than I (or the first sequences,
+if X has LoD). These are the sequences that take part in step I. The gradient is zero for all others.)";
 
 // The sequences of the ranked level by their own order: offsets of the table's lengths.
 void OffsetsOf(const RankTable& table, LoDLevel& offsets) {

@@ -1,5 +1,5 @@
-// lod_rank_table: sequences by their length. max_sequence_len, reorder_lod_tensor_by_rank: what is made of
-// it.
+// lod_rank_table: sequences sorted by length. max_sequence_len, reorder_lod_tensor_by_rank: the longest
+// length, and sequences in that order.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -10,15 +10,15 @@ namespace penstock {
 namespace {
 
 constexpr char kTableDoc[] = R"(
-Out lists the sequences of X's LoD level `level`, the longest first, equally long ones in their order:
-where each stands, and how many elements of the level below it has.)";
+Out lists the sequences of X's LoD level `level`, longest first; sequences of equal length keep their order.
+For each it holds its position in X and its length, counted in elements of the level below.)";
 
 constexpr char kMaxDoc[] = R"(
 Out = the length of the longest sequence of RankTable, 0 if it has none.)";
 
 constexpr char kReorderDoc[] = R"(
-Out = the sequences of X in the order of RankTable. Without LoD each row of X is a sequence. X must have
-as many as the table. The gradient puts them back.)";
+Out = the sequences of X in the order of RankTable. Without LoD, each row of X is a sequence. X must have as
+many sequences as the table. The gradient restores the original order.)";
 
 class RankTableKernel : public Kernel {
  public:

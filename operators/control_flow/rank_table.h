@@ -1,4 +1,4 @@
-// What the ops around a rank table share: finding the table, sequences as rows, copying rows.
+// Shared by the ops on rank tables: finding the table, the rows of sequences, copying rows.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace penstock {
 
-// The table in a variable. kFailedPrecondition E-op-rank-table: lod_rank_table has not run.
+// Returns the table in a variable. kFailedPrecondition E-op-rank-table: lod_rank_table has not run.
 Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op);
 
-// What ops that work on X by a rank table start with.
+// The base of kernels that process X by a rank table.
 class RankedKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override;
@@ -21,7 +21,7 @@ class RankedKernel : public Kernel {
   Operand x_, table_, out_;
 };
 
-// How many of its sequences are longer than `step`.
+// Returns the number of sequences in the table that are longer than `step`.
 std::int64_t LongerThan(const RankTable& table, std::int64_t step);
 
 // Rows [begin, end) of a tensor.
@@ -29,11 +29,10 @@ struct RowRange {
   std::int64_t begin = 0, end = 0;
 };
 
-// The rows of sequence `i` of level `level`; without levels row `i`.
+// Returns the rows of sequence `i` of level `level`, or row `i` if `lod` has no levels.
 RowRange RowsOf(const LoD& lod, std::size_t level, std::uint64_t i);
 
-// Appends rows of one tensor after the other to a tensor that is large enough, with the LoD levels from
-// `level` on of what it appends.
+// Appends rows of tensors to a tensor, which must be large enough.
 class RowWriter {
  public:
   explicit RowWriter(Tensor& out) : out_(out) {}
@@ -46,8 +45,8 @@ class RowWriter {
   std::int64_t at_ = 0;
 };
 
-// The levels of a LoD from `level` on, for the sequences in `order` of that level, one after the other. Keeps
-// its memory between calls; what it gives is good until the next one.
+// Computes the levels of a LoD from `level` on, for the sequences of that level in the given order. Reuses
+// its memory between calls; the result is valid until the next call.
 class LevelsInOrder {
  public:
   const LoD& operator()(const LoD& lod, std::size_t level, std::span<const std::uint64_t> order);
@@ -57,10 +56,11 @@ class LevelsInOrder {
   std::vector<std::uint64_t> sequences_, below_;
 };
 
-// Appends such levels to those of `to` from `first` on, each of which has its 0.
+// Appends levels that LevelsInOrder returned to the levels of `to` from `first` on. Each of these must
+// already hold its first offset, 0.
 void AppendLevels(const LoD& levels, LoD& to, std::size_t first);
 
-// Tensors like another but for their number of rows. Keeps its memory.
+// Makes tensors that differ from another only in the number of rows. Reuses its memory.
 class RowsLike {
  public:
   void Make(Tensor& out, DType type, const Shape& like, std::int64_t rows) {
@@ -73,8 +73,8 @@ class RowsLike {
   Shape shape_;
 };
 
-// Whether its offsets begin at 0, never go back, and end where the level below (the rows at last) has as
-// many.
+// Returns whether the offsets of each level start at 0, do not decrease, and end at the number of sequences
+// of the next level, or, for the last level, at `rows`.
 bool IsValid(const LoD& lod, std::int64_t rows);
 
 }  // namespace penstock

@@ -14,16 +14,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Runs sub_block once for each step t, a row of the first extent of `inputs` (from the last one on with
-reverse). There each input's name stands for its row t, and ex_states[i] for what states[i] was in the
-step before, initial_states[i] in the first. Row t of each of `outputs` is what the block makes under that
-name; without a step they have no rows. step_scopes keeps what the gradient reads of each step, with
-is_train.)";
+Runs sub_block once for each step t of the first extent of `inputs`, in reverse order with `reverse`. In the
+block, the name of an input denotes its row t, and ex_states[i] the value of states[i] after the previous
+step, or initial_states[i] in the first step. Row t of each of `outputs` is the value that the block computes
+under that name; without steps, the outputs have no rows. With is_train, step_scopes keeps what the gradient
+reads of each step.)";
 
 constexpr char kRecurrentGradDoc[] = R"(
-Runs sub_block, the gradient of the forward op's block, for each step, the last one first: the gradient of
-ex_states[i] of a step is that of states[i] of the step before, and in the end that of initial_states[i].
-Those of `parameters` are the sums over all steps. It uses up step_scopes.)";
+Runs sub_block, the gradient of the forward op's block, for each step, the last one first. The gradient of
+ex_states[i] in a step becomes that of states[i] in the previous step, and finally that of initial_states[i].
+The gradients of `parameters` are sums over all steps. The op consumes step_scopes.)";
 
 using Names = std::vector<std::string>;
 

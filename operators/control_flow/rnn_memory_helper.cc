@@ -1,4 +1,4 @@
-// rnn_memory_helper: a name for what a step hands on to the next one.
+// rnn_memory_helper: a separate name for the value that a step passes to the next one.
 #include <cstring>
 
 #include "framework/op/op_registry.h"
@@ -9,7 +9,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X. Gives what a step hands on to the next one a name of its own.)";
+Out = X. Gives the value that a step passes to the next one a separate name.)";
 
 // Of a state that no later step reads nothing comes back.
 class MemoryHelperGradKernel : public Kernel {

@@ -1,4 +1,4 @@
-// select_input: one of several variables, by number. select_output: into one of several.
+// select_input: reads one of several variables, chosen by number. select_output: writes one of several.
 #include <cstring>
 
 #include "framework/op/op_registry.h"
@@ -8,12 +8,12 @@ namespace penstock {
 namespace {
 
 constexpr char kInputDoc[] = R"(
-Out = X[n], where Mask holds n in its one element. Put behind the two blocks of a condition, of which one has
-run; the others of X need hold no value. Its gradient is select_output.)";
+Out = X[n], where n is the one element of Mask. It follows the two blocks of a condition, of which one has
+run; the other variables of X need not have a value. Its gradient is select_output.)";
 
 constexpr char kOutputDoc[] = R"(
-Out[n] = X, where Mask holds n in its one element; the others are left as they are. As the gradient of
-select_input (role backward) it makes them zeros where they hold a tensor.)";
+Out[n] = X, where n is the one element of Mask; the other variables of Out do not change. As the gradient of
+select_input (role backward), the op sets those of them that hold a tensor to zeros.)";
 
 // What is not alike in all of X is known only at run time. Of other ranks the first one is declared.
 Status InferSelectInput(InferContext& c) {

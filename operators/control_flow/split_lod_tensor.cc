@@ -1,4 +1,4 @@
-// split_lod_tensor: rows or sequences by a mask. merge_lod_tensor: put together again.
+// split_lod_tensor: splits rows or sequences by a mask. merge_lod_tensor: merges them again.
 #include <algorithm>
 #include <span>
 #include <vector>

@@ -1,4 +1,4 @@
-// write_to_array, read_from_array, lod_array_length: single elements of an array of tensors.
+// write_to_array, read_from_array, lod_array_length: access to the elements of an array of tensors.
 #include <cstring>
 
 #include "framework/ir/program.h"
@@ -10,13 +10,14 @@ namespace penstock {
 namespace {
 
 constexpr char kWriteDoc[] = R"(
-Out[I] = a copy of X. The array grows as far as it must; elements in between are empty. As the gradient of
-read_from_array (role backward) it adds: an element may have been read more than once.)";
+Out[I] = a copy of X. The array grows as necessary; elements in between are empty. As the gradient of
+read_from_array (role backward) the op adds to Out[I], because an element may have been read more than
+once.)";
 
 constexpr char kReadDoc[] = R"(
-Out = a copy of X[I]. As the gradient of write_to_array (X_W is what was written) it gives zeros shaped
-like X_W if nobody has read that element. In a block that is the gradient of another it takes the element
-away: what was there before that write, in an earlier round, has a gradient of its own.)";
+Out = a copy of X[I]. As the gradient of write_to_array (X_W is the written value), the op gives zeros shaped
+like X_W if no op has read that element. In a block that is the gradient of another, it also removes the
+element, because the value before that write, in an earlier iteration, has a gradient of its own.)";
 
 constexpr char kLengthDoc[] = R"(
 Out = the number of elements of X, empty ones included.)";

@@ -8,9 +8,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = the elements of X one after the other along extent `axis`, in which they may differ; with use_stack
-along a new extent there, all being alike. OutIndex = extent `axis` of each element, 1 if it has none. A
-negative axis counts from the end. The gradient cuts Out@GRAD again.)";
+Out = the elements of X concatenated along axis `axis`, in which their extents may differ; with use_stack,
+stacked along a new axis, in which case all shapes must be equal. OutIndex holds the extent `axis` of each
+element, 1 if it has none. A negative axis counts from the end. The gradient splits Out@GRAD again.)";
 
 class Joined : public Kernel {
  protected:

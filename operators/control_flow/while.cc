@@ -1,4 +1,4 @@
-// while: a block that runs as long as a condition holds.
+// while: a block that runs repeatedly while a condition holds.
 #include <algorithm>
 #include <span>
 
@@ -12,16 +12,17 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Runs sub_block again and again while Condition, one bool, holds; the block writes the condition's next
-value. X names what the block reads of the blocks around it, Out what it writes there. If the block has a
-gradient, StepScopes keeps for each round what that gradient reads of it, unless is_test; without one, all
-rounds run in the same place. A cancelled run stops between two ops.)";
+Runs sub_block repeatedly while Condition, one bool, holds; the block writes the next value of the condition.
+X names the outer variables that the block reads, Out those that it writes. If the block has a gradient,
+StepScopes keeps for each iteration what that gradient reads, unless is_test; without a gradient, all
+iterations run in the same scope. A cancelled run stops between two ops.)";
 
 constexpr char kWhileGradDoc[] = R"(
-Runs sub_block, the gradient of the forward op's block, once for each round, the last one first. The
-gradient of a variable that the rounds hand on (in X and in Out) goes from round to round; that of one
-they only read is the sum over all rounds, zero if there was none. original_output_grad is how the block
-calls what stands in Out@GRAD. It uses up StepScopes.)";
+Runs sub_block, the gradient of the forward op's block, once for each iteration, the last one first. The
+gradient of a variable that one iteration passes to the next (in X and in Out) goes from iteration to
+iteration. The gradient of a variable that the iterations only read is the sum over all of them, or zero if
+there was none. original_output_grad holds the names in the block of the gradients in Out@GRAD. The op
+consumes StepScopes.)";
 
 class WhileKernel : public Kernel {
  public:

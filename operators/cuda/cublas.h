@@ -1,6 +1,6 @@
-// cuBLAS, loaded when a kernel first asks for it. Linked, it would be 200 MB of every process, those of
-// pservers and of trainers on CPUs too, and a machine without it could not even run the transpiler. For .cu
-// files.
+// cuBLAS, loaded when a kernel first asks for it. If it were linked, it would add 200 MB to every process,
+// including pservers and CPU trainers, and a machine without it could not even run the transpiler. Include
+// this header from .cu files only.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Cublas* cublas, LoadCublas());
 //   cublas->set_stream(handle, stream);
@@ -20,8 +20,9 @@ struct Cublas {
   decltype(&cublasDgemmStridedBatched) gemm_f64 = nullptr;
 };
 
-// The same object at each call; it lives as long as the process. Thread-safe.
-// kFailedPrecondition E-cublas-load: the library is not found, or is not of the version this build is for.
+// Loads the library at the first call. Returns the same object each time; it lives as long as the process.
+// Thread-safe. kFailedPrecondition E-cublas-load: the library is not found, or has another version than the
+// one for which this build was compiled.
 Result<const Cublas*> LoadCublas();
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// The CUDA kernels of ops that have them, added to the op's declaration by its .cu file. A build without CUDA
-// has none.
+// Functions that add an op's CUDA kernels to its declaration, each defined in the op's .cu file. In a build
+// without CUDA they do nothing.
 #pragma once
 
 #include "framework/op/op_def.h"

@@ -1,4 +1,4 @@
-// CUDA's error codes as Status. For .cu files.
+// CUDA's error codes as Status, and launch sizes. Include this header from .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +18,7 @@ inline Status CudaOk(std::string_view doing, cudaError_t error) {
 
 inline cudaStream_t StreamOf(const KernelSetup& k) { return static_cast<cudaStream_t>(k.services().stream); }
 
-// Threads of a block, and the blocks that give each of `count` elements a thread.
+// Threads per block, and the number of blocks for one thread per element.
 inline constexpr int kBlockThreads = 256;
 inline unsigned BlocksFor(std::int64_t count) {
   return static_cast<unsigned>((count + kBlockThreads - 1) / kBlockThreads);

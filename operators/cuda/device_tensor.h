@@ -3,7 +3,7 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(Tensor on_device, ToDevice(on_host));
 //   PENSTOCK_ASSIGN_OR_RETURN(Tensor back, ToHost(on_device));
 //
-// Copies wait until they are done, and for the work that was given to the default stream before.
+// Copies block until they are complete, and wait for earlier work on the default stream.
 #pragma once
 
 #include "framework/base/status.h"
@@ -11,10 +11,10 @@
 
 namespace penstock {
 
-// Ok if there is a GPU that this build has code for; else kFailedPrecondition E-cuda-none, which says why.
+// kFailedPrecondition E-cuda-none, with the reason, unless there is a GPU for which this build has code.
 Status CudaUsable();
 
-// Memory on the current device, freed with its last owner. Not cleared.
+// Allocates memory on the current device; it is freed with its last owner. The elements are not initialised.
 Result<Tensor> MakeDeviceTensor(DType type, const Shape& shape);
 Result<Tensor> ToDevice(const Tensor& host);
 Result<Tensor> ToHost(const Tensor& device);

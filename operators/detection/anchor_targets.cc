@@ -1,4 +1,5 @@
-// rpn_target_assign and retinanet_target_assign: which anchors stand for objects, and what they aim at.
+// rpn_target_assign and retinanet_target_assign: classify anchors as object or background, and compute their
+// training targets.
 #include <algorithm>
 #include <cmath>
 #include <string>

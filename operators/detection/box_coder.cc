@@ -1,4 +1,4 @@
-// box_coder: boxes as their distances from others, and back.
+// box_coder: encodes boxes as offsets from prior boxes, and decodes them.
 #include <algorithm>
 #include <cmath>
 #include <string>

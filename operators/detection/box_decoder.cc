@@ -1,4 +1,4 @@
-// box_decoder_and_assign: the boxes of all classes, and that of the best one.
+// box_decoder_and_assign: decodes the boxes of all classes, and selects that of the best class.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,10 +10,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With prior p of extents one wider than the difference of its ends, and t a class's four numbers of TargetBox
-times PriorBoxVar: the class's box of DecodeBox has the centre (t0 * pw + px, t1 * ph + py) and the extents
-exp(min(t2, box_clip)) * pw and exp(min(t3, box_clip)) * ph. OutputAssignBox is the box of the class with the
-largest score, class 0 left out; the prior where that is -1 or less.)";
+Let p be a prior, whose extents are the differences of its ends plus one, and t the four numbers of a class in
+TargetBox times PriorBoxVar. The class's box in DecodeBox has the centre (t0 * pw + px, t1 * ph + py) and the
+extents exp(min(t2, box_clip)) * pw and exp(min(t3, box_clip)) * ph. OutputAssignBox is the box of the class
+with the largest score, without class 0, or the prior if that score is -1 or less.)";
 
 Status InferBoxDecoder(InferContext& c) {
   const Shape &prior = c.ShapeOf("PriorBox"), &target = c.ShapeOf("TargetBox"),

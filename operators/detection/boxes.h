@@ -1,5 +1,5 @@
-// Boxes as (x1, y1, x2, y2): areas and overlaps. Where extents are in pixels ("not normalised"), a box covers
-// its last pixel, too, and is one wider.
+// Areas and overlaps of boxes (x1, y1, x2, y2). If coordinates are in pixels ("not normalised"), a box
+// includes its last pixel, so its extents are larger by one.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// 0 of a box that ends before it begins.
+// Returns the area; 0 for a box whose end lies before its beginning.
 template <typename T>
 T BoxArea(const T* box, bool normalized) {
   if (box[2] < box[0] || box[3] < box[1]) return T{0};
@@ -17,7 +17,7 @@ T BoxArea(const T* box, bool normalized) {
   return (box[2] - box[0] + more) * (box[3] - box[1] + more);
 }
 
-// What two boxes have in common, divided by what they cover together; 0 where they do not meet.
+// Returns the intersection over union of two boxes; 0 if they do not overlap.
 template <typename T>
 T BoxOverlap(const T* a, const T* b, bool normalized) {
   if (b[0] > a[2] || b[2] < a[0] || b[1] > a[3] || b[3] < a[1]) return T{0};
@@ -28,7 +28,7 @@ T BoxOverlap(const T* a, const T* b, bool normalized) {
   return common / (BoxArea(a, normalized) + BoxArea(b, normalized) - common);
 }
 
-// The centre and the extents of a box.
+// The centre and extents of a box.
 template <typename T>
 struct CentredBox {
   T x{}, y{}, width{}, height{};

@@ -1,4 +1,4 @@
-// detection_map: the mean average precision of the boxes that a detector finds, over all that it has found.
+// detection_map: the mean average precision of detected boxes, accumulated over batches.
 #include <algorithm>
 #include <cmath>
 #include <string>

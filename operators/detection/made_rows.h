@@ -1,4 +1,4 @@
-// An output whose number of rows is found while the op runs.
+// An output whose number of rows is known only in Run.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Keeps the shape, so that a run with as many rows as the one before allocates nothing.
+// A run with as many rows as the one before allocates nothing.
 class MadeRows {
  public:
   void Start(const Operand& operand, DType type, Shape shape) {

@@ -1,4 +1,5 @@
-// bipartite_match, target_assign, mine_hard_examples: which boxes stand for which objects, and the targets.
+// bipartite_match, target_assign, mine_hard_examples: match boxes with objects, assign targets, select
+// negatives.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// matrix_nms: the boxes that a detector finds, with scores that shrink by how much better boxes overlap them.
+// matrix_nms: non-maximum suppression that reduces the scores of boxes by their overlap with better boxes.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// multiclass_nms, multiclass_nms2 and locality_aware_nms: the boxes that a detector finds, class by class.
+// multiclass_nms, multiclass_nms2 and locality_aware_nms: non-maximum suppression, class by class.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// Suppression of boxes that overlap better ones, for the ops that end a detector.
+// Non-maximum suppression, for the ops at the end of a detector.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// A box of one image that is kept: its class, its number, its score.
+// A detected box of one image: its class, its number, its score.
 template <typename T>
 struct Detection {
   T score{};
@@ -19,7 +19,7 @@ struct Detection {
   Dim box = 0;
 };
 
-// Boxes of 4 numbers, or polygons of 8, 16, 24 or 32; `stride` apart.
+// Boxes of 4 numbers, or polygons of 8, 16, 24 or 32 numbers, `stride` elements apart.
 template <typename T>
 struct BoxList {
   const T* data = nullptr;
@@ -33,23 +33,24 @@ struct BoxList {
   }
 };
 
-// Numbers and scores of the boxes whose score is above `threshold`, best first; at most top_k of them, or all
-// if it is negative. Equal scores stay in their order. `score(i)` is that of box i.
+// Sets `found` to the scores and numbers of the boxes whose score is above `threshold`, best first: at most
+// top_k of them, or all if top_k is negative. Boxes with equal scores keep their order. `score(i)` returns
+// the score of box i.
 template <typename T, typename Score>
 void BestFirst(Dim count, T threshold, Dim top_k, Score score, std::vector<std::pair<T, Dim>>& found) {
   found.clear();
   for (Dim i = 0; i < count; ++i) {
     if (score(i) > threshold) found.emplace_back(score(i), i);
   }
-  // By number where scores are equal: std::stable_sort would allocate.
+  // Compares the numbers if scores are equal, because std::stable_sort would allocate.
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
   });
   if (top_k >= 0 && top_k < static_cast<Dim>(found.size())) found.resize(static_cast<std::size_t>(top_k));
 }
 
-// Keeps of `found` the boxes that overlap none kept before them by more than the threshold, which shrinks by
-// `eta` with each kept box as long as it is above 0.5.
+// Removes from `found` each box that overlaps a box kept before it by more than `threshold`. After each kept
+// box, `threshold` is multiplied by `eta`, if `eta` is below 1 and `threshold` above 0.5.
 template <typename T>
 void Suppress(const BoxList<T>& boxes, T threshold, T eta, std::vector<std::pair<T, Dim>>& found) {
   std::size_t kept = 0;
@@ -65,7 +66,8 @@ void Suppress(const BoxList<T>& boxes, T threshold, T eta, std::vector<std::pair
   found.resize(kept);
 }
 
-// The best keep_top_k of an image's detections, by class and, within one, best first.
+// Reduces an image's detections to the best keep_top_k, sorted by class and, within a class, best first. Does
+// nothing if there are no more than keep_top_k, or if keep_top_k is negative.
 template <typename T>
 void KeepBest(Dim keep_top_k, std::vector<Detection<T>>& found) {
   if (keep_top_k < 0 || static_cast<Dim>(found.size()) <= keep_top_k) return;
@@ -80,7 +82,7 @@ void KeepBest(Dim keep_top_k, std::vector<Detection<T>>& found) {
   });
 }
 
-// Whether boxes may be of so many numbers.
+// Returns whether a box may have `size` numbers.
 inline bool IsBoxSize(Dim size) { return size == 4 || size == 8 || size == 16 || size == 24 || size == 32; }
 
 }  // namespace penstock

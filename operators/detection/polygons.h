@@ -1,16 +1,16 @@
-// Areas and overlaps of simple polygons, whose corners are (x, y) one after the other.
+// Areas and overlaps of simple polygons, given as the (x, y) of their corners in order.
 #pragma once
 
 #include <span>
 
 namespace penstock {
 
-// The area of a polygon; 0 of less than three corners.
+// Returns the area of a polygon; 0 if it has less than three corners.
 double PolygonArea(std::span<const double> corners);
-// The area that two polygons have in common. Neither may cross itself; they need not be convex.
+// Returns the area of the intersection of two polygons. Neither may cross itself; they need not be convex.
 double CommonArea(std::span<const double> a, std::span<const double> b);
 
-// What two polygons of `size` numbers have in common, divided by what they cover together.
+// Returns the intersection over union of two polygons of `size` numbers each.
 template <typename T>
 T PolygonOverlap(const T* a, const T* b, int size) {
   double first[32], second[32];

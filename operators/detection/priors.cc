@@ -1,4 +1,4 @@
-// prior_box, density_prior_box, anchor_generator: boxes laid out over the cells of a feature map.
+// prior_box, density_prior_box, anchor_generator: prior boxes for each cell of a feature map.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,5 @@
-// generate_proposal_labels: the regions that a second stage is trained with, and what they aim at.
+// generate_proposal_labels: the regions on which the second stage of a detector is trained, and their
+// targets.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,5 @@
-// retinanet_detection_output: the boxes that RetinaNet finds, of all levels of its feature pyramid.
+// retinanet_detection_output: decodes and suppresses RetinaNet's boxes over all levels of its feature
+// pyramid.
 #include <algorithm>
 #include <cmath>
 #include <limits>

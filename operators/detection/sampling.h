@@ -1,4 +1,4 @@
-// A fair sample of a list, and what a training sample of boxes is compared with.
+// Uniform random samples of lists, and the regression targets of boxes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace penstock {
 
-// Draws for ops without a seed: another sequence in each run.
+// Random draws for ops without a seed: each run draws a different sequence.
 class SampleDraws {
  public:
   void Prepare(const KernelSetup& k, bool random) {
@@ -25,7 +25,9 @@ class SampleDraws {
     if (random_) key_ = source_->Next();
     next_ = 0;
   }
-  // Keeps `count` elements: the first ones, or any with the same chance. `swap(a, b)` exchanges two.
+  // Moves a sample of `count` of `size` elements to the front, by calls swap(a, b) that exchange two
+  // elements. If draws are random, all elements have the same probability (reservoir sampling); otherwise the
+  // first ones stay.
   template <typename Swap>
   void Choose(std::size_t size, std::size_t count, Swap swap) {
     for (std::size_t i = count; random_ && count > 0 && i < size; ++i) {
@@ -47,7 +49,7 @@ class SampleDraws {
   std::uint64_t key_ = 0, next_ = 0;
 };
 
-// The overlap of boxes in pixels; 0 where they do not meet.
+// Returns the intersection over union of two boxes in pixels; 0 if they do not overlap.
 template <typename T>
 T PixelOverlap(const T* a, const T* b) {
   const T width = std::min(a[2], b[2]) - std::max(a[0], b[0]) + 1;
@@ -58,7 +60,8 @@ T PixelOverlap(const T* a, const T* b) {
   return common / (area(a) + area(b) - common);
 }
 
-// How far a true box is from another, in units of that one's extents.
+// Computes the regression target of `box`: the offset of the centre of `truth`, relative to the extents of
+// `box`, and the logarithms of the ratios of the extents.
 template <typename T>
 void BoxDeltas(const T* box, const T* truth, T* deltas) {
   const T half{0.5};

@@ -1,4 +1,4 @@
-// sigmoid_focal_loss: logistic cross entropies of which those that are easy count less.
+// sigmoid_focal_loss: logistic cross entropies in which easy examples have less weight.
 #include <algorithm>
 #include <cmath>
 #include <limits>

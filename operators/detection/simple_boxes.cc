@@ -1,4 +1,4 @@
-// iou_similarity, box_clip, polygon_box_transform: boxes each by itself or by pairs.
+// iou_similarity, box_clip, polygon_box_transform: functions of single boxes or of pairs of boxes.
 #include <algorithm>
 #include <cmath>
 #include <string>

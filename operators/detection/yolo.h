@@ -1,4 +1,4 @@
-// What yolo_box and yolov3_loss share: where the numbers of a cell's boxes are, and what they stand for.
+// Shared by yolo_box and yolov3_loss: the layout and meaning of the numbers of a cell's boxes.
 #pragma once
 
 #include <cmath>
@@ -15,19 +15,21 @@ T Logistic(T x) {
   return 1 / (1 + std::exp(-x));
 }
 
-// X is [images, anchors * (5 + classes), height, width]: of each anchor x, y, width, height, objectness and
-// classes.
+// X is [images, anchors * (5 + classes), height, width]. For each anchor it holds x, y, width, height,
+// objectness and the class scores.
 struct YoloLayout {
   Dim images = 0, anchors = 0, classes = 0, height = 0, width = 0;
 
   Dim cells() const { return height * width; }
-  // Entry `entry` of anchor `anchor` in cell 0; cells follow one another, entries lie cells() apart.
+  // Returns the index of entry `entry` of anchor `anchor` in cell 0. Cells are contiguous; entries are
+  // cells() apart.
   Dim At(Dim image, Dim anchor, Dim entry) const {
     return ((image * anchors + anchor) * (5 + classes) + entry) * cells();
   }
 };
 
-// kInvalidArgument unless X is so for that many anchors. Context is an InferContext or a KernelSetup.
+// Returns the layout of X. kInvalidArgument: X does not have this shape for that many anchors. Context is an
+// InferContext or a KernelSetup.
 template <typename Context>
 Result<YoloLayout> MakeYoloLayout(const Context& c, const Shape& x, Dim anchors) {
   const Dim classes = c.template Attr<std::int32_t>("class_num");
@@ -38,7 +40,7 @@ Result<YoloLayout> MakeYoloLayout(const Context& c, const Shape& x, Dim anchors)
   return YoloLayout{x[0], anchors, classes, x[2], x[3]};
 }
 
-// The widths and heights of anchors, in pixels.
+// Returns the widths and heights of the anchors, in pixels.
 template <typename Context>
 Result<std::vector<std::int32_t>> YoloAnchors(const Context& c) {
   std::vector<std::int32_t> anchors = c.template Attr<std::vector<std::int32_t>>("anchors");

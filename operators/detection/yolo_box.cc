@@ -1,4 +1,4 @@
-// yolo_box: the boxes and scores that a YOLOv3 head stands for.
+// yolo_box: decodes the boxes and scores of a YOLOv3 head.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// yolov3_loss: what a YOLOv3 head costs against the true boxes.
+// yolov3_loss: the loss of a YOLOv3 head.
 #include <algorithm>
 #include <cmath>
 #include <string>

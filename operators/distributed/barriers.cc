@@ -8,12 +8,13 @@ namespace penstock {
 namespace {
 
 constexpr char kSendDoc[] = R"(
-Ends this trainer's step: each server in `endpoints` now has all that the trainer sends it in this step. It
-does not wait for other trainers; what is asked for afterwards does. With half_async, the trainer's
-communicator has sent it all, and ends the step.)";
+Ends this trainer's step: each server in `endpoints` now has everything that the trainer sends it in this
+step. The op does not wait for other trainers; later requests for the new version do. With half_async, the
+trainer's communicator has sent everything and ends the step.)";
 
 constexpr char kFetchDoc[] = R"(
-Waits until everything that this step's recv ops asked for has arrived from the servers in `endpoints`.)";
+Waits until everything that the recv ops of this step requested has arrived from the servers in
+`endpoints`.)";
 
 // Both resolve the servers once and make one call each step.
 template <Status (RpcClient::*kCall)(PeersHandle)>

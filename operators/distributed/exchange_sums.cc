@@ -1,4 +1,4 @@
-// exchange_sums: what each parameter server has of a norm, told to all of them before they update.
+// exchange_sums: pservers exchange their partial sums of a norm before they update.
 #include <string>
 #include <vector>
 
@@ -8,10 +8,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Gives each of `endpoints` the values in X and waits until all of them have given theirs: Out[i] is the value
-that server epmap[i] gave under that name, its own among them. A step has one such exchange, after all
-gradients were merged and before anything is updated. The order of Out is the same on all servers, so that
-what they add up of it has the same bytes everywhere. Not on Fluid's wire.)";
+Sends the values in X to each of `endpoints` and waits until all of them have sent theirs. Out[i] is the value
+that server epmap[i] sent under that name, including the server's own value. A step has one such exchange,
+after all gradients are merged and before any parameter is updated. The order of Out is the same on all
+servers, so their sums over Out have the same bytes. Fluid's protocol does not have this exchange.)";
 
 }  // namespace
 

@@ -9,14 +9,14 @@ namespace penstock {
 namespace {
 
 constexpr char kSplitDoc[] = R"(
-Shards ids over n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
-An id is any int64; mod takes it as an unsigned number of 64 bits.
-Ids may be selected rows; then Out[i] is selected rows: those of these ids, in their order, as often as they
-stand there, each with its own values. Fluid gives each of equal ids the values of the last one.)";
+Shards ids over n = count(Out) servers: Out[i] gets each distinct id of all Ids with id mod n = i once, in
+ascending order. An id is any int64; mod treats it as an unsigned 64-bit number. If Ids are selected rows,
+Out[i] is selected rows: the rows with these ids, in their order, duplicates included, each with its own
+values. Fluid gives each of equal ids the values of the last one.)";
 
 constexpr char kMergeDoc[] = R"(
-Undoes split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets, for each id of Ids[i] in order, its
-row.)";
+The inverse of split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets the row of each id of Ids[i],
+in order.)";
 
 // Which of n servers has a row: as in Fluid, the id is taken as an unsigned number of 64 bits, so negative
 // ones have a server too.

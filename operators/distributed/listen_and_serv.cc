@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Listens on `endpoint` for `Fanin` trainers, merges what they send, runs for each gradient the block that
-grad_to_block_id ("gradient:block") binds it to, and answers requests for parameters. Returns when all
-trainers have completed.)";
+Listens on `endpoint` for `Fanin` trainers, merges the gradients that they send, runs for each gradient the
+block to which grad_to_block_id ("gradient:block") binds it, and answers requests for parameters. Returns when
+all trainers have completed.)";
 
 class ListenAndServKernel : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// lookup_sparse_table: rows of a table that holds only those that were asked for.
+// lookup_sparse_table: rows of a table that holds only rows that have been requested.
 #include <algorithm>
 #include <vector>
 
@@ -11,10 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
-been made. With auto_grown_table a row that W does not have yet is made: of the next value that W has beyond
-those of its rows, else as W's rows start (of zeros, if nothing says how); without auto_grown_table it is an
-error. With is_test it counts as zeros and is not kept in either case.)";
+Out[i] = the row of table W for Ids[i]; zeros if Ids[i] is padding_idx. W is selected rows: the rows that have
+been created. If W does not have a row, the op creates it with auto_grown_table, and fails without it. A new
+row gets the next of W's values that belong to no row yet; if there are none, it gets W's initial value for
+the row (zeros if W has no rule for it). With is_test, a missing row counts as zeros and is not created.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");

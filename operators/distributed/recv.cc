@@ -24,15 +24,16 @@ bool RecvFollows(const KernelSetup& k) {
 }
 
 constexpr char kDoc[] = R"(
-Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames
-is empty: the version after this trainer's last send_barrier, or the initial one if there was none yet. The
-value may arrive as late as the fetch_barrier that follows, or, without one, the last of several recv that
-follow each other: servers are asked for all of these at once. X, a control variable, orders it after the
-sends. Between a send_barrier and a fetch_barrier the executor may ask earlier: once the parameter's gradient
-is sent and no later op reads its old value.
+Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames is
+empty: the version after this trainer's last send_barrier, or the initial version if there was none yet. The
+value may arrive as late as the following fetch_barrier, or, without one, the last of several consecutive recv
+ops, which send all their requests at once. X, a control variable, orders the op after the sends. Between a
+send_barrier and a fetch_barrier, the executor may request a parameter earlier: once its gradient is sent and
+no later op reads its old value.
 
 With recv_varnames, Out is one whole parameter, of which servers hold rows under these names. The trainer's
-communicator asks for them when its mode says so; here the newest value that it has becomes the trainer's.)";
+communicator requests them when its mode says so; this op copies the newest value that the communicator has to
+Out.)";
 
 class RecvKernel : public Kernel {
  public:

@@ -1,4 +1,5 @@
-// ref_by_trainer_id: of one variable a trainer, the one of the trainer whose gradient is at hand.
+// ref_by_trainer_id: selects one of several variables by the id of the trainer whose gradient is being
+// applied.
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X[n], where TrainerId holds n in its one element.)";
+Out = X[n], where n is the one element of TrainerId.)";
 
 // Which of X it is shows only in Run: Out has the extents that all of them have.
 Status InferRef(InferContext& c) {

@@ -9,11 +9,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Outputs[i] = rows of table W by Ids[i], asked of the servers that hold its slices: slice j is called
-table_names[j], is on endpoints[j], and begins where slices 0 ... j-1 (height_sections) end. W itself is
-never read. Each server is asked once, for each row once, and gives the version after this trainer's last
-send_barrier. An id outside the table is an error; padding_idx gives zeros and is not asked for.
-lookup_table_version says which lookup op it stands for, and with it whether Ids end in an extent of 1.)";
+Outputs[i] = rows Ids[i] of table W, requested from the servers that hold its slices: slice j is named
+table_names[j], is on endpoints[j], and begins where slices 0 ... j-1 (height_sections) end. W itself is never
+read. The op requests each row once, and gets the version after this trainer's last send_barrier. An id
+outside the table is an error; padding_idx gives zeros and is not requested. lookup_table_version names the
+lookup op that this op replaces, and thereby says whether the last extent of Ids is 1.)";
 
 Status InferRemoteLookup(InferContext& c) {
   if (c.InputCount("Ids") != c.OutputCount("Outputs")) {

@@ -9,21 +9,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The
-op does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders
-what follows. With use_send_handler=false nothing is sent: the servers of epmap are told that the schedule of
-the learning rate is to count this step.
+Sends X[i] to server epmap[i] under its own name, as this trainer's contribution to the current step. The op
+does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders later
+ops after it. With use_send_handler=false nothing is sent: the servers of epmap are told that the
+learning-rate schedule counts this step.
 
-Residual, of a gradient that is compressed with error feedback, is what was not sent of it in earlier steps,
-shaped like the whole parameter of which X are rows, in their order. The op adds the gradient, sends what the
-job's compression makes of the sum, and leaves the rest in ResidualOut.
+If a gradient is compressed with error feedback, Residual is the part of it that earlier steps did not send.
+It has the shape of the whole parameter, of which X are rows in their order. The op adds the gradient, sends
+the compressed sum, and stores the remainder in ResidualOut.
 
-With send_varnames, X is one whole gradient, of which rows are sent under each of these names: `sections` says
-how many. The trainer's communicator cuts it, and its mode says when what is sent.
+With send_varnames, X is one whole gradient, whose rows are sent under these names; `sections` holds the
+number of rows of each. The trainer's communicator splits the gradient, and its mode determines what is sent
+when.
 
-With send_varnames and without sections, or without X, nothing is sent here: a step of geo-SGD is over, in
-which X[i] are the ids of rows of table send_varnames[i] that were looked up. Where X names itself there, the
-startup program is over, and the op does nothing.)";
+With send_varnames and without sections, or without X, nothing is sent here: the op ends a step of geo-SGD, in
+which the ids X[i] of rows of table send_varnames[i] were looked up. If X is itself named in send_varnames,
+the op marks the end of the startup program and does nothing.)";
 
 class SendKernel : public Kernel {
  public:

@@ -1,6 +1,6 @@
-// checkpoint_notify, recv_save, sparse_tensor_load: what Fluid's programs say to servers to keep and give
-// back their values. The last two are declared, so that such programs can be read, checked and exchanged;
-// ours keep that state by themselves.
+// checkpoint_notify, recv_save, sparse_tensor_load: the ops by which Fluid's programs tell servers to save
+// and load. The last two are only declared, so that such programs can be read, checked and exchanged; this
+// project's servers save their state themselves.
 #include <string>
 #include <vector>
 
@@ -11,16 +11,16 @@ namespace penstock {
 namespace {
 
 constexpr char kNotifyDoc[] = R"(
-Asks each server of epmap to save lookup_table as it is after this trainer's last send_barrier: server i, on
-its own disk, to dir/lookup_table_i. Returns when all have. lookup_table is a table sharded by id, of which a
-server saves its rows, or a slice of a parameter, which it saves with its optimizer state (executor/pserver).
-A server saves for trainer 0 alone, and only inside its folder (PENSTOCK_CHECKPOINT_DIR), to which dir is
-relative.)";
+Asks each server of epmap to save lookup_table in its state after this trainer's last send_barrier. Server i
+saves it on its own disk, to dir/lookup_table_i. Returns when all have saved. lookup_table is a table sharded
+by id, of which a server saves its rows, or a slice of a parameter, which it saves with its optimizer state
+(executor/pserver). A server saves only for trainer 0, and only inside its folder (PENSTOCK_CHECKPOINT_DIR),
+to which dir is relative.)";
 
 constexpr char kSaveDoc[] = R"(
-Fetches the slices remote_varnames of one variable from endpoints, one address a slice, and writes them to
+Fetches the slices remote_varnames of one variable from endpoints, one address per slice, and writes them to
 file_path as one variable of attribute shape. slice_shapes holds each slice's shape as text, slice_varnames
-what it is called here.)";
+its local name.)";
 
 constexpr char kLoadDoc[] = R"(
 Reads this server's rows of a table from a file that recv_save wrote.)";

@@ -1,5 +1,5 @@
-// Tables whose rows are spread over parameter servers: what stands in for them on a trainer, and how it asks
-// for rows of those sharded by id.
+// prefetch, fake_init: how a trainer requests rows of a table sharded by id, and the placeholder of a table
+// that is stored on pservers.
 #include <algorithm>
 #include <vector>
 
@@ -10,12 +10,12 @@ namespace penstock {
 namespace {
 
 constexpr char kPrefetchDoc[] = R"(
-Asks server epmap[i] for rows X[i] of a table sharded by id, under the name of X[i]: which table
-that is, the server's program says. Out[i] is the answer, one row for each id, of the version after this
-trainer's last send_barrier.)";
+Requests rows X[i] of a table sharded by id from server epmap[i], under the name of X[i]; the server's program
+maps this name to the table. Out[i] is the answer, one row for each id, of the version after this trainer's
+last send_barrier.)";
 
 constexpr char kFakeInitDoc[] = R"(
-Out stands for a table of that shape that lives on the servers: selected rows, of which none are here.)";
+Out represents a table of that shape which is stored on the servers: selected rows without rows.)";
 
 class PrefetchKernel : public Kernel {
  public:

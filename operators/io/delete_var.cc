@@ -1,12 +1,12 @@
-// delete_var: says where temporaries are read last.
+// delete_var: marks the last use of temporaries.
 #include "framework/op/op_registry.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The variables X are not read behind this op. Fluid's executor frees them here. The executor of this project
-knows where each temporary is read last and gives its memory to others by that: nothing is left to do here.)";
+No later op reads the variables X. Fluid's executor frees them here. The executor of this project knows the
+last reader of each temporary and reuses its memory after that, so this op does nothing.)";
 
 class DeleteVarKernel : public Kernel {
  public:

@@ -1,14 +1,14 @@
-// feed, fetch: where a saved program names its inputs and outputs.
+// feed, fetch: name the inputs and outputs of a saved program.
 #include "framework/op/op_registry.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kFeedDoc[] = R"(
-Out is input number `col` of the program. The op moves nothing: the runner binds Out to what is fed.)";
+Out is input number `col` of the program. The op copies nothing: the executor binds Out to the fed value.)";
 
 constexpr char kFetchDoc[] = R"(
-X is output number `col` of the program. The op moves nothing: the runner reads X.)";
+X is output number `col` of the program. The op copies nothing: the executor reads X.)";
 
 }  // namespace
 

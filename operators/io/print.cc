@@ -1,4 +1,4 @@
-// print: shows a tensor when it runs.
+// print: prints a tensor when it runs.
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -11,11 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = In. What In holds goes to the standard output: attribute message, name, element type, shape and LoD
-as the print_tensor_* attributes ask, and its first `summarize` elements (all of them if that is
-negative), the first first_n times (always if that is negative). print_phase says whether to do so in the
-forward run (FORWARD), for the gradient (BACKWARD), or both (BOTH). Its gradient is a print of the
-gradient.)";
+Out = In. Prints to the standard output: attribute message; name, element type, shape and LoD, as the
+print_tensor_* attributes say; and the first `summarize` elements of In (all of them if negative). Prints only
+the first first_n times (always if negative). print_phase says whether it prints in the forward run (FORWARD),
+for the gradient (BACKWARD), or both (BOTH). Its gradient is a print of the gradient.)";
 
 template <typename T>
 void ShowElements(const Tensor& tensor, std::int64_t count, std::ostringstream& out) {

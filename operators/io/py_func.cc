@@ -1,4 +1,4 @@
-// py_func: a function of the user's, written in the language of the program.
+// py_func: calls a function of the user.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -11,13 +11,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is what the function of number forward_callable_id returns for X, a tensor for each variable. A program
-holds numbers alone: it runs in a process that has made the same py_func layers in the same order. The
-function gets copies, and nothing for an argument that has no variable.
+Out is the result of function number forward_callable_id for X, one tensor per variable. A program holds only
+the numbers, so it must run in a process that has made the same py_func layers in the same order. The function
+gets copies, and nothing for an argument without a variable.
 
-The gradient is a py_func too, of number backward_callable_id (negative: there is none). It gets X, Out and
-Out@GRAD one after the other, without the variables that backward_skip_vars names, and returns a gradient for
-each of X; one that nobody reads is dropped.)";
+The gradient is also a py_func, with number backward_callable_id (negative: there is no gradient). It gets X,
+Out and Out@GRAD in this order, without the variables in backward_skip_vars, and returns a gradient for each
+of X; gradients that no op reads are dropped.)";
 
 Status InferPyFunc(InferContext& c) {
   if (c.HasInput("X") || c.HasOutput("Out")) return OkStatus();

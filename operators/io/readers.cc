@@ -18,22 +18,23 @@ namespace penstock {
 namespace {
 
 constexpr char kCreateDoc[] = R"(
-Out reads what comes through the queue: batches of one tensor for each element of `ranks`. Its shapes stand
-one after the other in shape_concat, ranks[i] extents each.)";
+Out reads the batches of a queue: each batch has one tensor per element of `ranks`. shape_concat holds the
+shapes one after the other, ranks[i] extents each.)";
 
 constexpr char kOfSeveralDevices[] =
     "of Fluid's readers for several devices; travels with the op, has no effect here";
 
 constexpr char kDoubleBufferDoc[] = R"(
-Out reads what UnderlyingReader reads. Fluid prepares the next batch meanwhile; here the reader's own thread
-has done that before the batch enters the queue, so nothing is left to do.)";
+Out reads the batches of UnderlyingReader. Fluid prepares the next batch meanwhile; here the reader's own
+thread does so before the batch enters the queue, so this op does nothing.)";
 
 constexpr char kCustomDoc[] = R"(
-Out reads what UnderlyingReader reads, after a block of the program has changed it.)";
+Out reads the batches of UnderlyingReader after a block of the program has changed them.)";
 
 constexpr char kReadDoc[] = R"(
-Out[i] is the i-th tensor of the reader's next batch, without a copy. Waits for it. At the end of the data:
-the error E-read-end, which Python shows as EOFException. An error of the reader itself is the run's.)";
+Out[i] is tensor i of the reader's next batch, without a copy. The op waits for the batch. At the end of the
+data it returns error E-read-end, which Python raises as EOFException. An error of the reader itself becomes
+the error of the run.)";
 
 // What a queue or reader variable holds when the program runs.
 bool HoldsNumbers(const Tensor* tensor) {

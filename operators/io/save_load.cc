@@ -15,9 +15,9 @@ namespace penstock {
 namespace {
 
 constexpr char kSaveDoc[] = R"(
-Writes X, dense or selected rows, to file_path. The folders on the way are made. The file is replaced in one
-step, so a reader sees the old value or the new one. With save_as_fp16 the file has tensors in half precision,
-rounded to the nearest.)";
+Writes X, dense or selected rows, to file_path, and creates missing folders. The file is replaced atomically,
+so a reader sees either the old value or the new one. With save_as_fp16 tensors are written in half precision,
+rounded to nearest.)";
 
 constexpr char kLoadDoc[] = R"(
 Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type;

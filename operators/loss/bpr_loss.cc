@@ -1,4 +1,4 @@
-// bpr_loss: the Bayesian personalised ranking of the right item before all others.
+// bpr_loss: the Bayesian personalised ranking loss of the right item against all others.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y[i] is the mean over all j but Label[i] of log(1 + exp(X[i, j] - X[i, Label[i]])). No gradient flows to
+Y[i] is the mean over all j except Label[i] of log(1 + exp(X[i, j] - X[i, Label[i]])). No gradient flows to
 Label.
 
 S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit

@@ -1,4 +1,5 @@
-// center_loss: how far rows are from the centre of their class; the centres move towards them.
+// center_loss: the squared distance of rows from the centre of their class; the centres move towards the
+// rows.
 #include <algorithm>
 #include <string>
 
@@ -12,8 +13,8 @@ constexpr char kDoc[] = R"(
 SampleCenterDiff[i] = X[i] - Centers[Label[i]]
 Loss[i]             = the sum of its squares / 2
 
-With need_update, the centre of a class moves by CenterUpdateRate times the sum of its rows' differences,
-divided by one more than they are. No gradient flows to Centers.
+With need_update, the centre of a class moves by CenterUpdateRate times the sum of the differences of its
+rows, divided by the number of these rows plus one. No gradient flows to Centers.
 
 Y. Wen, K. Zhang, Z. Li, Y. Qiao: "A discriminative feature learning approach for deep face recognition", ECCV
 2016.)";

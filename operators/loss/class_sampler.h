@@ -1,4 +1,4 @@
-// Classes drawn by chance, for nce and sample_logits: evenly, the frequent ones first, or by a table.
+// Random classes for nce and sample_logits: from a uniform distribution, a log-uniform one, or a given table.
 #pragma once
 
 #include <algorithm>
@@ -28,20 +28,20 @@ class ClassSampler {
     }
     return OkStatus();
   }
-  // Reads seed alone. Every one of the classes can be drawn, by log(1 + 1 / (class + 1)).
+  // Reads only seed. Each class has a probability proportional to log(1 + 1 / (class + 1)).
   void PrepareLogUniform(const KernelSetup& k, std::int64_t classes) {
     classes_ = classes;
     kind_ = Kind::kLogUniform;
     PrepareSeed(k);
   }
-  // Before the draws of a run.
+  // Call before the draws of each run.
   void Begin() {
     if (seed_ == 0) key_ = source_->Next();
   }
   std::int64_t classes() const { return classes_; }
 
-  // The class at place `at` of this run. kInvalidArgument if a table names a class that there is not, or
-  // holds NaN.
+  // Returns draw number `at` of this run. kInvalidArgument E-op-label: a table names a class that does not
+  // exist, or holds NaN.
   Result<std::int64_t> Draw(KernelRun& k, std::uint64_t at) const {
     const PhiloxWords words = PhiloxBlock(key_, at);
     const double first = Unit(words[0], words[1]), count = static_cast<double>(classes_);
@@ -60,7 +60,7 @@ class ClassSampler {
     return InvalidArgument("E-op-label", "nce: CustomDistAlias holds class ", other, "; it must be in [0, ",
                            classes_, ")");
   }
-  // Of PrepareLogUniform.
+  // These two need PrepareLogUniform.
   std::int64_t DrawLogUniform(std::uint64_t at) const {
     const PhiloxWords words = PhiloxBlock(key_, at);
     const double log_range = std::log1p(static_cast<double>(classes_));
@@ -74,7 +74,7 @@ class ClassSampler {
     const double count = static_cast<double>(classes_);
     if (kind_ == Kind::kUniform) return 1 / count;
     if (kind_ == Kind::kCustom) return static_cast<double>(k[probabilities_].Data<float>()[label]);
-    // As Fluid's: the last class is never drawn.
+    // As in Fluid, the last class is never drawn.
     return classes_ == 1 ? 1 : std::log1p(1 / (static_cast<double>(label) + 1)) / std::log(count);
   }
 
@@ -84,7 +84,7 @@ class ClassSampler {
     key_ = seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<int>("seed")));
     source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
   }
-  // In [0, 1).
+  // Returns a number in [0, 1).
   static double Unit(std::uint32_t high, std::uint32_t low) {
     return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
   }

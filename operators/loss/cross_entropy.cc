@@ -12,13 +12,13 @@ constexpr char kDoc[] = R"(
 Y[r] = -log(X[r, Label[r]])              labels are classes
 Y[r] = -sum_c Label[r, c] log(X[r, c])   if soft_label
 
-Rows run over all extents of X but the last; where Label has classes but not that extent, Y does without it
-too. A row whose label is ignore_index costs 0 and gets no gradient. A logarithm is kept within 1e20; any
-other label outside [0, classes) is an error.)";
+Rows run over all extents of X except the last. If Label holds classes and does not have that last extent,
+neither does Y. A row whose label is ignore_index costs 0 and gets no gradient. Logarithms are clamped to
++-1e20. Any other label outside [0, classes) is an error.)";
 
 constexpr char kDoc2[] = R"(
-Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities that were
-looked up and XShape the shape of X, so that the gradient does without X.)";
+Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities of the labels
+and XShape the shape of X, so the gradient does not need X.)";
 
 Shape ScoreShape(const Shape& x) {
   Shape out = x;

@@ -1,5 +1,5 @@
-// The ways in which the steps of one sequence can say a label: each element of the label for one or more
-// steps, with blanks between, which two equal neighbours need.
+// The alignments of one sequence of steps with a label. Each element of the label takes one or more steps;
+// blanks may stand between elements, and must stand between two equal ones.
 //
 // A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber: "Connectionist Temporal Classification", ICML 2006.
 #pragma once
@@ -14,11 +14,11 @@
 
 namespace penstock {
 
-// Keeps its memory from one sequence to the next. Computes in f64, in logarithms.
+// Reuses its memory for the next sequence. Computes in logarithms and in f64.
 template <typename T>
 class CtcLattice {
  public:
-  // Rows of classes, one for each step, `stride` elements apart.
+  // One row of class values per step, `stride` elements apart.
   template <typename U>
   struct Rows {
     U* data;
@@ -27,9 +27,9 @@ class CtcLattice {
 
   CtcLattice(Dim classes, Dim blank) : classes_(classes), blank_(blank) {}
 
-  // The negative logarithm of the probability of `label`; `gradient` gets that of the logits. A label that no
-  // way can say, because there are too few steps, costs 0 and leaves `gradient` as it is. The elements of
-  // the label are in [0, classes).
+  // Returns the negative log-probability of `label`, and stores the gradient of the logits in `gradient`. If
+  // there are too few steps for the label, returns 0 and does not change `gradient`. The elements of the
+  // label must be in [0, classes).
   T CostOf(Rows<const T> logits, Rows<T> gradient, Dim steps, const std::int32_t* label, Dim length) {
     steps_ = steps;
     Expand(label, length);
@@ -53,14 +53,14 @@ class CtcLattice {
     return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
   }
 
-  // place_: blank, label[0], blank, label[1] ... blank.
+  // Sets place_ to blank, label[0], blank, label[1] ... blank.
   void Expand(const std::int32_t* label, Dim length) {
     place_.assign(static_cast<std::size_t>(2 * length + 1), blank_);
     for (Dim i = 0; i < length; ++i) place_[static_cast<std::size_t>(2 * i + 1)] = label[i];
   }
   Dim Places() const { return static_cast<Dim>(place_.size()); }
   Dim ClassAt(Dim place) const { return place_[static_cast<std::size_t>(place)]; }
-  // Whether the blank before `place` can be left out.
+  // Returns whether an alignment may skip the blank before `place`.
   bool Skips(Dim place) const {
     return place >= 2 && ClassAt(place) != blank_ && ClassAt(place) != ClassAt(place - 2);
   }
@@ -82,7 +82,7 @@ class CtcLattice {
     }
   }
 
-  // Alpha(t, p): what steps 0 to t say up to place p.
+  // Alpha(t, p): log-probability of all alignments of steps 0 to t that end at place p.
   void Forward() {
     alpha_.assign(static_cast<std::size_t>(steps_ * Places()), kNever);
     for (Dim p = 0; p < std::min<Dim>(2, Places()); ++p) Alpha(0, p) = LogProbability(0, p);
@@ -96,8 +96,8 @@ class CtcLattice {
     }
   }
 
-  // Softmax less the share of the ways that take each class, step by step from the last one. beta_[p]: what
-  // the steps after t say from place p on.
+  // The gradient is the softmax minus the posterior probability of each class, computed from the last step to
+  // the first. beta_[p]: log-probability of all alignments of the steps after t that continue from place p.
   void Differentiate(Rows<T> gradient, double cost) {
     beta_.assign(place_.size(), kNever);
     for (Dim p = std::max<Dim>(0, Places() - 2); p < Places(); ++p) beta_[static_cast<std::size_t>(p)] = 0;
@@ -110,7 +110,8 @@ class CtcLattice {
       if (t > 0) StepBack(t);
     }
   }
-  // From what follows step t to what follows step t - 1. A place reads only later ones, which it comes after.
+  // Changes beta_ from the steps after t to the steps after t - 1. In place: a place reads only itself and
+  // later places, which are updated after it.
   void StepBack(Dim t) {
     const auto said = [&](Dim p) { return beta_[static_cast<std::size_t>(p)] + LogProbability(t, p); };
     for (Dim p = 0; p < Places(); ++p) {

@@ -1,4 +1,4 @@
-// hierarchical_sigmoid: the log loss of a class as the product of decisions on its way down a binary tree.
+// hierarchical_sigmoid: the log loss of a class, as a product of decisions along its path in a binary tree.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// kldiv_loss: how much a distribution differs from another one.
+// kldiv_loss: the Kullback-Leibler divergence of two distributions.
 #include <cmath>
 #include <string>
 
@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-l = Target * (log(Target) - X), or 0 where Target is not positive; X holds logarithms of probabilities.
-Loss = l (reduction none), its sum (sum), its sum divided by the number of X's rows (batchmean) or of its
-elements (mean). No gradient flows to Target.)";
+l = Target * (log(Target) - X), or 0 where Target is not positive; X holds logarithms of probabilities. Loss =
+l (reduction none), the sum of l (sum), or this sum divided by the number of X's rows (batchmean) or elements
+(mean). No gradient flows to Target.)";
 
 Status InferKldiv(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));

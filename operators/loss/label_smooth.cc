@@ -1,4 +1,4 @@
-// label_smooth: a part of each label is spread over all classes.
+// label_smooth: distributes a part of each label over all classes.
 #include "framework/op/op_registry.h"
 
 namespace penstock {

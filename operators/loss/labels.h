@@ -1,5 +1,5 @@
-// What the cross entropies share: rows of class scores, one label (or a distribution over the classes) for
-// each row.
+// Shared by the cross entropies: rows of class scores, with one label or a distribution over the classes per
+// row.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// log(p), kept finite as Fluid keeps it: a probability of 0 costs 1e20, not infinity.
+// Returns log(p), clamped to a finite range as in Fluid: a probability of 0 costs 1e20, not infinity.
 template <typename T>
 T FiniteLog(T p) {
   constexpr T kBound = static_cast<T>(1e20);
@@ -25,8 +25,8 @@ inline Status CheckLabelType(const InferContext& c, const char* scores, bool sof
                  soft ? DTypeName(c.DTypeOf(scores)) : "i64 or i32");
 }
 
-// `scores` and Label must agree in all extents but the one at `axis`, where Label has 1, or as many as
-// `scores` if it holds distributions.
+// kInvalidArgument unless the extents of Label equal those of `scores`, except that Label has extent 1 at
+// `axis` if it holds classes, not distributions (`soft`).
 inline Status CheckLabels(const InferContext& c, const char* scores, int axis, bool soft) {
   const Shape& x = c.ShapeOf(scores);
   const Shape& label = c.ShapeOf("Label");
@@ -42,7 +42,7 @@ inline Status CheckLabels(const InferContext& c, const char* scores, int axis, b
   return CheckLabelType(c, scores, soft);
 }
 
-// The class of each row, whichever integer type holds it.
+// The class of each row, for labels of i32 or i64.
 //
 //   labels_.Prepare(k, classes);    // reads Label and ignore_index
 //   labels_.Attach(k);
@@ -61,7 +61,8 @@ class ClassLabels {
     wide_ = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
     narrow_ = label_.dtype == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
   }
-  // kIgnored if the row does not count; an error (E-op-label) if its label is no class.
+  // Returns the class of a row, or kIgnored if its label is ignore_index. kInvalidArgument E-op-label: the
+  // label is not a class.
   Result<Dim> ClassOf(Dim row) const {
     const Dim label = wide_ != nullptr ? wide_[row] : narrow_[row];
     if (label == ignore_) return kIgnored;
@@ -78,7 +79,7 @@ class ClassLabels {
   const std::int32_t* narrow_ = nullptr;
 };
 
-// What inference of the forward op says of the labels' type, for gradient kernels.
+// The check of the labels' type in the forward op's inference, for gradient kernels.
 inline Status RequireLabelType(const KernelSetup& k, bool soft, DType scores) {
   const DType type = k.Input("Label").dtype;
   if (soft ? type == scores : type == DType::kInt32 || type == DType::kInt64) return OkStatus();

@@ -1,4 +1,4 @@
-// nce: noise-contrastive estimation: a class against a few that are drawn by chance.
+// nce: noise-contrastive estimation: a class against a few randomly sampled classes.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// rank_loss, margin_rank_loss: whether two scores stand in the order that a label says.
+// rank_loss, margin_rank_loss: losses of two scores whose order a label gives.
 #include <algorithm>
 #include <cmath>
 #include <string>

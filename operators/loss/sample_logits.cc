@@ -1,4 +1,4 @@
-// sample_logits: the logits of the true classes and of a few that are drawn, for a softmax over these alone.
+// sample_logits: the logits of the true classes and of a few sampled ones, for a softmax over these only.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

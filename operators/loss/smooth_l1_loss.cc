@@ -1,4 +1,4 @@
-// smooth_l1_loss: squares of small differences, sizes of large ones, added up row by row.
+// smooth_l1_loss: squares of small differences and absolute values of large ones, summed for each row.
 #include <cmath>
 #include <string>
 

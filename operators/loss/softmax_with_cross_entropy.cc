@@ -1,4 +1,4 @@
-// softmax_with_cross_entropy: the cross entropy of scores, their softmax taken on the way.
+// softmax_with_cross_entropy: the cross entropy of the softmax of scores.
 #include <algorithm>
 #include <cmath>
 
@@ -15,9 +15,9 @@ Softmax = exp(Logits) / sum(exp(Logits)) along extent `axis` (negative: from the
 Loss = -log(Softmax[Label])              labels are classes
 Loss = -sum_c Label[c] log(Softmax[c])   if soft_label
 
-computed from the scores less their maximum, so large scores do no harm, and at least -64 as softmax does:
-no row costs more than 64 and the logarithm of how many classes there are. A label equal to ignore_index
-costs 0 and gets no gradient; any other label outside [0, classes) is an error.)";
+computed from the scores minus their maximum, so that large scores do not overflow. These differences are at
+least -64, as in softmax, so a row costs at most 64 plus the logarithm of the number of classes. A label equal
+to ignore_index costs 0 and gets no gradient; any other label outside [0, classes) is an error.)";
 
 int AxisOf(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 

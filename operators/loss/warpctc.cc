@@ -1,4 +1,5 @@
-// warpctc: how unlikely it is that steps say a label, however many steps each of its elements takes.
+// warpctc: connectionist temporal classification: the negative log-probability of a label over all
+// alignments.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -13,14 +14,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Loss = -log(sum of the probabilities of all ways to say a sequence's Label)
+Loss = -log(sum of the probabilities of all alignments of a sequence with its Label)
 
-A way takes one class at each step; what it says is its classes without repetitions, then without `blank`.
-The probability of a way is the product of its classes' softmax of Logits. A label that has no way, because
-there are too few steps, costs 0 and gets no gradient. The sequences are those of the LoD of Logits and
-Label, or, with LogitsLength and LabelLength, Logits is [steps, sequences, classes] and Label [sequences,
-elements]. WarpCTCGrad, [steps, sequences, classes], is the gradient of each Loss; with norm_by_times
-Logits@GRAD is divided by the number of the sequence's steps.)";
+An alignment has one class per step; it matches a label if removing repetitions and then `blank` from its
+classes gives the label. Its probability is the product of the softmax of Logits for its classes. A label
+without an alignment, because there are too few steps, costs 0 and gets no gradient. The sequences are those
+of the LoD of Logits and Label, or, with LogitsLength and LabelLength, Logits is [steps, sequences, classes]
+and Label [sequences, elements]. WarpCTCGrad, [steps, sequences, classes], is the gradient of each Loss; with
+norm_by_times Logits@GRAD is divided by the number of the sequence's steps.)";
 
 Status InferWarpCtc(InferContext& c) {
   const Shape &logits = c.ShapeOf("Logits"), &label = c.ShapeOf("Label");

@@ -1,4 +1,4 @@
-// accuracy: the share of rows whose label is among the chosen classes.
+// accuracy: the fraction of rows whose label is among the top classes.
 #include "framework/op/op_registry.h"
 
 namespace penstock {

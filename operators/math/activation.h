@@ -1,9 +1,9 @@
-// The frame of the functions of one element. An op gives a type with
+// Turns functions of one element into ops with gradients. An op provides a type with
 //
-//   static constexpr Reads kReads         what the gradient op reads beside Out@GRAD
+//   static constexpr Reads kReads         the argument that the gradient op reads in addition to Out@GRAD
 //   T Out(T x)
-//   T Dx(T seen, T dout)                  `seen` is an element of what kReads says, if it says any
-//   void Read(const KernelSetup& k)       where it has attributes: keeps them
+//   T Dx(T seen, T dout)                  `seen` is an element of that argument, if there is one
+//   void Read(const KernelSetup& k)       optional: reads attributes
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace penstock {
 
 enum class Reads { kOut, kX, kNothing };
 
-// The slot that the gradient op sees.
+// The slot that the gradient op reads.
 template <typename Math>
 const char* Seen() {
   return Math::kReads == Reads::kX ? "X" : Math::kReads == Reads::kOut ? "Out" : "Out@GRAD";
@@ -29,11 +29,12 @@ void ReadAttrs(Math& math, const KernelSetup& k) {
   if constexpr (requires { math.Read(k); }) math.Read(k);
 }
 
-// Whether X may be selected rows: then Out is, of each value that X lists.
+// Whether X may be selected rows. Out is then selected rows too, with the function applied to each listed
+// value.
 template <typename Math>
 inline constexpr bool kTakesRows = false;
 
-// Whether X may be integers. Then it has no gradient.
+// Whether X may be integers, for which there is no gradient.
 template <typename Math>
 inline constexpr bool kTakesIntegers = false;
 
@@ -89,7 +90,7 @@ struct Activation {
   };
 };
 
-// Schema, shapes, gradient and kernels, all but the attributes.
+// Declares schema, shapes, gradient and kernels, but no attributes.
 template <typename Math>
 OpDef& AddActivation(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
   GradSpec grad{.yields = {"X"}};
@@ -107,7 +108,7 @@ OpDef& AddActivation(OpRegistry& ops, const std::string& type, std::string summa
                    .template GradKernel<Cpu, Activation<Math>::template Backward, float, double>();
   if constexpr (kTakesIntegers<Math>)
     def.template Kernel<Cpu, Activation<Math>::template Forward, std::int32_t, std::int64_t>();
-  // The gradient of an op that does not read X has no X to be shaped like.
+  // A gradient op that does not read X takes the shape from the argument that it reads.
   def.GradDef().InferShape(SameShape(Seen<Math>(), "X@GRAD"));
   return def;
 }

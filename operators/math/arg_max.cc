@@ -1,4 +1,4 @@
-// arg_max, arg_min: where the largest or smallest elements along an extent are.
+// arg_max, arg_min: the indices of the largest or smallest elements along an axis.
 #include <cmath>
 
 #include "framework/op/op_registry.h"
@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-along extent `axis` of X, which goes, or becomes 1 with keepdims; of equal elements the first. dtype is
-Out's element type as Fluid numbers them; -1 is i64.)";
+along extent `axis` of X, which is removed, or becomes 1 with keepdims; of equal elements the first is taken.
+dtype is the element type of Out, numbered as in Fluid; -1 is i64.)";
 
 Status InferArg(InferContext& c) {
   const Shape& x = c.ShapeOf("X");

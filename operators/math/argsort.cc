@@ -1,4 +1,4 @@
-// argsort: the elements along one extent in order, and where each came from.
+// argsort: sorts the elements along one axis, with their original indices.
 #include <algorithm>
 #include <numeric>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out holds the elements along extent `axis` (-1: the last) in ascending order, or in descending order; Indices
-says where along it each was. Equal elements keep their order. Each element of Out hands its gradient
-back to where it came from.)";
+holds the original index of each. Equal elements keep their order. The gradient of an element of Out goes to
+the element of X from which it came.)";
 
 Status InferArgsort(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")).status());

@@ -1,4 +1,4 @@
-// bilinear_tensor_product: of each pair of rows a number for each of several matrices.
+// bilinear_tensor_product: for each pair of rows, one bilinear form per matrix.
 #include <algorithm>
 #include <string>
 #include <utility>

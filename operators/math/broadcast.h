@@ -1,9 +1,8 @@
-// How two arrays meet element by element when their shapes differ: Fluid's rule and the loops over it.
+// Broadcasting of two arrays by Fluid's rule, and the loops over the result.
 //
-// The array of lower rank is laid along the other's extents from `axis` on (axis -1: along the last ones;
-// equal shapes have no use for an axis);
-// where it has no extent, or extent 1, its element is used for all. So X [2, 3, 4, 5] and Y [3, 4] with axis
-// 1 give [2, 3, 4, 5].
+// The axes of the array of lower rank are aligned with the other's, starting at `axis` (-1: with the last
+// ones). For equal shapes, `axis` is ignored. Where an array has no axis, or extent 1, its element is
+// repeated. For example, X [2, 3, 4, 5] and Y [3, 4] with axis 1 give [2, 3, 4, 5].
 #pragma once
 
 #include <array>
@@ -16,27 +15,28 @@
 
 namespace penstock {
 
-// Both shapes at one rank, with extents of 1 where an array has none; and the shape of the result. The
-// error's message is the rule that broke, without the op.
+// Both shapes extended to the same rank, with extents of 1 for missing axes, and the shape of the result.
+// kInvalidArgument: the shapes do not match; the message states the violated rule, without the op.
 struct AlignedShapes {
   Shape x, y, out;
 };
 Result<AlignedShapes> AlignShapes(const Shape& x, const Shape& y, int axis);
 
-// Nested loops over the result, neighbouring extents joined where both arrays run on evenly. Strides are in
-// elements; 0 repeats the element.
+// Nested loops over the result. Adjacent axes that are contiguous in both arrays are merged. Strides are in
+// elements; a stride of 0 repeats the element.
 class BroadcastLoops {
  public:
   static constexpr int kMaxDepth = 8;
 
   BroadcastLoops() = default;
-  // All extents known. kInvalidArgument as AlignShapes, or more than kMaxDepth loops.
+  // All extents must be known. kInvalidArgument: as AlignShapes, or more than kMaxDepth loops would be
+  // needed.
   static Result<BroadcastLoops> Make(const Shape& x, const Shape& y, int axis);
 
   Dim inner() const { return extent_[0]; }
-  bool x_moves() const { return x_stride_[0] != 0; }  // in the innermost loop
+  bool x_moves() const { return x_stride_[0] != 0; }  // whether X advances in the innermost loop
   bool y_moves() const { return y_stride_[0] != 0; }
-  bool x_repeats() const { return x_repeats_; }  // an element of X is used more than once
+  bool x_repeats() const { return x_repeats_; }  // whether an element of X is used more than once
   bool y_repeats() const { return y_repeats_; }
 
   // Calls row(out_begin, x_begin, y_begin) for each run of inner() elements of the result, in order.
@@ -64,12 +64,12 @@ class BroadcastLoops {
   std::array<Dim, kMaxDepth> extent_{1};
   std::array<Dim, kMaxDepth> x_stride_{};
   std::array<Dim, kMaxDepth> y_stride_{};
-  Dim rows_ = 1;  // runs of the innermost loop
+  Dim rows_ = 1;  // how often the innermost loop runs
   bool x_repeats_ = false, y_repeats_ = false;
 };
 
-// The loops of a kernel over X and Y, dense tensors, as Make gives them; an error
-// names the op.
+// Returns the loops of a kernel over X and Y, which must be dense tensors. Errors: as Make, with the op's
+// name.
 Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis);
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
-// fake_dequantize_max_abs, fake_channel_wise_dequantize_max_abs, dequantize_abs_max, dequantize_log: floats
-// again from few bits.
+// fake_dequantize_max_abs, fake_channel_wise_dequantize_max_abs, dequantize_abs_max, dequantize_log: convert
+// quantized numbers back to floats.
 #include <cstdint>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-// dist, allclose: how far two tensors are apart.
+// dist, allclose: the distance of two tensors.
 #include <algorithm>
 #include <cmath>
 #include <limits>

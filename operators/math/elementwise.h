@@ -1,10 +1,10 @@
-// The frame of the ops that combine X and Y element by element. An op gives a type with
+// Turns functions of two elements into ops with gradients. An op provides a type with
 //
 //   static T Out(T x, T y)
-//   static T Dx(T x, T y, T out, T dout)     what dout adds to the gradient of x
+//   static T Dx(T x, T y, T out, T dout)     the contribution of dout to the gradient of x
 //   static T Dy(T x, T y, T out, T dout)
-//   kReadsOut                                whether Dx or Dy look at out (then the gradient op gets it)
-//   kDivides                                 whether a zero of integers in Y is an error
+//   kReadsOut                                whether Dx or Dy use `out` (the gradient op then reads Out)
+//   kDivides                                 whether an integer zero in Y is an error
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@
 namespace penstock {
 
 Status InferElementwise(InferContext& c);
-// Schema and shapes of an elementwise op, all but its gradient and kernels.
+// Declares schema and shapes of an elementwise op, but no gradient and no kernels.
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
                           const std::string& formula, TypeRule types, SlotFlags x_kinds = {});
 
-// Whether X may be selected rows and Y a factor for them: then Out is rows too, and each value that X lists
-// meets Y.
+// Whether X may be selected rows, with Y combined with each value that X lists. Out is then selected rows
+// too.
 template <typename Math>
 inline constexpr bool kScalesRows = false;
 
@@ -71,7 +71,7 @@ struct Elementwise {
           const T a = x[xo];
           for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(a, y[yo + i]);
         } else {
-          out[o] = Math::Out(x[xo], y[yo]);  // one element: extents of 1 are no loops
+          out[o] = Math::Out(x[xo], y[yo]);  // one element: extents of 1 need no loop
         }
       });
       return OkStatus();
@@ -108,7 +108,7 @@ struct Elementwise {
       dx_ = k.Output("X@GRAD");
       dy_ = k.Output("Y@GRAD");
       PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
-      // LoopsOver has aligned them, so this cannot fail.
+      // LoopsOver has aligned the shapes, so this cannot fail.
       const Shape out = AlignShapes(x_.shape, y_.shape, k.Attr<int>("axis"))->out;
       if constexpr (Math::kReadsOut) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", out));
       return RequireShape(k, "Out@GRAD", out);
@@ -137,7 +137,7 @@ struct Elementwise {
    private:
     static Dim Step(Dim i, bool moves) { return moves ? i : 0; }
 
-    // Adds term(...) over the elements of the result that each element of `grad` took part in.
+    // Sums term(...) into each element of `grad`, over the elements of the result that depend on it.
     template <typename Term>
     void Reduce(Tensor& grad, bool repeats, bool moves, bool of_x, Term term) {
       T* const to = grad.Data<T>();
@@ -160,13 +160,14 @@ struct Elementwise {
   };
 };
 
-// DeclareElementwise, its gradient and its CPU kernels.
+// Declares an elementwise op with its gradient and its CPU kernels.
 template <typename Math>
 OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summary,
                       const std::string& formula) {
   GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
   if (Math::kReadsOut) grad.reads_outputs = {"Out"};
-  // The gradient of Y follows that of X, of the same Out@GRAD; those of sums need nothing else.
+  // The kernel computes the gradient of X and then that of Y, from the same inputs. Only for sums and
+  // differences may these outputs name input variables, because their gradients need nothing but Out@GRAD.
   if (type != "elementwise_add" && type != "elementwise_sub") grad.apart = {"X", "Y"};
   return DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
                             kScalesRows<Math> ? TensorOrRows() : SlotFlags{})

@@ -1,4 +1,4 @@
-// elementwise_add_grad_grad and its kin: the gradients of elementwise gradients, as Fluid has them.
+// elementwise_add_grad_grad and similar ops: the second-order gradients of elementwise ops, as in Fluid.
 #include "operators/math/elementwise_second_order.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// fake_quantize_* and moving_average_abs_max_scale: floats rounded to what integers of few bits can hold, for
-// training with quantization in mind.
+// fake_quantize_* and moving_average_abs_max_scale: round floats to values that integers of few bits can
+// represent, for quantization-aware training.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// increment: a counter goes one step on.
+// increment: adds a step to a counter.
 #include <type_traits>
 #include <vector>
 
@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction, and
-wrap around. A counter has no gradient; the gradient of a block counts it back, so that what is read there
-under its name is what it was.)";
+Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction, and wrap
+around. A counter has no gradient. The block of a gradient decrements it instead, so that ops there read the
+value that it had in the forward run.)";
 
 Status InferIncrement(InferContext& c) {
   if (!Compatible(c.ShapeOf("X").Count(), 1)) {

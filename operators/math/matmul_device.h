@@ -13,23 +13,23 @@
 
 namespace penstock {
 
-// An argument seen as a matrix, or as a batch of them. Strides are in elements.
+// An argument viewed as a matrix or as a batch of matrices. Strides are in elements.
 struct MatrixSlot {
   Operand operand;
   Dim batch = 1, rows = 0, columns = 0;
-  Dim batch_stride = 0;  // 0 with a batch above 1: each product reads the same matrix, or adds to it
+  Dim batch_stride = 0;  // 0 with a batch above 1: all products read the same matrix, or are summed in it
   Dim row_stride = 0, column_stride = 1;
 };
 
-// A tensor flattened to two dimensions: rows run over its first `row_dims` extents.
+// Returns a tensor flattened to two dimensions: the rows run over its first `row_dims` axes.
 Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims);
 MatrixSlot Transposed(MatrixSlot matrix);
 
-// What a device implements.
+// The interface that each device implements.
 class MatrixProduct {
  public:
   virtual ~MatrixProduct() = default;
-  // The operands fit each other.
+  // The shapes of the operands must match.
   virtual Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                          double alpha) = 0;
   virtual Status Run(KernelRun& k) = 0;
@@ -48,7 +48,8 @@ std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cuda, double>();
 // kInvalidArgument unless a . b has out's shape.
 Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out);
 
-// out = alpha * a . b for each matrix of the batch. Where out has batch stride 0, the sum over the batch.
+// out = alpha * a . b for each matrix of the batch. If out has batch stride 0, the products are summed over
+// the batch.
 template <typename Device, typename T>
 class MatMul {
  public:
@@ -58,7 +59,7 @@ class MatMul {
     product_ = MakeMatrixProduct<Device, T>();
     return product_->Prepare(k, a, b, out, alpha);
   }
-  // Does nothing if it was not prepared: a gradient that nobody reads.
+  // Does nothing if it was not prepared, as for a gradient that no op reads.
   Status Run(KernelRun& k) { return product_ == nullptr ? OkStatus() : product_->Run(k); }
 
  private:

@@ -23,7 +23,7 @@ class MulKernel : public Kernel {
   MatMul<Device, T> product_;
 };
 
-// dX = dOut . Y'   dY = X' . dOut, each only if somebody reads it.
+// dX = dOut . Y'   dY = X' . dOut, each only if the op has that output.
 template <typename Device, typename T>
 class MulGradKernel : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// mul_grad_grad: the gradient of the gradient of mul.
+// mul_grad_grad: the second-order gradient of mul.
 #include "operators/math/mul_second_order.h"
 
 #include <algorithm>

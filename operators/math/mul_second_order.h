@@ -1,4 +1,4 @@
-// The gradient of the gradient of mul.
+// The second-order gradient of mul.
 #pragma once
 
 #include "framework/op/op_registry.h"

@@ -1,4 +1,4 @@
-// norm: vectors along one extent, each made one long.
+// norm: normalises vectors along one axis to length 1.
 #include <cmath>
 
 #include "framework/op/op_registry.h"

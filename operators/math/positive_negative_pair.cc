@@ -1,4 +1,4 @@
-// positive_negative_pair: how many pairs of results of one query are ranked right.
+// positive_negative_pair: the number of correctly ranked pairs of results of a query.
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// reduce_sum, _mean, _max, _min, _prod, frobenius_norm: the elements along some extents made one.
+// reduce_sum, _mean, _max, _min, _prod, frobenius_norm: reductions over some axes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,10 +17,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The extents in `dim` (negative: counted from the end) go, or become 1 with keep_dim; with reduce_all all do,
-and what is left has shape [1]. Elements are taken in their order, as numbers of Out's type: with out_dtype, X
-is cast first and its gradient is cast back. The gradient of a maximum or minimum goes to every element that
-equals it. A mean of no integers is an error.)";
+The extents in `dim` (negative: counted from the end) are removed, or become 1 with keep_dim. With reduce_all,
+all extents are reduced, and the result has shape [1]. Elements are combined in a fixed order, as numbers of
+Out's type: with out_dtype, X is cast first and its gradient is cast back. The gradient of a maximum or
+minimum goes to every element that equals it. The mean of no integers is an error.)";
 
 // Each gives the value it starts from, the step, and the end; and its gradient for one element of X.
 struct Sum {

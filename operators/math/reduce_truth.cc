@@ -1,4 +1,4 @@
-// reduce_all, reduce_any: truth values along some extents made one.
+// reduce_all, reduce_any: logical reductions over some axes.
 #include <algorithm>
 #include <vector>
 
@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The extents in `dim` (negative: counted from the end) go, or become 1 with keep_dim; with reduce_all all do,
-and what is left has shape [1].)";
+The extents in `dim` (negative: counted from the end) are removed, or become 1 with keep_dim. With reduce_all,
+all extents are reduced, and the result has shape [1].)";
 
 struct All {
   static constexpr bool kStart = true;

@@ -1,8 +1,8 @@
-// Which elements of X become one element of Out, for the ops that reduce the extents in attribute `dim`, or
-// all of them with reduce_all.
+// Maps the elements of X to elements of Out, for ops that reduce the axes in attribute `dim`, or all axes if
+// reduce_all is set.
 //
 //   walk_.Prepare(k);                                                        // in Prepare
-//   walk_.ForEach([&](Dim i, Dim o) { out[o] = Step(out[o], x[i]); });       // X in its order
+//   walk_.ForEach([&](Dim i, Dim o) { out[o] = Step(out[o], x[i]); });       // visits X in row-major order
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace penstock {
 
-// Which extents of X are reduced. The error is without the op.
+// Returns which axes of X are reduced. The error message does not name the op.
 inline Result<std::vector<bool>> AxesOf(const std::vector<std::int32_t>& dims, bool reduce_all, int rank) {
   std::vector<bool> reduced(static_cast<std::size_t>(rank), reduce_all);
   for (const std::int32_t dim : dims) {
@@ -27,7 +27,7 @@ inline Result<std::vector<bool>> AxesOf(const std::vector<std::int32_t>& dims, b
   return reduced;
 }
 
-// Out's shape, and its LoD where rows stay.
+// Sets the shape of Out, and its LoD if the first axis is not reduced.
 inline Status InferReducedShape(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   const Result<std::vector<bool>> reduced =
@@ -52,7 +52,7 @@ inline Status InferReducedShape(InferContext& c) {
   return OkStatus();
 }
 
-// Walks X in order and says where in Out each element goes.
+// Visits the elements of X in order, with the index in Out to which each belongs.
 class ReduceWalk {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -73,7 +73,7 @@ class ReduceWalk {
     return OkStatus();
   }
   Dim outputs() const { return kept_; }
-  Dim each() const { return kept_ == 0 ? 0 : count_ / kept_; }  // elements of X to one of Out
+  Dim each() const { return kept_ == 0 ? 0 : count_ / kept_; }  // elements of X per element of Out
 
   template <typename Visit>
   void ForEach(Visit visit) {

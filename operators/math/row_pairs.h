@@ -1,4 +1,5 @@
-// What the ops that compare X and Y row by row share: X is [N, ...], Y too, or it has one row for all of X's.
+// Shared by the ops that compare X and Y row by row. X is [N, ...]; Y has N rows too, or one row for all rows
+// of X.
 #pragma once
 
 #include "framework/op/infer_context.h"
@@ -8,12 +9,13 @@ namespace penstock {
 
 struct RowPairs {
   Dim rows = 0, width = 0;
-  bool one_y = false;  // Y has one row, which meets every row of X
+  bool one_y = false;  // Y has one row, which is compared with every row of X
 
   Dim YRow(Dim row) const { return one_y ? 0 : row; }
 };
 
-// What is wrong, without the op; unknown extents fit. Context is an InferContext or a KernelSetup.
+// kInvalidArgument: the shapes do not match. Unknown extents match any. Context is an InferContext or a
+// KernelSetup.
 template <typename Context>
 Result<RowPairs> PairRows(const Context& c, const Shape& x, const Shape& y) {
   if (x.rank() < 2 || x.rank() != y.rank()) {

@@ -1,7 +1,7 @@
-// The gradient of an activation's gradient op, named as in Fluid: relu_grad_grad and its kin. An activation
-// whose second derivative is not 0 gives, beside what activation.h asks for,
+// The second-order gradients of activations, named as in Fluid: relu_grad_grad and so on. An activation whose
+// second derivative is not 0 provides, in addition to the members that activation.h lists,
 //
-//   kKept<Math>                        what the second derivative takes beside the seen element
+//   kKept<Math>                        the argument of the second derivative in addition to `seen`
 //   T Second(T seen, T kept, T ddx)    the gradient of `seen`
 #pragma once
 
@@ -15,13 +15,13 @@
 
 namespace penstock {
 
-// kDx: the gradient op's own result, as Fluid's sqrt_grad_grad has it.
+// kDx: the result of the gradient op, as in Fluid's sqrt_grad_grad.
 enum class Kept { kNothing, kDout, kDx };
 
 template <typename Math>
 inline constexpr Kept kKept = Kept::kNothing;
 
-// The slot of the gradient of what the gradient op sees.
+// The slot of the gradient of the argument that the gradient op reads.
 template <typename Math>
 std::string SeenGrad() {
   return std::string("D") + Seen<Math>();
@@ -88,7 +88,7 @@ Result<std::vector<Op>> MakeSecondOrder(const GradRequest& request) {
   return std::vector<Op>{std::move(op)};
 }
 
-// Declares `<type>_grad_grad` for an activation that is declared. All but the attributes.
+// Declares `<type>_grad_grad` for a declared activation, without the attributes.
 template <typename Math>
 OpDef& AddSecondOrder(OpRegistry& ops, OpDef& activation) {
   const std::string type = activation.type() + "_grad_grad";

@@ -20,8 +20,8 @@ The vector product along extent `dim`, which has 3 elements; a negative one coun
 own default) stands for the first extent that has 3 elements.)";
 
 constexpr char kKronDoc[] = R"(
-Out consists of Y as often as X has elements, each time multiplied with one of them: Out[i * n + j, ...] =
-X[i, ...] * Y[j, ...] where n is Y's extent. The one of lower rank gets extents of 1 in front.)";
+The Kronecker product: Out[i * n + j, ...] = X[i, ...] * Y[j, ...], where n is Y's extent; all other extents
+likewise. The tensor of lower rank gets leading extents of 1.)";
 
 Status InferDot(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");

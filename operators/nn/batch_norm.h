@@ -1,4 +1,4 @@
-// What batch_norm, sync_batch_norm and their gradients share.
+// Shared by batch_norm, sync_batch_norm and their gradients.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// X as a batch of channels of points, whatever its rank.
+// X of any rank, viewed as images x channels x points.
 struct ChannelShape {
   Dim images = 0, channels = 0, points = 0;
   bool channels_last = false;
@@ -28,7 +28,8 @@ struct ChannelShape {
 ChannelShape MakeChannelShape(const Shape& x, const std::string& data_layout);
 dnnl::memory::desc ChannelDesc(const ChannelShape& shape);
 
-// Scale and shift as arguments of their own; with `uses_running` the moments are inputs.
+// Returns flags for separate scale and shift arguments. If `uses_running`, the moments are inputs of the
+// primitive.
 dnnl::normalization_flags BatchNormFlags(bool uses_running);
 
 template <typename Context>
@@ -37,17 +38,17 @@ bool UsesRunningStatistics(const Context& c) {
   return test || c.template Attr<bool>("use_global_stats");
 }
 
-// Slots, attributes and extents of the ops; how their gradients are made, and what those read and yield.
+// Declare the slots, attributes and shapes of the ops, and of their gradient ops.
 OpDef& DeclareBatchNorm(OpDef& op);
 OpDef& DeclareBatchNormGrad(OpDef& op);
-// Makes the gradient op, which reads `kept`, X or Y, beside what all of them read. It names the running
-// moments only if they were used, as in Fluid.
+// Makes the gradient op, which reads `kept` (X or Y) in addition to the common arguments. As in Fluid, it
+// names the running moments only if the forward op used them.
 GradMaker BatchNormGradReading(const char* kept);
 
 // Declares batch_norm_grad and its kernels (batch_norm_grad.cc).
 void AddBatchNormGrad(OpDef& batch_norm);
 
-// A kernel's arguments, and what becomes of the running moments.
+// The arguments of a kernel, and the update of the running moments.
 struct BatchNormArguments {
   Operand x, scale, bias, mean, variance, momentum_tensor;
   Operand y, mean_out, variance_out, saved_mean, saved_variance;
@@ -56,11 +57,12 @@ struct BatchNormArguments {
   bool uses_running = false;
 
   Status Prepare(KernelSetup& k);
-  // Training, with the moments of the batch in saved_mean and saved_variance: moves the running ones towards
-  // them, then turns saved_variance into what the gradient wants.
+  // For training, with the moments of the batch in saved_mean and saved_variance. Moves the running moments
+  // towards them, then converts saved_variance to the form that the gradient reads.
   template <typename T>
   void MoveRunning(KernelRun& k) const;
-  // The running moments stay. There are none of the batch: nobody reads the saved ones.
+  // Copies the running moments unchanged. There are no moments of the batch, and the gradient does not read
+  // the saved ones.
   template <typename T>
   void KeepRunning(KernelRun& k) const;
 };

@@ -1,5 +1,5 @@
-// What conv2d, conv3d, their transposes and their gradients share: the geometry, oneDNN's descriptors, and
-// the loops of the f64 kernels.
+// Shared by conv2d, conv3d, their transposes and their gradients: the geometry, oneDNN's descriptors, and the
+// loops of the f64 kernels.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,15 @@ namespace penstock {
 
 class OpRegistry;
 
-// Everything that the op's shapes and attributes say, for inference and kernels alike.
+// The geometry that follows from the op's shapes and attributes, for inference and kernels.
 struct ConvGeometry {
   bool channels_last = false;
   Dim groups = 1;
   Window window;
 };
 
-// What a convolution and its transpose ask of their arguments alike. Gives all but the window.
+// Checks the arguments as convolution and transposed convolution both require. Returns the geometry without
+// the window. kInvalidArgument: a wrong rank.
 template <typename Context>
 Result<ConvGeometry> StartGeometry(const Context& c, const Shape& input, const Shape& filter) {
   const int rank = SpatialAxes(c.op().type()) + 2;
@@ -44,7 +45,7 @@ WindowAttrs ConvWindowAttrs(const Context& c) {
           .padding_algorithm = c.template Attr<std::string>("padding_algorithm")};
 }
 
-// What the kernels of one device and element type share: the arguments by their roles.
+// The arguments of a kernel by their roles.
 struct ConvArguments {
   ConvGeometry geometry;
   ImageShape input, output;
@@ -53,14 +54,14 @@ struct ConvArguments {
   Dim group_filters() const { return filters / geometry.groups; }
 };
 
-// The spatial extents of a filter.
+// Returns the spatial extents of a filter.
 inline std::vector<Dim> KernelOf(const Shape& filter) { return SpatialExtents(filter, false); }
 
-// The arguments of a convolution, or of its gradient with Output@GRAD as `output`.
+// Returns the arguments of a convolution, or of its gradient with Output@GRAD as `output`.
 Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output);
 
-// f32 by oneDNN. Where blocked forms pay, each primitive chooses those it is fastest with, and reorders from
-// and to the op's plain arguments run as parts of the kernel.
+// oneDNN's descriptors for f32. Where blocked layouts pay, each primitive chooses its fastest layouts, and
+// the kernel includes the reorders from and to the plain layout of the op's arguments.
 struct ConvDescs {
   explicit ConvDescs(const ConvArguments& a);
   static dnnl::memory::desc ImageDesc(const ImageShape& s) { return OnednnStrided(s.Dims(), s.Strides()); }
@@ -78,13 +79,13 @@ struct ConvDescs {
   }
 
   dnnl::memory::desc input_plain, output_plain, filter_plain, bias;
-  dnnl::memory::desc input, output, filter;  // in any form
+  dnnl::memory::desc input, output, filter;  // the primitive chooses the layout
   dnnl::memory::dims strides, dilations, pad_begin, pad_end;
 };
 
-// Each adds one primitive and its reorders to a kernel's steps, inside OnednnTry. `output` is memory of the
-// form d.output_plain. Without a bias nothing is added; an absent gradient is not wanted; at least one of
-// `dfilter` and `dbias` is.
+// Each adds one primitive and its reorders to a kernel's steps. Call them inside OnednnTry. `output` is
+// memory of layout d.output_plain. `bias` may be absent. Absent gradients are not computed; at least one of
+// `dfilter` and `dbias` must be present.
 void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
                     const Operand& filter, const Operand& bias, OnednnSequence::MemoryId output);
 void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& filter,
@@ -92,7 +93,7 @@ void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d,
 void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
                        const Operand& doutput, const Operand& dfilter, const Operand& dbias);
 
-// Calls visit(input index, filter index) for each pair that output element (n, o, at) is the sum of.
+// Calls visit(input index, filter index) for each product whose sum is output element (n, o, at).
 template <typename Visit>
 void VisitWindow(const ConvArguments& a, Dim n, Dim o, const std::array<Dim, 3>& at, Visit&& visit) {
   const std::array<WindowAxis, 3>& w = a.geometry.window.all();
@@ -133,7 +134,7 @@ void VisitOutputs(const ConvArguments& a, Visit&& visit) {
   }
 }
 
-// The elements of an output, all 0; null if nobody reads it.
+// Sets the elements of an output to 0 and returns them; null if the output is absent.
 inline double* ClearedDoubles(KernelRun& k, const Operand& operand) {
   if (!operand) return nullptr;
   std::ranges::fill(k[operand].Span<double>(), 0.0);
@@ -142,7 +143,7 @@ inline double* ClearedDoubles(KernelRun& k, const Operand& operand) {
 
 // Declares the gradient of a convolution and its kernels (conv2d_grad.cc).
 void AddConv2dGrad(OpDef& convolution);
-// Adds the op that is the gradient of that gradient (conv2d_second_order.cc); it lacks the attributes.
+// Declares the second-order gradient of a convolution, without its attributes (conv2d_second_order.cc).
 OpDef& AddConvSecondOrder(OpRegistry& ops, OpDef& convolution);
 
 }  // namespace penstock

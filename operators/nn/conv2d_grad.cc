@@ -1,5 +1,5 @@
 // conv2d_grad, depthwise_conv2d_grad and conv3d_grad: the gradients of Input, Filter and Bias, each only if
-// somebody reads it.
+// the op has that output.
 #include <utility>
 
 #include "operators/nn/conv2d.h"

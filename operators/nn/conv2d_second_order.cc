@@ -1,4 +1,4 @@
-// conv2d_grad_grad, conv3d_grad_grad: the gradients of the gradients of convolutions.
+// conv2d_grad_grad, conv3d_grad_grad: the second-order gradients of convolutions.
 #include <utility>
 
 #include "framework/op/op_registry.h"

@@ -1,5 +1,5 @@
-// conv2d_transpose, conv3d_transpose and their gradients: what the gradient of a convolution's input does, as
-// an op of its own.
+// conv2d_transpose, conv3d_transpose and their gradients: the gradient of a convolution's input as a separate
+// op.
 #include <array>
 #include <string>
 #include <vector>

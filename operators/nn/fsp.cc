@@ -1,4 +1,4 @@
-// fsp: how the channels of two feature maps go together.
+// fsp: the correlations between the channels of two feature maps (flow of solution procedure).
 #include <algorithm>
 #include <span>
 #include <string>

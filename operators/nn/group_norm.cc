@@ -1,4 +1,4 @@
-// group_norm and instance_norm: groups of channels of one image, or single ones, normalised each by itself.
+// group_norm and instance_norm: normalise groups of channels, or single channels, of each image.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -1,4 +1,4 @@
-// instance_norm_grad_grad: the gradient of the gradient of instance_norm.
+// instance_norm_grad_grad: the second-order gradient of instance_norm.
 #include "operators/nn/instance_norm_second_order.h"
 
 #include <algorithm>

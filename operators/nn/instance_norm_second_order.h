@@ -1,4 +1,4 @@
-// The gradient of the gradient of instance_norm.
+// The second-order gradient of instance_norm.
 #pragma once
 
 #include "framework/op/op_registry.h"

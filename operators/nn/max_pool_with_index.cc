@@ -1,4 +1,4 @@
-// max_pool2d_with_index and max_pool3d_with_index: the largest element of each window, and where it is.
+// max_pool2d_with_index and max_pool3d_with_index: the largest element of each window, and its index.
 #include <algorithm>
 #include <limits>
 #include <utility>

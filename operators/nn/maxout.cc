@@ -1,4 +1,4 @@
-// maxout: of each group of neighbouring channels the largest.
+// maxout: the largest of each group of adjacent channels.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"

@@ -1,4 +1,4 @@
-// pad2d: images with a frame around them: of one value, of the border, or of the image mirrored.
+// pad2d: pads images with a constant, with the nearest pixel, or with the mirrored image.
 #include <algorithm>
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// What pool2d, pool3d and max pooling with indices share: the geometry of their windows, and the walk over
+// Shared by pool2d, pool3d and max pooling with indices: the geometry of their windows, and the loops over
 // them.
 #pragma once
 
@@ -20,7 +20,8 @@ struct PoolGeometry {
   Window window;
 };
 
-// Of the attributes that all of them have; `padding_algorithm` and `ceil_mode` are pool2d's and pool3d's.
+// Computes the geometry from the attributes that all of these ops have; only pool2d and pool3d have
+// `padding_algorithm` and `ceil_mode`. kInvalidArgument: a wrong rank, or attributes that do not fit.
 template <typename Context>
 Result<PoolGeometry> StartPoolGeometry(const Context& c, const Shape& x, bool channels_last,
                                        const std::string& padding_algorithm, bool ceil_mode) {
@@ -36,7 +37,7 @@ Result<PoolGeometry> StartPoolGeometry(const Context& c, const Shape& x, bool ch
   const std::vector<Dim> kernel = global ? in : std::vector<Dim>(ksize.begin(), ksize.end());
   if (!global && std::ranges::min(kernel) < 1)
     return c.Error("ksize (", Join(kernel, ", "), ") must be at least 1");
-  if (c.template Attr<bool>("adaptive")) {  // with global_pooling too: a window for each element, as Fluid's
+  if (c.template Attr<bool>("adaptive")) {  // with global_pooling: one window per element, as in Fluid
     g.adaptive = true;
     g.window = Window(axes);
     for (int axis = 0; axis < axes; ++axis) {
@@ -68,7 +69,7 @@ inline PoolRange UnderWindow(const PoolGeometry& g, const WindowAxis& w, Dim o) 
   return {std::max<Dim>(begin, 0), std::min(begin + w.kernel, w.in)};
 }
 
-// Calls visit(place among the windows of the plane, ranges) for each window of `g`.
+// Calls visit({depth, row, column} of the window, ranges) for each window of `g`.
 template <typename Visit>
 void EachPoolWindow(const PoolGeometry& g, Visit&& visit) {
   const std::array<WindowAxis, 3>& w = g.window.all();
@@ -85,7 +86,7 @@ void EachPoolWindow(const PoolGeometry& g, Visit&& visit) {
   }
 }
 
-// Calls visit(element of X) for each element of a plane under a window, until it returns false.
+// Calls visit(index in X) for each element of a plane under a window, until it returns false.
 template <typename Visit>
 void EachUnderWindow(const ImageShape& x, Dim n, Dim c, const PoolRanges& r, Visit&& visit) {
   for (Dim z = r[0].begin; z < r[0].end; ++z) {

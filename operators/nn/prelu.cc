@@ -1,4 +1,4 @@
-// prelu: negative elements times a slope that is learned.
+// prelu: multiplies negative elements by a learned slope.
 #include <algorithm>
 #include <string>
 

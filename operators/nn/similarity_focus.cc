@@ -1,4 +1,5 @@
-// similarity_focus: the places of feature maps that hold the largest elements of their row and column.
+// similarity_focus: marks the positions of feature maps that hold the largest elements of their row and
+// column.
 #include <algorithm>
 #include <array>
 #include <cstring>

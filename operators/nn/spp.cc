@@ -1,4 +1,4 @@
-// spp: spatial pyramid pooling, which makes rows of one length of images of any size.
+// spp: spatial pyramid pooling: rows of the same length from images of any size.
 #include <algorithm>
 #include <string>
 

@@ -1,4 +1,4 @@
-// tree_conv: a convolution over trees, whose window is a node and what lies below it.
+// tree_conv: a convolution over trees, whose window is a node and its descendants up to a depth.
 #include <algorithm>
 #include <cstddef>
 #include <string>

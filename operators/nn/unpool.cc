@@ -1,4 +1,4 @@
-// unpool: puts the elements that max_pool2d_with_index took back where it found them.
+// unpool: writes the elements of X back to the positions that max_pool2d_with_index recorded.
 #include <algorithm>
 #include <vector>
 

@@ -12,11 +12,11 @@
 
 namespace penstock {
 
-// 3 for the ops of volumes (conv3d, pool3d and their kin, gradients included), else 2.
+// Returns 3 for ops on volumes (conv3d, pool3d and similar ops, gradients included), else 2.
 int SpatialAxes(const std::string& op_type);
 
-// Where the extents of a batch of images or volumes lie in memory, whatever the order. Strides are in
-// elements. The spatial extents are the last `axes` of depth, height and width; the depth of images is 1.
+// The memory layout of a batch of images or volumes, for any order of axes. Strides are in elements. The
+// spatial extents are the last `axes` of depth, height and width; images have depth 1.
 struct ImageShape {
   int axes = 2;
   Dim images = 0, channels = 0;
@@ -28,7 +28,7 @@ struct ImageShape {
     return n * image_stride + c * channel_stride + z * strides[0] + y * strides[1] + x * strides[2];
   }
   Dim points() const { return extents[0] * extents[1] * extents[2]; }
-  // [images, channels, spatial extents] and the strides of these.
+  // Return the extents [images, channels, spatial extents], and their strides.
   std::vector<Dim> Dims() const;
   std::vector<Dim> Strides() const;
 };
@@ -41,13 +41,13 @@ struct WindowAxis {
   Dim pad_begin = 0, pad_end = 0;
 };
 
-// The spatial axes of a window. Where there is no depth, it is an axis of one element.
+// The spatial axes of a window. For images, depth is an axis of one element.
 class Window {
  public:
   explicit Window(int axes = 2) : axes_(axes) { all_[0].in = all_[0].out = 1; }
 
   int axes() const { return axes_; }
-  // Spatial axis i of 0 to axes() - 1.
+  // Spatial axis i, from 0 to axes() - 1.
   WindowAxis& operator[](int i) { return all_[static_cast<std::size_t>(i + 3 - axes_)]; }
   const WindowAxis& operator[](int i) const { return all_[static_cast<std::size_t>(i + 3 - axes_)]; }
   // Depth, height and width.
@@ -66,17 +66,17 @@ struct WindowAttrs {
   bool ceil_mode = false;                      // round the number of windows up
 };
 
-// The spatial extents of X or of what is shaped like it.
+// Returns the spatial extents of X, or of a tensor with the same layout.
 std::vector<Dim> SpatialExtents(const Shape& shape, bool channels_last);
-// The shape of images or volumes with such extents.
+// Returns the shape of images or volumes with these extents.
 Shape ImagesOf(Dim images, Dim channels, const std::vector<Dim>& spatial, bool channels_last);
 std::vector<Dim> OutsOf(const Window& window);
 std::vector<Dim> InsOf(const Window& window);
 std::string SidesText(const std::array<Dim, 3>& extents, int axes);  // "3 x 4"
 
-// `paddings` have one value an axis, or two: before and behind. SAME keeps ceil(in / stride) windows and puts
-// the odd element of padding at the end. An unknown extent gives an unknown extent. kInvalidArgument: what
-// does not fit; the caller adds which op.
+// Computes the window. `paddings` has one value per axis, or two: before and after. SAME gives ceil(in /
+// stride) windows, and an odd element of padding goes to the end. An unknown extent gives an unknown extent.
+// kInvalidArgument: attributes that do not fit; the message does not name the op.
 Result<Window> MakeWindow(const WindowAttrs& attrs, const std::vector<Dim>& in,
                           const std::vector<Dim>& kernel);
 

@@ -1,4 +1,4 @@
-// adagrad and decayed_adagrad: a step scaled by the root of what squares of gradients have added up to.
+// adagrad and decayed_adagrad: a step divided by the root of the accumulated squares of gradients.
 #include <cmath>
 
 #include "framework/op/op_registry.h"

@@ -15,11 +15,11 @@ rate       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
 ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon)
 Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
-Rows that a gradient of rows does not list move as with a gradient of 0; with lazy_mode they and their
-moments stay. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where
-given, hold the betas. An update by rows takes the next step's powers where they stay in their variables
-(Beta1PowOut is Beta1Pow), as Fluid's does: the numbers of trainings are Fluid's.
-Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
+Rows that a gradient of rows does not list are updated as with a gradient of 0; with lazy_mode, they and their
+moments do not change. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor
+override the attributes. As in Fluid, an update by rows uses the next step's powers if they are updated in
+place (Beta1PowOut is Beta1Pow), so that trainings give Fluid's numbers. Kingma, Ba: "Adam: a method for
+stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
 class AdamKernel : public Kernel {

@@ -10,11 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-sum_1 takes up param each step, and moves to sum_2 every 16384 steps, so that large sums do not swallow small
-values. When num_accumulates has reached min_average_window and min(max_average_window, num_updates *
-average_window), a new window begins: sum_3 holds the sums so far, sum_1 and sum_2 are 0, and
-old_num_accumulates says how many values sum_3 holds.
-The average is (sum_1 + sum_2 + sum_3) / (num_accumulates + old_num_accumulates).)";
+sum_1 accumulates param each step, and is added to sum_2 every 16384 steps, so that small values are not lost
+in large sums. When num_accumulates has reached min_average_window and min(max_average_window, num_updates *
+average_window), a new window begins: sum_3 is set to the sum so far, sum_1 and sum_2 to 0, and
+old_num_accumulates to the number of values in sum_3. The average is (sum_1 + sum_2 + sum_3) /
+(num_accumulates + old_num_accumulates).)";
 
 constexpr std::int64_t kStepsBetweenMoves = 16384;
 

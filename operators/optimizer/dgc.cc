@@ -1,5 +1,5 @@
-// dgc: of a gradient only the largest elements are exchanged; the rest waits. dgc_clip_by_norm bounds the
-// gradient's length once that has begun.
+// dgc: deep gradient compression: passes only the largest elements of a gradient and accumulates the rest.
+// dgc_clip_by_norm bounds the gradient's norm once compression has begun.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,5 +1,5 @@
 // dgc_momentum: momentum until deep gradient compression begins, then plain descent, because the compression
-// keeps a momentum of its own.
+// has its own momentum.
 #include <cmath>
 
 #include "framework/op/op_registry.h"

@@ -16,9 +16,9 @@ namespace {
 constexpr char kDoc[] = R"(
 ParamOut = Param - LearningRate * (Grad / max(1, |Grad| / clip) + noise / batch_size)
 
-|x| is the root of the sum of squares of the whole tensor; noise is one number of the normal distribution with
-standard deviation sigma, drawn anew each time. A seed other than 0 starts a sequence of its own.
-Abadi et al.: "Deep learning with differential privacy", CCS 2016.)";
+|x| is the L2 norm of the whole tensor; noise is one number of the normal distribution with standard deviation
+sigma, drawn in each step. A seed other than 0 starts a reproducible sequence. Abadi et al.: "Deep learning
+with differential privacy", CCS 2016.)";
 
 template <typename Device, typename T>
 class DpsgdKernel : public Kernel {

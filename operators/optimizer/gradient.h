@@ -1,13 +1,13 @@
-// The gradient of an update, dense or rows of one. An optimizer writes its rule for one element once; here it
-// meets all elements that move.
+// The gradient of an update, dense or selected rows. An optimizer writes its rule for one element; this class
+// applies it to all elements that change.
 //
 //   PENSTOCK_RETURN_IF_ERROR(grad_.Prepare(k, WithoutGradient::kMoves));
 //   ... each run:
 //   PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
 //   grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * g; });
 //
-// Rows that are listed twice count with the sum of their values. A gradient of rows does what the dense one
-// with zeros everywhere else would.
+// Duplicate rows count with the sum of their values. A gradient of rows has the same effect as the dense
+// gradient that is zero everywhere else.
 #pragma once
 
 #include <initializer_list>
@@ -21,17 +21,17 @@
 
 namespace penstock {
 
-// What happens to rows that a gradient of rows does not list.
+// The treatment of rows that a gradient of rows does not list.
 enum class WithoutGradient {
-  kMoves,  // the rule applies, with a gradient of 0: what the optimizer keeps of them decays
-  kStays,  // nothing: with a gradient of 0 the rule changes nothing, or shall not be applied
+  kMoves,  // the rule is applied with a gradient of 0, so that their optimizer state decays
+  kStays,  // the rule is not applied: with a gradient of 0 it changes nothing, or must not be applied
 };
 
 template <typename T>
 class Gradient {
  public:
-  // What the op reads and where its new value goes: copied first, where these are two variables and rows
-  // stay.
+  // An input and the output with its new value. For kStays, Load first copies the input to the output if
+  // these are different variables.
   using Kept = std::pair<Operand, Operand>;
 
   Status Prepare(const KernelSetup& k, WithoutGradient rest, std::initializer_list<Kept> kept = {}) {
@@ -44,10 +44,11 @@ class Gradient {
   }
 
   Status Load(KernelRun& k) { return Load(k, /*in_one_piece=*/false); }
-  // The same for rules that ask for values().
+  // Does the same, for rules that need values().
   Status LoadInOnePiece(KernelRun& k) { return Load(k, /*in_one_piece=*/true); }
 
-  // After Load, of the same run: rule(i, g) for each element i that moves, once, in ascending order.
+  // Calls rule(i, g) for each element i that changes, once, in ascending order. Call it after Load in the
+  // same run.
   template <typename Rule>
   void ForEach(const Rule& rule) const {
     if (grad_.kind == VarKind::kTensor) {
@@ -71,7 +72,8 @@ class Gradient {
   }
 
   bool by_rows() const { return grad_.kind == VarKind::kSelectedRows; }
-  // After LoadInOnePiece: all values that are not left out, for norms.
+  // Returns all values of the gradient, without the zeros of rows that are not listed. For norms. Call it
+  // after LoadInOnePiece.
   std::span<const T> values() const { return values_; }
 
  private:

@@ -1,4 +1,4 @@
-// lamb: adam whose step follows the parameter's norm over the step's.
+// lamb: adam with a step scaled by the ratio of the parameter's norm to the step's norm.
 #include <cmath>
 
 #include "framework/op/op_registry.h"
@@ -15,9 +15,9 @@ Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
 step       = Moment1Out / (sqrt(Moment2Out) + epsilon) + weight_decay * Param
 ParamOut   = Param - LearningRate * |Param| / |step| * step
 
-|x| is the root of the sum of squares of the whole tensor; where one of the norms is 0, the factor is 1. Fluid
-keeps Beta1Pow and Beta2Pow beside it, and the op reads neither.
-You et al.: "Large batch optimization for deep learning", ICLR 2020.)";
+|x| is the L2 norm of the whole tensor; if one of the norms is 0, the factor |Param| / |step| is 1. The op has
+Fluid's states Beta1Pow and Beta2Pow but does not read them. You et al.: "Large batch optimization for deep
+learning", ICLR 2020.)";
 
 template <typename Device, typename T>
 class LambKernel : public Kernel {

@@ -1,4 +1,5 @@
-// lars_momentum: momentum whose step follows the parameter's norm over the gradient's.
+// lars_momentum: momentum with a learning rate scaled by the ratio of the parameter's norm to the gradient's
+// norm.
 #include <cmath>
 
 #include "framework/op/op_registry.h"

@@ -1,4 +1,4 @@
-// momentum: a step along a running sum of gradients, with Nesterov's look ahead by choice.
+// momentum: a step along a running sum of gradients, optionally with Nesterov's look-ahead.
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"

@@ -1,5 +1,5 @@
-// The norm of a whole tensor, for optimizers whose step depends on it; such an optimizer is not element-wise,
-// so its parameters are not cut.
+// The L2 norm of a whole tensor, for optimizers whose step depends on it. Such an optimizer is not
+// elementwise, so its parameters are not sliced.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,8 @@
 
 namespace penstock {
 
-// The root of the sum of squares, added up in double: the same for any order of magnitude of the count.
+// Returns the square root of the sum of squares, summed in double so that the precision does not depend on
+// the number of elements.
 template <typename T>
 T Norm(std::span<const T> values) {
   double squares = 0;

@@ -11,8 +11,8 @@ namespace {
 constexpr char kDoc[] = R"(
 ParamOut = Param - LearningRate * Grad
 
-Of a gradient of rows, rows that it does not list stay. Param may be selected rows itself, of a table that
-grows: then it must list each row of the gradient.)";
+Rows that a gradient of rows does not list do not change. Param may itself be selected rows, of a table that
+grows; it must then list each row of the gradient.)";
 
 template <typename Device, typename T>
 class SgdKernel : public Kernel {

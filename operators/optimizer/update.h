@@ -1,6 +1,6 @@
-// What all optimizer ops check: the gradient, and every state that is sliced with the parameter, has the
-// parameter's shape; LearningRate and the whole states hold one element; each output is shaped like what it
-// updates.
+// Shape inference for all optimizer ops. The gradient and every state that is sliced with the parameter must
+// have the parameter's shape; LearningRate and states that are not sliced must hold one element. Each output
+// has the shape of the input that it updates.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@
 namespace penstock {
 
 Status InferUpdate(InferContext& c);
-// The same for an update that does not read the state `unread`: its shape is its own affair. Fluid leaves
-// such a state whole beside a slice of the parameter.
+// The same, for an update that does not read state `unread`, whose shape is not checked. Fluid does not slice
+// such a state with the parameter.
 Status InferUpdateWithout(InferContext& c, std::string_view unread);
 
 }  // namespace penstock

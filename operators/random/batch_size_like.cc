@@ -12,9 +12,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, but for extent output_dim_idx, which is Input's extent input_dim_idx (the number of
-its sequences on the innermost level, if it has any and that is extent 0; then Out's shape is known when the
-op runs).)";
+Out has the shape in attribute shape, except that extent output_dim_idx is Input's extent input_dim_idx. If
+Input has LoD and input_dim_idx is 0, it is the number of sequences of Input's innermost level instead; Out's
+shape is then known only when the op runs.)";
 
 OpDef& AddLike(OpRegistry& ops, const std::string& type, std::string summary, const std::string& numbers) {
   return WithBatchSize(ops.Add(type).Doc(std::move(summary), StrCat(kDoc, "\n", numbers, "\n", kSeedDoc)))

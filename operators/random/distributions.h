@@ -1,4 +1,4 @@
-// Numbers of a distribution from random words, as RandomFill (random_fill.h) asks for them.
+// Distributions for RandomFill (random_fill.h): random words converted to numbers.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +18,11 @@ lists none of them; in a table sharded by id, each row has these values from its
 takes a new seed from the process at every run. The numbers are not those that Fluid draws from the same
 seed.)";
 
-// In [0, 1), with 24 bits, so that a float holds it exactly and never becomes 1.
+// Returns a number in [0, 1) with 24 bits, which a float holds exactly, so it never rounds to 1.
 inline double Unit(std::uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; }
 
-// Two normal numbers from two words (Box and Muller, 1958).
+// Computes two standard normal numbers from two words. G. E. P. Box, M. E. Muller: "A note on the generation
+// of random normal deviates", 1958.
 inline void NormalPair(std::uint32_t a, std::uint32_t b, double* out) {
   const double radius = std::sqrt(-2.0 * std::log((static_cast<double>(a) + 1.0) * 0x1p-32));
   const double angle = 2.0 * std::numbers::pi * static_cast<double>(b) * 0x1p-32;
@@ -52,7 +53,8 @@ class Uniform {
     const PhiloxWords words = PhiloxBlock(key, block);
     return {At(words[0]), At(words[1]), At(words[2]), At(words[3])};
   }
-  // The diagonal of the whole, as far as it runs through `out`, which begins at element `begin` of it.
+  // Sets the elements of the whole's diagonal that lie in `out`, which begins at element `begin` of the
+  // whole.
   template <typename T>
   void Finish(T* out, std::int64_t count, std::int64_t begin) const {
     const std::int64_t step = std::int64_t{diagonal_step_} + 1;

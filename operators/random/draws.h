@@ -1,5 +1,4 @@
-// Random integers and shares for ops that draw as they go: draw i of a run depends on the seed and on i
-// alone.
+// Random numbers for ops that draw one after the other. Draw i of a run depends only on the seed and on i.
 //
 //   draws_.Prepare(k);                       // reads attribute seed
 //   draws_.Start();                          // in each Run
@@ -18,11 +17,11 @@ namespace penstock {
 class Draws {
  public:
   void Prepare(const KernelSetup& k) {
-    // Fluid's seeds are ints; the sign takes part.
+    // Fluid's seeds are ints; the sign is part of the seed.
     seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
     PrepareSource(k);
   }
-  // For ops that are given their seed when they run.
+  // For ops that get their seed when they run.
   void PrepareSource(const KernelSetup& k) {
     source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
   }
@@ -36,13 +35,13 @@ class Draws {
     if (at % 2 == 0) words_ = PhiloxBlock(key_, at / 2);
     return std::uint64_t{words_[at % 2 * 2]} << 32 | words_[at % 2 * 2 + 1];
   }
-  // In [0, count), count above 0.
+  // Returns an integer in [0, count). `count` must be above 0.
   std::uint64_t Below(std::uint64_t count) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(Word()) * count) >> 64);
   }
-  // In [0, 1), with 53 bits.
+  // Returns a number in [0, 1), with 53 bits.
   double Share() { return static_cast<double>(Word() >> 11) * 0x1p-53; }
-  // 0 ... count - 1 in an order of chance.
+  // Sets `order` to a random permutation of 0 ... count - 1.
   template <typename Integer>
   void Shuffle(Integer* order, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) order[i] = static_cast<Integer>(i);

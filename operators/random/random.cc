@@ -14,15 +14,15 @@ namespace penstock {
 namespace {
 
 constexpr char kUniformDoc[] = R"(
-Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *
-(diag_step + 1) is diag_val instead, for i < diag_num.)";
+Out has the shape in attribute shape and holds numbers of the uniform distribution over [min, max). If
+diag_num > 0, element i * (diag_step + 1) is diag_val instead, for i < diag_num.)";
 
 constexpr char kGaussianDoc[] = R"(
 Out has attribute shape and holds numbers drawn from the normal distribution of that mean and standard
 deviation.)";
 
 constexpr char kTruncatedDoc[] = R"(
-As gaussian_random, but a number further than 2 std from the mean is drawn again.)";
+As gaussian_random, but a number more than 2 std away from the mean is drawn again.)";
 
 class TruncatedGaussian : public Gaussian {
  public:

@@ -1,10 +1,10 @@
-// The frame of the ops that fill a variable with random numbers. A distribution gives
+// The kernel of ops that fill a variable with random numbers. A distribution provides
 //
-//   Status Read(const KernelSetup& k)                                  its attributes
-//   std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) elements 4 * block ... 4 * block + 3
-//                                                                      of the whole
-//   void Finish(T* out, std::int64_t count, std::int64_t begin)        what is left to do once elements
-//                                                                      begin ... begin + count are filled
+//   Status Read(const KernelSetup& k)                                  reads its attributes
+//   std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) returns elements 4 * block ...
+//                                                                      4 * block + 3 of the whole
+//   void Finish(T* out, std::int64_t count, std::int64_t begin)        is called once elements [begin,
+//                                                                      begin + count) of the whole are filled
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,14 @@
 
 namespace penstock {
 
-// Where the numbers of a variable stand in the streams of random numbers.
+// The position of a variable's numbers in the streams of random numbers.
 struct RandomPlace {
-  std::uint64_t begin = 0;  // of its first element in the whole that it is a slice of; 0 if it is no slice
-  std::uint64_t draw = 0;   // takes part in the key: lasting variables of one seed start apart
+  std::uint64_t begin = 0;  // index of its first element in the whole variable; 0 if it is not a slice
+  std::uint64_t draw = 0;   // part of the key, so that persistable variables of one seed get different values
 };
 
-// The draw of the whole counts, so that its slices draw what it would have drawn.
+// Returns the position of `out`. A slice uses the draw of the whole, so it gets the values that the whole
+// would have.
 inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   const Program* program = k.site().program;
   const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
@@ -41,8 +42,8 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   return place;
 }
 
-// Elements begin ... begin + count of the whole. Of a table whose ids are any int64, they may go beyond 2^64,
-// where numbering begins again.
+// Fills `out` with elements [begin, begin + count) of the whole. In a table whose ids may be any int64, the
+// index wraps around at 2^64.
 template <typename Distribution, typename T>
 void FillRandom(const Distribution& distribution, std::uint64_t key, std::uint64_t begin, std::int64_t count,
                 T* out) {
@@ -56,7 +57,7 @@ void FillRandom(const Distribution& distribution, std::uint64_t key, std::uint64
   distribution.Finish(out, count, static_cast<std::int64_t>(begin));
 }
 
-// The rows of a table, each as the whole would have it.
+// Makes the initial rows of a table, each with the values that the whole would have.
 template <typename Distribution, typename T>
 class RandomRows : public RowStart {
  public:
@@ -71,7 +72,7 @@ class RandomRows : public RowStart {
   const std::uint64_t key_;
 };
 
-// ShapeOf: GivenShape, or what else finds the output's shape in Run.
+// ShapeOf: GivenShape, or another class that finds the output's shape in Run.
 template <typename Distribution, typename ShapeOf = GivenShape>
 struct RandomFill {
   template <typename Device, typename T>
@@ -80,7 +81,7 @@ struct RandomFill {
     Status Prepare(KernelSetup& k) override {
       out_ = k.Output("Out");
       PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
-      // Fluid's seeds are ints; the sign takes part.
+      // Fluid's seeds are ints; the sign is part of the seed.
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
       place_ = PlaceOf(k, out_);

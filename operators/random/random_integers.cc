@@ -14,15 +14,15 @@ Seed 0 takes a new seed from the process at every run. The numbers are not those
 same seed.)";
 
 constexpr char kIntDoc[] = R"(
-Out has attribute shape and holds integers drawn evenly from [low, high).)";
+Out has the shape in attribute shape and holds integers of the uniform distribution over [low, high).)";
 
 constexpr char kPermDoc[] = R"(
-Out holds 0 ... n - 1 in an order of chance.)";
+Out holds a random permutation of 0 ... n - 1.)";
 
 constexpr char kSamplingDoc[] = R"(
-Each row of X is a distribution over its columns; Out holds one column for each row, drawn by it. What is
-drawn is where the sum of the row first passes a number drawn evenly from [min, max): the last column, if
-nowhere.)";
+Each row of X is a distribution over its columns; Out holds one random column index per row, drawn from it:
+the first column at which the cumulative sum of the row exceeds a number drawn uniformly from [min, max), or
+the last column if there is none.)";
 
 template <typename Device, typename T>
 class RandIntKernel : public Kernel {

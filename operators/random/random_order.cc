@@ -1,5 +1,5 @@
-// shuffle_batch, random_crop: rows in an order of chance, boxes at places of chance. Both hand a seed on
-// from run to run.
+// shuffle_batch, random_crop: rows in random order, boxes at random positions. Both pass a seed from run to
+// run.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -12,16 +12,16 @@ namespace penstock {
 namespace {
 
 constexpr char kSeedChainDoc[] = R"(
-The seed is what Seed holds, or startup_seed as long as it holds nothing, and SeedOut gets the next one;
-both may be one variable that lasts. The numbers are not those that Fluid draws from the same seed.)";
+The seed is the value of Seed, or startup_seed if Seed is empty, and SeedOut gets the next seed; both may be
+the same persistable variable. The numbers are not those that Fluid draws from the same seed.)";
 
 constexpr char kShuffleDoc[] = R"(
-Rows are X's last extent, however many extents lie before it: row i of Out is row ShuffleIdx[i] of X, in an
-order of chance.)";
+X is viewed as a matrix whose rows have X's last extent. Row i of Out is row ShuffleIdx[i] of X; ShuffleIdx is
+a random permutation.)";
 
 constexpr char kCropDoc[] = R"(
-Out is a box of X for each index of the extents that attribute shape leaves out in front, of that shape, at a
-place of chance.)";
+Out has, for each index of the leading extents of X that attribute shape does not cover, a box of that shape
+at a random position.)";
 
 // The seed of this run, and the next one for SeedOut.
 class SeedChain {

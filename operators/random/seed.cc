@@ -1,4 +1,4 @@
-// seed: a seed that ops of one run share.
+// seed: a seed that several ops of a run share.
 #include "framework/op/op_registry.h"
 #include "operators/random/draws.h"
 
@@ -6,8 +6,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds attribute seed, or, where that is 0, a number of chance, which is another one in each run. Ops that
-take it as their Seed draw alike, as a dropout and its recomputation do.)";
+Out holds attribute seed, or, if that is 0, a random number that is different in each run. Ops that take it as
+their Seed draw the same numbers, as a dropout and its recomputation must.)";
 
 class SeedKernel : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// cvm: shows and clicks in front of each row, as logarithms or left out.
+// cvm: converts the show and click counts at the start of each row to logarithms, or removes them.
 #include <cmath>
 #include <cstring>
 
@@ -10,12 +10,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The first two columns of X are how often something was shown and clicked. With use_cvm, Y is X with log(X[:,
-0] + 1) in the first column and log(X[:, 1] + 1) - log(X[:, 0] + 1) in the second; without it, Y is X
-without them.
+The first two columns of X are the numbers of shows and clicks. With use_cvm, Y is X with log(X[:, 0] + 1) in
+the first column and log(X[:, 1] + 1) - log(X[:, 0] + 1) in the second; otherwise, Y is X without these
+columns.
 
-What X@GRAD holds in its first two columns is no derivative: CVM's row of the instance, that of the row's
-sequence if X has sequences. So tables on servers learn shows and clicks.)";
+The first two columns of X@GRAD are not derivatives but the row of CVM for the instance (for the row's
+sequence, if X has sequences), so that tables on servers count shows and clicks.)";
 
 Status InferCvm(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &cvm = c.ShapeOf("CVM");

@@ -1,4 +1,4 @@
-// data_norm: columns, normalised by sums that are kept of all rows so far.
+// data_norm: normalises columns by accumulated sums over all rows so far.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -14,13 +14,12 @@ constexpr char kDoc[] = R"(
 Means = BatchSum / BatchSize, Scales = sqrt(BatchSize / BatchSquareSum), Y = (X - Means) * Scales; with
 enable_scale_and_shift, Y = (X - Means) * Scales * scale_w + bias.
 
-With slot_dim above 0, each slot_dim columns are a slot, whose first column says how often it was shown:
-where that is 0, the slot of the row is 0 in Y, has no gradient and is not counted.
+With slot_dim above 0, every slot_dim columns form a slot, whose first column is its number of shows. Where
+this number is 0, the row's slot is 0 in Y, has no gradient and is not counted.
 
-What BatchSize@GRAD, BatchSum@GRAD and BatchSquareSum@GRAD hold are no derivatives but sums of this batch,
-by which the kept ones are updated: the number of rows, the sum of X, and the sum of (X - Means)^2 plus
-epsilon times the number of rows. With slots they are means over the rows that count, and the number is
-1.)";
+BatchSize@GRAD, BatchSum@GRAD and BatchSquareSum@GRAD are not derivatives but sums over this batch, which
+update the accumulated sums: the number of rows, the sum of X, and the sum of (X - Means)^2 plus epsilon times
+the number of rows. With slots they are means over the counted rows, and the number is 1.)";
 
 constexpr double kShown = 1e-7;  // the least number of shows that is not 0
 

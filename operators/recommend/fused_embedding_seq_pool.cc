@@ -1,4 +1,4 @@
-// fused_embedding_seq_pool: rows of a table, added up for each sequence of ids.
+// fused_embedding_seq_pool: rows of a table, summed for each sequence of ids.
 #include <algorithm>
 #include <string>
 
@@ -12,10 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] is the sum of W[Ids[i]] over the ids of sequence s, but those that are padding_idx (-1: no id is). Ids
-may have several columns, of which each has its own sum; Out[s] holds these one behind the other. An id
-outside of the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids and
-as often as they stand there.)";
+Out[s] is the sum of W[Ids[i]] over the ids of sequence s, without those that are padding_idx (-1: no id is
+padding). Ids may have several columns; each has its own sum, and Out[s] holds these sums side by side. An id
+outside the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids,
+duplicates included.)";
 
 Status InferPool(InferContext& c) {
   const Shape &w = c.ShapeOf("W"), &ids = c.ShapeOf("Ids");

@@ -1,4 +1,4 @@
-// match_matrix_tensor: how each word of a text matches each word of another one, by several matrices.
+// match_matrix_tensor: the similarity of each word of a text with each word of another, by several matrices.
 #include <algorithm>
 #include <string>
 
@@ -11,8 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each pair of sequences x of X and y of Y, and each t below dim_t, Out has the matrix x . W[:, t, :] .
-y', all of them as one column of elements, a pair a sequence. Tmp keeps X . W for the gradient.)";
+For each pair of sequences x of X and y of Y, and each t below dim_t, Out has the matrix x . W[:, t, :] . y'.
+The matrices of a pair form one sequence of Out, as one column of elements. Tmp keeps X . W for the
+gradient.)";
 
 Status InferMatch(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y"), &w = c.ShapeOf("W");

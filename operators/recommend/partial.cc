@@ -1,4 +1,4 @@
-// partial_concat, partial_sum: some columns of several matrices, side by side or added.
+// partial_concat, partial_sum: a range of columns of several matrices, concatenated or summed.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr char kConcatDoc[] = R"(
-Columns start_index ... start_index + length - 1 of each X, side by side in the order of X. A negative
-start_index counts from the end, and a negative length reaches to the end. All X have one shape. What is
-left out has a gradient of 0.)";
+Columns start_index ... start_index + length - 1 of each X, concatenated in the order of X. A negative
+start_index counts from the end, and a negative length extends to the end. All X have the same shape. The
+gradient of all other columns is 0.)";
 
 constexpr char kSumDoc[] = R"(
-The sum of columns start_index ... start_index + length - 1 of each X. A negative start_index counts from
-the end, and a negative length reaches to the end. All X have one shape. What is left out has a gradient of
+The sum of columns start_index ... start_index + length - 1 of each X. A negative start_index counts from the
+end, and a negative length extends to the end. All X have the same shape. The gradient of all other columns is
 0.)";
 
 // Columns of matrices of one shape.

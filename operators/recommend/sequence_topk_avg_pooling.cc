@@ -1,4 +1,4 @@
-// sequence_topk_avg_pooling: of each row of matrices of different sizes, means of its largest elements.
+// sequence_topk_avg_pooling: means of the largest elements of each row of matrices of different sizes.
 #include <algorithm>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// tdm_child, tdm_sampler: children of the nodes of a tree of items, and nodes beside the way to an item.
+// tdm_child, tdm_sampler: children of the nodes of a tree of items, and samples beside the path to an item.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -16,17 +16,17 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 constexpr char kChildDoc[] = R"(
-Row n of TreeInfo describes node n: its item (0: none), its layer, its parent, and its children, child_nums
-of them (0: none). Child holds the children of each node of X, and LeafMask whether each of them has an
-item. Node 0, and a node whose first child is 0, have none.)";
+Row n of TreeInfo describes node n: its item (0: none), its layer, its parent, and its child_nums children (0:
+none). Child holds the children of each node of X, and LeafMask whether each of them has an item. Node 0, and
+nodes whose first child is 0, have no children.)";
 
 constexpr char kSamplerDoc[] = R"(
-Row i of Travel is the way to item i: a node for each layer, 0 where it has ended. Layer holds the nodes of
-all layers, those of layer l from layer_offset_lod[l] to layer_offset_lod[l + 1]. For each item of X and
-each layer, Out has the item's node (with output_positive) and neg_samples_num_list[l] others of that layer,
-drawn evenly and each at most once; Labels are 1 for the item's node and 0 for the others; Mask is 0 where
-the way has ended, as Out and Labels are. Seed 0 takes a new seed from the process at every run; the numbers
-are not those that Fluid draws.)";
+Row i of Travel is the path to item i: one node per layer, 0 after its end. Layer holds the nodes of all
+layers, those of layer l from layer_offset_lod[l] to layer_offset_lod[l + 1]. For each item of X and each
+layer, Out has the item's node (with output_positive) and neg_samples_num_list[l] other nodes of that layer,
+drawn uniformly without repetition. Labels are 1 for the item's node and 0 for the others. After the end of a
+path, Mask, Out and Labels are 0. Seed 0 takes a new seed from the process at every run; the numbers are not
+those that Fluid draws.)";
 
 Status RequireIntegerType(InferContext& c, const char* attr) {
   const int type = c.Attr<int>(attr);

@@ -1,4 +1,4 @@
-// add_position_encoding: where in its text a word stands, added to the word.
+// add_position_encoding: adds an encoding of its position to each word.
 #include <cmath>
 #include <string>
 

@@ -1,4 +1,4 @@
-// beam_search_decode: the sentences that the steps of a beam search have left, each from its last token back.
+// beam_search_decode: the sentences that a beam search has found, traced back from their last tokens.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// chunk_eval: how many of the named chunks of sequences were found.
+// chunk_eval: precision and recall of labelled chunks of sequences.
 #include <algorithm>
 #include <string>
 #include <utility>

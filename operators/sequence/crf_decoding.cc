@@ -1,4 +1,4 @@
-// crf_decoding: the most likely path of a linear chain.
+// crf_decoding: the most likely sequence of tags in a linear-chain conditional random field.
 #include <algorithm>
 #include <string>
 #include <utility>

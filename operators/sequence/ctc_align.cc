@@ -1,4 +1,4 @@
-// ctc_align: what a sequence of labels with blanks and repetitions says.
+// ctc_align: removes blanks and repetitions from sequences of labels.
 #include <algorithm>
 #include <string>
 #include <utility>

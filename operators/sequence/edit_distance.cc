@@ -1,4 +1,4 @@
-// edit_distance: how many tokens to insert, delete or replace to make one sequence another.
+// edit_distance: the number of insertions, deletions and replacements that turn one sequence into another.
 #include <algorithm>
 #include <numeric>
 #include <string>

@@ -1,4 +1,4 @@
-// What fusion_gru and fusion_lstm share: the product that makes the gates, and the shapes of their arguments.
+// Shared by fusion_gru and fusion_lstm: the product that makes the gates, and the shapes of their arguments.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace penstock {
 
-// kInvalidArgument unless WeightH is [width, gates * width], and H0 and C0 have rows of that width. Returns
-// width.
+// Returns the width. kInvalidArgument: WeightH is not [width, gates * width], or the rows of H0 or C0 have
+// another width.
 inline Result<Dim> InferRecurrentWidth(InferContext& c, Dim gates) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("WeightH", 2));
   const Dim width = c.ShapeOf("WeightH")[0];
@@ -26,7 +26,8 @@ inline Result<Dim> InferRecurrentWidth(InferContext& c, Dim gates) {
   return width;
 }
 
-// The shapes that depend on X, WeightX, WeightH and H0: those of XX, BatchedInput, ReorderedH0 and Hidden.
+// Sets the shapes of XX, BatchedInput, ReorderedH0 and Hidden from X, WeightX, WeightH and H0. Returns the
+// width.
 inline Result<Dim> InferFusedGates(InferContext& c, Dim gates) {
   PENSTOCK_ASSIGN_OR_RETURN(const Dim width, InferRecurrentWidth(c, gates));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
@@ -43,7 +44,7 @@ inline Result<Dim> InferFusedGates(InferContext& c, Dim gates) {
   return width;
 }
 
-// XX = X . WeightX + Bias; of Bias, its first elements count.
+// Computes XX = X . WeightX + Bias. Only the first elements of Bias are used, one per column of XX.
 template <typename T>
 class GateProduct {
  public:
@@ -55,7 +56,7 @@ class GateProduct {
     options_ = {.threads = k.threads()};
     xx_.Prepare(k, "XX", x_.shape[0] * width);
   }
-  // The rows of XX.
+  // Returns the rows of XX.
   Result<const T*> Run(KernelRun& k) const {
     const Dim rows = x_.shape[0], depth = x_.shape[1];
     T* const xx = xx_.At(k);

@@ -1,4 +1,4 @@
-// The activations of recurrent ops, on a few elements that lie together.
+// The activations of recurrent ops, on contiguous elements.
 #pragma once
 
 #include <algorithm>
@@ -41,8 +41,8 @@ void Activate(GateActivation f, T* x, Dim count) {
   }
 }
 
-// x = f(x) as Fluid's gru and lstm have it: they clip what a sigmoid is taken of, so it is 1 - 2.3e-6 at
-// most.
+// x = f(x) as in Fluid's gru and lstm, which clip the argument of a sigmoid; its result is therefore at most
+// 1 - 2.3e-6.
 template <typename T>
 void ActivateClipped(GateActivation f, T* x, Dim count) {
   constexpr T kLow = -40, kHigh = 13;

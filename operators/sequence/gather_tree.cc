@@ -1,4 +1,4 @@
-// gather_tree: the branches of a beam search, followed from their ends to their beginnings.
+// gather_tree: the branches of a beam search, traced back from their ends.
 #include <string>
 #include <utility>
 

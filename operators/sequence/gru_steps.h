@@ -1,5 +1,8 @@
-// One step of a GRU over the rows of a batch, forward and backward: what gru and gru_unit do. All steps of
-// sequences: what gru and fusion_gru do.
+// A GRU over the rows of a batch: one step, forward and backward, for gru and gru_unit; all steps of
+// sequences, for gru and fusion_gru.
+//
+// K. Cho et al.: "Learning phrase representations using RNN encoder-decoder for statistical machine
+// translation", EMNLP 2014.
 //
 // A gate row holds the update gate, the reset gate and the candidate, each `width` elements. The weights are
 // two matrices one after the other: [width, 2 * width] for the gates, [width, width] for the candidate.
@@ -18,8 +21,8 @@ struct GruSteps {
   Dim width = 0;
   GateActivation gate = GateActivation::kSigmoid;
   GateActivation candidate = GateActivation::kTanh;
-  bool clips = false;   // the sigmoids: gru does, gru_unit does not
-  bool origin = false;  // h = u * before + (1 - u) * c; else the gate counts the other way
+  bool clips = false;   // whether arguments of sigmoids are clipped: gru does, gru_unit does not
+  bool origin = false;  // h = u * before + (1 - u) * c; otherwise h = (1 - u) * before + u * c
   int threads = 1;
 
   MatrixView<const T> GateWeight(const T* weight) const { return RowMajor(weight, width, 2 * width); }
@@ -31,7 +34,8 @@ struct GruSteps {
     clips ? ActivateClipped(f, x, count) : Activate(f, x, count);
   }
 
-  // gates: in, input and bias; out, activated. `before` null: zero.
+  // Computes one step. `gates` holds input plus bias, and afterwards the activated gates. A null `before`
+  // means zero.
   Status Forward(const T* weight, Dim rows, T* gates, const T* before, T* reset, T* out) const {
     const Dim stride = 3 * width;
     if (before != nullptr) {
@@ -62,8 +66,8 @@ struct GruSteps {
     return OkStatus();
   }
 
-  // All steps. The rows of `gates`, `reset` and `hidden` are in the order of the batches; `first` is what
-  // step 0 sees of the one before, in the order of its places, or null: zero.
+  // Computes all steps. The rows of `gates`, `reset` and `hidden` are in the order of the batches. `first` is
+  // the initial hidden state, in the order of the places of step 0; null means zero.
   Status ForwardAll(const StepBatches& batches, const T* weight, T* gates, const T* first, T* reset,
                     T* hidden) const {
     const T* before = first;
@@ -77,9 +81,9 @@ struct GruSteps {
   }
 
   struct Gradients {
-    const T* out;  // in
-    T* gates;      // of input and bias: set
-    T* before;     // of what the step sees of the one before: set; scratch, where `before` is null
+    const T* out;  // input: the gradient of the step's output
+    T* gates;      // output: the gradient of input plus bias
+    T* before;     // output: the gradient of the previous hidden state; scratch if `before` is null
     T* reset;      // scratch, as large as `before`
   };
   Status Backward(const T* weight, Dim rows, const T* gates, const T* before, const Gradients& d) const {
@@ -92,7 +96,8 @@ struct GruSteps {
                    RowMajor(d.before, rows, width), {.add = true, .threads = threads});
   }
 
-  // The gradient of the weights over all rows: before and reset are what the two products saw.
+  // Computes the gradient of the weights over all rows. `before` and `reset` are the left factors of the two
+  // products.
   Status BackwardWeight(const T* before, const T* reset, const T* dgates, Dim rows, T* dweight) const {
     const Dim stride = 3 * width;
     PENSTOCK_RETURN_IF_ERROR(Gemm<T>(Transposed(RowMajor(before, rows, width)),

@@ -1,4 +1,4 @@
-// linear_chain_crf: how unlikely the right tags of sequences are in a conditional random field.
+// linear_chain_crf: the negative log-likelihood of tag sequences in a conditional random field.
 #include "operators/sequence/linear_chain_crf.h"
 
 #include <algorithm>

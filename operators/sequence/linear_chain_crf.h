@@ -1,7 +1,10 @@
-// One sequence of a linear chain: the forward and the backward vectors, each scaled so that it adds up to 1.
+// One sequence of a linear-chain conditional random field: the forward and backward vectors, each scaled to a
+// sum of 1.
 //
-// Weights are [tags + 2, tags]: row 0 leads into a sequence, row 1 out of it, row 2 + a from tag a to each
-// tag.
+// Weights are [tags + 2, tags]: row 0 holds the weights of the first tag, row 1 those of the last tag, row 2
+// + a those of transitions from tag a to each tag.
+//
+// J. Lafferty, A. McCallum, F. Pereira: "Conditional random fields", ICML 2001.
 #pragma once
 
 #include <cmath>
@@ -15,12 +18,13 @@ namespace penstock {
 template <typename T>
 class LinearChain {
  public:
-  // `weights` are the exponentials of the weights.
+  // `weights` holds the exponentials of the weights.
   LinearChain(const T* weights, Dim tags)
       : start_(weights), stop_(weights + tags), between_(weights + 2 * tags), tags_(tags) {}
 
-  // alpha[i, t]: the share of tag t at step i, given the steps up to i; `emission` are exponentials. Returns
-  // the logarithm of what all of them add up to, the way out included; -infinity if nothing is possible.
+  // Sets alpha[i, t] to the probability of tag t at step i, given the steps up to i. `emission` holds
+  // exponentials. Returns the logarithm of the partition function, the weights of the last tag included;
+  // -infinity if no sequence of tags is possible.
   T Forward(const T* emission, Dim length, T* alpha) const {
     T log_sum = 0;
     for (Dim i = 0; i < length; ++i) {
@@ -38,7 +42,7 @@ class LinearChain {
     return log_sum + std::log(end);
   }
 
-  // beta[i, t]: what may follow tag t of step i, to scale.
+  // Sets beta[i, t] to the weight of all sequences of tags that may follow tag t of step i, scaled.
   void Backward(const T* emission, Dim length, T* beta) const {
     for (Dim i = length - 1; i >= 0; --i) {
       T* const now = beta + i * tags_;
@@ -53,7 +57,7 @@ class LinearChain {
     }
   }
 
-  // Adds `scale` times the share of each pair of neighbours to `to`, [tags, tags].
+  // Adds `scale` times the probability of each transition, summed over the steps, to `to`, [tags, tags].
   void AddPairs(const T* emission, Dim length, const T* alpha, const T* beta, T scale, T* to) const {
     for (Dim i = 1; i < length; ++i) {
       const auto pair = [&](Dim b, Dim t) {
@@ -71,7 +75,7 @@ class LinearChain {
   }
 
  private:
-  // Makes a row add up to 1; returns what it added up to.
+  // Divides a row by its sum. Returns the sum.
   T Scale(T* row) const {
     T sum = 0;
     for (Dim t = 0; t < tags_; ++t) sum += row[t];

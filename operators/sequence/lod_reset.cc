@@ -1,4 +1,4 @@
-// lod_reset: the same rows in other sequences.
+// lod_reset: the same rows, divided into other sequences.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,9 +14,9 @@ constexpr char kDoc[] = R"(
 Out = X, with the levels of Y; if Y has none, with one level of offsets that Y holds; without Y, with those of
 target_lod
 
-The last offset must be the number of rows. With `append`, X keeps its levels and gets the new one below them:
-the offsets then say how the rows fall into what was a row before, and X's innermost level must end at their
-number. The gradient has X's levels.)";
+The last offset must be the number of rows. With `append`, X keeps its levels, and the new level is added
+below them: its offsets divide the rows among what were rows before, and X's innermost level must end at the
+number of sequences of the new level. The gradient has X's levels.)";
 
 Status InferLodReset(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));

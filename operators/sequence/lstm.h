@@ -1,4 +1,4 @@
-// What lstm and lstmp, and their gradients, share.
+// Shared by lstm, lstmp and their gradients.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace penstock {
 
-// The sizes and attributes of one op. lstmp projects what a step puts out to `recurrent` elements before the
-// next step and the outside see it; in lstm, they see it as it is.
+// The sizes and attributes of one op. lstmp projects the output of a step to `recurrent` elements, and the
+// next step and other ops read the projection; lstm has no projection.
 template <typename T>
 struct LstmSetup {
   bool projected = false;
@@ -23,7 +23,7 @@ struct LstmSetup {
   int threads = 1;
   LstmCell<T> cell;
 
-  // `rows` from `gates`, the op's argument of four times the cell's width.
+  // `gates`: the shape of the argument whose rows hold four times the cell's width.
   void Prepare(const KernelSetup& k, const Shape& gates) {
     projected = k.op().type().starts_with("lstmp");
     rows = gates[0];
@@ -45,7 +45,7 @@ struct LstmSetup {
   const char* output() const { return projected ? "Projection" : "Hidden"; }
 };
 
-// The kernels and shapes of lstm_grad and lstmp_grad.
+// Declares the kernels and shapes of lstm_grad and lstmp_grad.
 void DeclareLstmGrad(OpDef& forward);
 
 }  // namespace penstock

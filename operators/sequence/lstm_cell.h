@@ -19,14 +19,15 @@ struct LstmCell {
   GateActivation candidate = GateActivation::kTanh;
   T clip = 0;  // 0: the cell is not clipped
 
-  // The weights by which the gates look at the cell, three times `width`; null: they do not.
+  // The peephole weights from the cell to the gates, three times `width`; null: no peepholes.
   const T* peepholes = nullptr;
   const T* check_input() const { return peepholes; }
   const T* check_forget() const { return peepholes + width; }
   const T* check_output() const { return peepholes + 2 * width; }
 
-  // gates: in, what the products and the bias add up to; out, activated. `before`: the cell of the step
-  // before, or null: zero. Gives the cell, the activated cell and what the step puts out.
+  // Computes the cell `state`, the activated cell `active` and the step's output `out`. `gates` holds the
+  // sums of the products and the bias, and afterwards the activated gates. `before` is the previous cell;
+  // null means zero.
   void Forward(T* gates, const T* before, T* state, T* active, T* out) const {
     T* const c = gates;
     T* const i = gates + width;
@@ -55,11 +56,11 @@ struct LstmCell {
   }
 
   struct Gradients {
-    T* gates;   // what the products and the bias add up to: set
-    T* state;   // in, that of the cell; out, that of the cell before
-    T* checks;  // of the peepholes: added to; null if nobody reads it
+    T* gates;   // output: the gradient of the sums of the products and the bias
+    T* state;   // input: the gradient of the cell; output: that of the previous cell
+    T* checks;  // the gradient of the peepholes, to which this adds; null if it is not needed
   };
-  // gates, active: as Forward left them. dout: of what the step puts out.
+  // `gates` and `active` are the results of Forward; `dout` is the gradient of the step's output.
   void Backward(const T* gates, const T* before, const T* state, const T* active, const T* dout,
                 const Gradients& d) const {
     const T* const c = gates;
@@ -72,7 +73,7 @@ struct LstmCell {
     T* const d_o = d.gates + 3 * width;
     for (Dim j = 0; j < width; ++j) d_o[j] = dout[j] * active[j];
     ActivateGrad(gate, o, d_o, width);
-    // dc holds, for now, what comes through the activated cell.
+    // At this point, dc holds the gradient of the activated cell.
     for (Dim j = 0; j < width; ++j) dc[j] = dout[j] * o[j];
     ActivateGrad(cell, active, dc, width);
     for (Dim j = 0; j < width; ++j) d.state[j] += dc[j];

@@ -1,4 +1,4 @@
-// One layer of an LSTM over equally long sequences, in one direction: its forward pass, and its gradient.
+// One layer of an LSTM over sequences of equal length, in one direction: forward pass and gradient.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace penstock {
 
-// Sizes of a pass. Rows are those of all steps, step by step, `batch` of them each.
+// The sizes of a pass. Rows are ordered by step; each step has `batch` rows.
 struct LstmSizes {
   Dim steps = 0, batch = 0, input = 0, hidden = 0;
   bool reversed = false;  // from the last step to the first
@@ -17,18 +17,18 @@ struct LstmSizes {
   Dim rows() const { return steps * batch; }
 };
 
-// Weights as rows of the input, forget, candidate and output gates, in this order.
+// Weights whose rows belong to the input gate, forget gate, candidate and output gate, in this order.
 template <typename T>
 struct LstmWeights {
   T* of_input;   // [4 hidden, input]
   T* of_hidden;  // [4 hidden, hidden]
-  T* bias;       // twice [4 hidden], which are added
+  T* bias;       // two vectors [4 hidden], which are added
 };
 
 template <typename T>
 class LstmLayer {
  public:
-  // Rows of what the layer puts out, or of its gradient, `stride` elements apart.
+  // Rows of the layer's output, or of its gradient, `stride` elements apart.
   struct Out {
     T* data;
     Dim stride;
@@ -38,7 +38,7 @@ class LstmLayer {
     Dim stride;
   };
 
-  // hidden, cell: the states of each sequence at the start, and then those at the end.
+  // `hidden` and `cell` hold the initial states of each sequence, and afterwards the final states.
   Status Forward(const LstmSizes& sizes, const LstmWeights<const T>& w, const T* input, T* hidden, T* cell,
                  Out out) {
     const Dim n = sizes.batch * sizes.hidden;
@@ -67,8 +67,8 @@ class LstmLayer {
     return OkStatus();
   }
 
-  // After Forward with the same arguments. dhidden, dcell: the gradients of the states at the end, and then
-  // those at the start. Adds to dinput and to dw; either may be null.
+  // Call it after Forward with the same arguments. `dhidden` and `dcell` hold the gradients of the final
+  // states, and afterwards those of the initial states. Adds to `dinput` and `dw`; either may be null.
   Status Backward(const LstmSizes& sizes, const LstmWeights<const T>& w, const T* input, In dout, T* dhidden,
                   T* dcell, T* dinput, const LstmWeights<T>* dw) {
     const Dim n = sizes.batch * sizes.hidden, width = 4 * sizes.hidden;
@@ -108,7 +108,7 @@ class LstmLayer {
  private:
   static T Sigmoid(T x) { return T{1} / (T{1} + std::exp(-x)); }
 
-  // One sequence's step. `gates` holds their sums, and then what they are.
+  // Computes one step of one sequence. `gates` holds the sums, and afterwards the activated gates.
   static void Step(Dim width, const T* bias, T* gates, T* hidden, T* cell) {
     for (Dim i = 0; i < 4 * width; ++i) {
       const T sum = gates[i] + bias[i] + bias[4 * width + i];
@@ -119,7 +119,7 @@ class LstmLayer {
       hidden[i] = gates[3 * width + i] * std::tanh(cell[i]);
     }
   }
-  // `gates` holds what they are, and then the gradients of their sums.
+  // The gradient of Step. `gates` holds the activated gates, and afterwards the gradients of the sums.
   static void StepGrad(Dim width, T* gates, const T* cell_before, const T* dout, const T* dhidden, T* dcell) {
     for (Dim i = 0; i < width; ++i) {
       T &in = gates[i], &forget = gates[width + i], &candidate = gates[2 * width + i],
@@ -136,7 +136,7 @@ class LstmLayer {
     }
   }
 
-  std::vector<T> gates_, before_, cell_before_;  // of each row
+  std::vector<T> gates_, before_, cell_before_;  // for each row
 };
 
 }  // namespace penstock

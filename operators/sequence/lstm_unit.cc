@@ -1,4 +1,4 @@
-// lstm_unit: the element-wise part of one LSTM step.
+// lstm_unit: the elementwise part of one LSTM step.
 #include <cmath>
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What the kernels of recurrent ops share beside the order of their steps.
+// Shared by the kernels of recurrent ops: scratch memory, initial states, and bias.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Scratch {
   WorkspaceId id_;
 };
 
-// An output that may be left out: then scratch memory takes its place.
+// An output that may be absent; scratch memory then takes its place.
 template <typename T>
 class OutputOrScratch {
  public:
@@ -35,7 +35,7 @@ class OutputOrScratch {
   Scratch<T> scratch_;
 };
 
-// What the first step sees of the one before: an optional input with one row for each sequence.
+// The initial state: an optional input with one row per sequence.
 template <typename T>
 class InitialState {
  public:
@@ -45,7 +45,8 @@ class InitialState {
     width_ = width;
   }
   Dim rows() const { return operand_ && operand_.shape.rank() > 0 ? operand_.shape[0] : 0; }
-  // Its values, null if it is not given; checked against the number of sequences.
+  // Returns its values, or null if the input is absent. kInvalidArgument: the number of rows is not
+  // `sequences`.
   Result<const T*> Find(KernelRun& k, Dim sequences) const {
     if (!operand_) return static_cast<const T*>(nullptr);
     const Tensor& tensor = k[operand_];

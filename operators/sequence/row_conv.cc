@@ -1,4 +1,4 @@
-// row_conv: each row with those that follow it, weighted element by element.
+// row_conv: the weighted sum of each row and the rows after it, element by element.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// sequence_mask: which steps of a padded sequence are real.
+// sequence_mask: marks the steps of padded sequences that are not padding.
 #include <algorithm>
 #include <limits>
 #include <string>

@@ -12,8 +12,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Sequence s of Out holds rows Offset[s] to Offset[s] + Length[s] - 1 of sequence s of X
 
-X has one level of sequences. A part that reaches beyond its sequence is an error. The gradient of X is zero
-where nothing was taken.)";
+X has one level of sequences. A part that extends beyond its sequence is an error. The gradient of all other
+rows of X is zero.)";
 
 Status InferSequenceSlice(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));

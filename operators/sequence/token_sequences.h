@@ -1,4 +1,4 @@
-// Tokens, one sequence after the other: rows of a LoD, or rows of a padded matrix with their lengths.
+// Sequences of tokens, given by LoD, or as the rows of a padded matrix with their lengths.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace penstock {
 
 class TokenSequences {
  public:
-  // `length` names the slot of the lengths; the sequences are padded if it has an argument.
+  // `length` names the slot of the lengths. If it has an argument, the sequences are padded.
   Status Prepare(const KernelSetup& k, std::string_view slot, std::string_view length) {
     tokens_.Prepare(k, slot);
     length_ = k.Input(length);
@@ -25,7 +25,7 @@ class TokenSequences {
   }
   const Operand& operand() const { return tokens_.operand(); }
   bool padded() const { return static_cast<bool>(length_); }
-  // Of a padded matrix: the number of its columns.
+  // Returns the number of columns of a padded matrix.
   Dim padded_length() const { return operand().shape[1]; }
 
   // Finds and checks the sequences of this run.

@@ -1,4 +1,4 @@
-// assign: a copy. assign_value: a tensor whose elements stand in the program.
+// assign: a copy. assign_value: a tensor whose elements are an attribute.
 #include <algorithm>
 #include <vector>
 

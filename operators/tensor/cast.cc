@@ -1,4 +1,4 @@
-// cast: the same elements as another type.
+// cast: converts elements to another type.
 #include "framework/op/op_registry.h"
 #include "operators/common/convert.h"
 
@@ -6,8 +6,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[i] as element type out_dtype, by C++'s conversions: towards zero from floats to integers, and
-from any number to bool by comparison with zero. in_dtype is a note for the reader; X's own type counts.)";
+Out[i] = X[i] converted to element type out_dtype by C++'s conversions: floats are truncated towards zero for
+integers, and a bool is true for any number but zero. in_dtype is informative; the op uses X's own type.)";
 
 class CastKernel : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// concat, split, split_byref: tensors joined end to end along one extent, and cut along it.
+// concat, split, split_byref: tensors joined along one axis, and split along it.
 #include <algorithm>
 #include <optional>
 #include <span>

@@ -1,4 +1,4 @@
-// expand, expand_as: a tensor laid side by side with itself.
+// expand, expand_as: a tensor repeated along its axes.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -15,14 +15,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Extent i of Out is extent i of X times expand_times[i]: X stands in Out that many times, side by side. The
-gradient of an element is the sum over the places where it stands. expand_times may come from a tensor
-ExpandTimes, or from one tensor an extent; then Out's shape is known when the op runs.)";
+Extent i of Out is extent i of X times expand_times[i]: X is repeated that many times. The gradient of an
+element is the sum over its copies. expand_times may come from a tensor ExpandTimes, or from one tensor per
+extent; Out's shape is then known when the op runs.)";
 
 constexpr char kAsDoc[] = R"(
-X stands in Out side by side with itself as often as it takes to have target_tensor's shape, each extent of
-which is a multiple of X's. target_tensor's values are not read. The gradient of an element is the sum over
-the places where it stands.)";
+X is repeated along each extent until Out has target_tensor's shape, each extent of which must be a multiple
+of X's. target_tensor's values are not read. The gradient of an element is the sum over its copies.)";
 
 constexpr int kMaxExpandRank = StridedLoops::kMaxExtents / 2;
 

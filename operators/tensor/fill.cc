@@ -1,4 +1,4 @@
-// fill: a tensor whose elements stand in an attribute.
+// fill: a tensor whose elements are an attribute.
 #include <algorithm>
 #include <limits>
 #include <type_traits>

@@ -10,9 +10,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, but for extent output_dim_idx, which is Input's extent input_dim_idx (the number of
-its sequences on the innermost level, if it has any and that is extent 0; then Out's shape is known when the
-op runs). Its element type is dtype, and it holds value everywhere, or str_value if that is not empty.)";
+Out has the shape in attribute shape, except that extent output_dim_idx is Input's extent input_dim_idx. If
+Input has LoD and input_dim_idx is 0, it is the number of sequences of Input's innermost level instead; Out's
+shape is then known only when the op runs. Its element type is dtype. Every element is value, or str_value if
+that is not empty.)";
 
 template <typename Device, typename T>
 class FillKernel : public Kernel {

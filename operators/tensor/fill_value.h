@@ -1,4 +1,5 @@
-// What ops that fill a tensor with one value read of their attributes value (a float) and str_value (a text).
+// The fill value of ops that fill a tensor with one value, from attributes value (a float) and str_value (a
+// text).
 #pragma once
 
 #include <charconv>
@@ -15,7 +16,7 @@
 
 namespace penstock {
 
-// The text as a T; nullopt if it is no number of that kind.
+// Parses the text as a T; nullopt if it is not a number that T can hold.
 template <typename T>
 std::optional<T> ParseNumber(const std::string& text) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -38,7 +39,7 @@ std::optional<T> ParseNumber(const std::string& text) {
   }
 }
 
-// `value` as a T; an integer loses its fraction. An error if a T cannot hold it.
+// Sets `to` to `value`; for integers the fraction is dropped. kInvalidArgument: T cannot hold the value.
 template <typename T>
 Status FillValueOf(const KernelSetup& k, float value, T& to) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -52,7 +53,8 @@ Status FillValueOf(const KernelSetup& k, float value, T& to) {
   return OkStatus();
 }
 
-// What str_value says if it is not empty, else what value holds. An error if a T cannot hold it.
+// Returns the number in str_value if it is not empty, otherwise attribute value. kInvalidArgument: T cannot
+// hold it.
 template <typename T>
 Status ReadFillValue(const KernelSetup& k, T& to) {
   const std::string text = k.Attr<std::string>("str_value");

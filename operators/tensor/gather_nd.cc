@@ -1,4 +1,4 @@
-// gather_nd, scatter_nd_add: parts of a tensor by the first of their indices, taken and added to.
+// gather_nd, scatter_nd_add: parts of a tensor, selected by their leading indices: read, and added to.
 #include <algorithm>
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// hash: rows of integers as numbers below a bound.
+// hash: hashes rows of integers to numbers below a bound.
 #include <algorithm>
 #include <bit>
 #include <cstring>

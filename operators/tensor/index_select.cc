@@ -1,5 +1,5 @@
-// index_select: a tensor's parts along one extent, by their indices. index_sample: elements of each row, by
-// indices of that row's own.
+// index_select: parts of a tensor along one axis, selected by index. index_sample: elements of each row,
+// selected by that row's own indices.
 #include <algorithm>
 #include <cstring>
 #include <string>

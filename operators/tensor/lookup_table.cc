@@ -16,11 +16,11 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: there is none)
 
-An id outside the table is an error. W may be selected rows, of a table that grows: then an id that it does
-not list is one. The gradient of W reads W's shape alone, and adds up the rows of Out@GRAD by id, but those
-of padding_idx. With is_sparse it is selected rows, in the order of the ids and as often as they stand there.
-is_distributed and remote_prefetch say where the transpiler may put the table; height_sections, epmap,
-table_names and trainer_id are what Fluid's transpiler writes for that.)";
+An id outside the table is an error. W may be selected rows, of a table that grows; then an id that W does not
+list is an error. The gradient of W reads only W's shape, and sums the rows of Out@GRAD by id, without those
+of padding_idx. With is_sparse it is selected rows, in the order of the ids, duplicates included.
+is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's transpiler writes
+height_sections, epmap, table_names and trainer_id for that purpose.)";
 
 // The shape of the ids without the last extent, which version 1 wants to be 1.
 Result<Shape> ShapeOfIds(const InferContext& c) {

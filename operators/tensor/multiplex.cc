@@ -1,4 +1,4 @@
-// multiplex: each row from one of several tensors.
+// multiplex: takes each row from one of several tensors.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -10,8 +10,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Row i of Out is row i of X[Ids[i]]. The X are alike in shape; a number that none of them has is an error. The
-gradient of a row that was not taken is 0.)";
+Row i of Out is row i of X[Ids[i]]. All X have the same shape; a number outside [0, number of X) is an error.
+The gradient of a row that is not selected is 0.)";
 
 Status InferMultiplex(InferContext& c) {
   const Shape &first = c.ShapeOf("X"), &ids = c.ShapeOf("Ids");

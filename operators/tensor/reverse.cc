@@ -1,4 +1,4 @@
-// reverse, flip: a tensor with the order of elements along some extents turned round.
+// reverse, flip: a tensor with the order of elements reversed along some axes.
 #include <string>
 #include <vector>
 

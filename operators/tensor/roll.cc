@@ -1,5 +1,4 @@
-// roll: a tensor whose elements move along some extents, those that leave at the end coming back at the
-// start.
+// roll: a tensor whose elements are shifted cyclically along some axes.
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -1,5 +1,5 @@
-// merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: rows of a tall
-// tensor, joined, seen as tensors, and cut.
+// merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: selected rows
+// merged, read as tensors, and split.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -13,8 +13,8 @@ namespace penstock {
 namespace {
 
 constexpr char kMergeDoc[] = R"(
-Out has each row of X once, with the sum of its values in X's order: ascending if a row occurred twice, else
-as in X.)";
+Out has each row of X once, with the sum of its values in X's order. Rows are in ascending order if a row
+occurs more than once in X, otherwise in X's order.)";
 
 constexpr char kTensorDoc[] = R"(
 Out holds the values of X one after the other, as they stand: as many rows as X lists, which is known only at

@@ -1,4 +1,4 @@
-// slice: a box cut out of a tensor. strided_slice: every few elements of one, forwards or backwards.
+// slice: a box of a tensor. strided_slice: the same with steps, forwards or backwards.
 #include <algorithm>
 #include <cstring>
 #include <optional>

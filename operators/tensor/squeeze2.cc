@@ -1,5 +1,5 @@
-// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: extents of 1 taken out of a shape, or put into
-// it.
+// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: remove extents of 1 from a shape, or insert
+// them.
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +13,8 @@ namespace penstock {
 namespace {
 
 constexpr char kSqueezeDoc[] = R"(
-Out is X without the extents in `axes` (negative: counted from the end) that are 1; without any axes, without
-every extent that is 1.)";
+Out is X without the extents in `axes` (negative: counted from the end) that are 1; if `axes` is empty,
+without all extents that are 1.)";
 
 constexpr char kUnsqueezeDoc[] = R"(
 Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted

@@ -1,4 +1,4 @@
-// stack: tensors of one shape become one tensor with an extent more. unstack, unbind: the same backwards.
+// stack: joins tensors of one shape along a new axis. unstack, unbind: the inverse.
 #include <span>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// unique, unique_with_counts: the different elements of a vector.
+// unique, unique_with_counts: the distinct elements of a vector.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
-// where: of two tensors, element by element, the one that a condition says. where_index: the indices of the
-// elements that are not zero.
+// where: takes each element from one of two tensors, by a condition. where_index: the indices of the elements
+// that are not zero.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"

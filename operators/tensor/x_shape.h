@@ -1,5 +1,5 @@
-// XShape: Fluid's way to let the gradient of a reshaping op know X's shape without keeping X: an output of
-// shape [0, X's extents...], so it holds no elements.
+// XShape: an output of shape [0, X's extents...], without elements. In Fluid, the gradient of a reshaping op
+// reads the shape of X from it, so that X need not be kept.
 #pragma once
 
 #include "framework/op/infer_context.h"
@@ -12,7 +12,7 @@ inline Status SetXShape(InferContext& c) {
   return c.SetShape("XShape", Concat(Shape{0}, c.ShapeOf("X")));
 }
 
-// X@GRAD gets the shape that XShape carries.
+// Sets the shape of X@GRAD to the shape in XShape.
 inline Status InferFromXShape(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("XShape", 0));
   c.SetDType("X@GRAD", c.DTypeOf("Out@GRAD"));

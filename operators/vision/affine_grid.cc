@@ -1,4 +1,4 @@
-// affine_grid: where the pixels of transformed images come from.
+// affine_grid: the source positions of the pixels of transformed images.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// A point between four pixels of a plane, and what a plane of values is there.
+// Bilinear interpolation at a point between four pixels of a plane.
 #pragma once
 
 #include <cmath>
@@ -7,11 +7,11 @@
 
 namespace penstock {
 
-// Pixels outside of the plane are zero. A point far outside, or one that is NaN, has no pixel.
+// Pixels outside the plane are zero. A point far outside, or with a NaN coordinate, has no pixels.
 template <typename T>
 struct BilinearPoint {
   struct Corner {
-    Dim at = -1;  // of the plane; -1: outside
+    Dim at = -1;  // index in the plane; -1: outside
     T weight{};
     T dy{}, dx{};  // the derivatives of the weight
   };
@@ -37,13 +37,13 @@ struct BilinearPoint {
     }
     return sum;
   }
-  // plane += amount, shared among the pixels.
+  // Adds `amount` to the plane, distributed among the pixels by their weights.
   void Add(T amount, T* plane) const {
     for (const Corner& c : corners) {
       if (c.at >= 0) plane[c.at] += c.weight * amount;
     }
   }
-  // The derivatives of Of by y and x, times `amount`, added to the given ones.
+  // Adds `amount` times the derivatives of Of by y and x to `dy` and `dx`.
   void AddSlopes(const T* plane, T amount, T& dy, T& dx) const {
     for (const Corner& c : corners) {
       if (c.at < 0) continue;

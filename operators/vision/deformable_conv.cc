@@ -1,4 +1,4 @@
-// deformable_conv and deformable_conv_v1: convolution whose windows read X from places of their own.
+// deformable_conv and deformable_conv_v1: convolution whose windows read X at learned offsets.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// grid_sampler: pixels of images from places between them.
+// grid_sampler: samples images at positions between pixels.
 #include <algorithm>
 #include <utility>
 

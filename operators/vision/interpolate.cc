@@ -1,4 +1,4 @@
-// bilinear_interp, nearest_interp, trilinear_interp, bicubic_interp: images in another size.
+// bilinear_interp, nearest_interp, trilinear_interp, bicubic_interp: resize images.
 #include <algorithm>
 #include <array>
 #include <cmath>

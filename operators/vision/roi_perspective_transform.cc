@@ -1,4 +1,4 @@
-// roi_perspective_transform: quadrilaterals of images, seen from the front.
+// roi_perspective_transform: transforms quadrilaterals of images to rectangles.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,5 @@
-// Regions of images: which image each belongs to, and the pixels along an axis that a bin of one is made of.
+// Regions of images: the image to which each belongs, and the pixels along an axis that a bin of a region
+// covers.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +13,13 @@
 
 namespace penstock {
 
-// The image that each region belongs to: by the sequences of input ROIs, or by a tensor in their place.
+// The image to which each region belongs, from the sequences of input ROIs, or from a tensor.
 class RoiImages {
  public:
-  // `offsets` and `counts` name inputs that the op may have: images + 1 offsets, or a number for each image;
-  // null: it has none. kInvalidArgument unless ROIs is [n, width].
+  // `offsets` and `counts` name optional inputs with images + 1 offsets, or with the number of regions of
+  // each image; null: the op has no such input. kInvalidArgument: ROIs is not [n, width].
   Status Prepare(const KernelSetup& k, Dim images, Dim width, const char* offsets, const char* counts);
-  // kInvalidArgument: the sequences do not fit the images.
+  // Reads the images of this run. kInvalidArgument: the sequences do not match the images.
   Status Read(KernelRun& k);
   Dim count() const { return static_cast<Dim>(of_.size()); }
   Dim of(Dim region) const { return of_[static_cast<std::size_t>(region)]; }
@@ -31,20 +32,21 @@ class RoiImages {
   std::vector<Dim> of_;
 };
 
-// Images of rank 4, regions [n, width]. The shape of Out is [n, channels, pooled_height, pooled_width].
+// Images must have rank 4, regions shape [n, width]. Sets the shape of `out` to
+// [n, channels, pooled_height, pooled_width].
 Status InferRois(InferContext& c, const char* images, const char* out, Dim channels, Dim width = 4);
 
-// One pixel along an axis, and its part in a bin.
+// One pixel along an axis, and its weight in a bin.
 template <typename T>
 struct RoiTap {
   Dim at = 0;
   T weight{};
-  T by_begin{}, by_end{};  // derivatives of the weight by the region's two ends, where they have some
+  T by_begin{}, by_end{};  // derivatives of the weight by the region's two ends, if the op has them
 };
 template <typename T>
 using RoiTaps = std::vector<RoiTap<T>>;
 
-// One axis of one region: its ends on the image as they are, before an op rounds or scales them.
+// One axis of one region. `begin` and `end` are its ends as given, before an op rounds or scales them.
 template <typename T>
 struct RoiAxis {
   T begin{}, end{};
@@ -53,7 +55,7 @@ struct RoiAxis {
   Dim bins = 1;
 };
 
-// The pixel that lies at or below a place, within [0, extent].
+// Returns the pixel at or below a position, clamped to [0, extent].
 template <typename T>
 Dim PixelAt(T place, Dim extent) {
   if (!(place > T{0})) return 0;

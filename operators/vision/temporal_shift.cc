@@ -1,4 +1,4 @@
-// temporal_shift: some channels of the frames of a video from the frame before or behind.
+// temporal_shift: takes some channels of the frames of a video from the frame before or after.
 #include <algorithm>
 #include <utility>
 

@@ -4,7 +4,7 @@
 //   ... on thread r: an exec::Executor with ExecutorOptions{.rings = places[r].get()} ...
 //   for (const auto& place : places) place->Abort(why);  // one has failed: ends all waits
 //
-// Place r is rank r of every ring, and a ring exists as soon as an op uses it: no program joins ranks or makes
+// Place r is rank r of every ring. A ring exists as soon as an op uses it: no program joins ranks or makes
 // rings. After an error the rings cannot be used any more; make new ones.
 //
 // Each object belongs to the thread of its place, except Abort and Cancel.

@@ -52,9 +52,9 @@ class PyPlaces {
  public:
   explicit PyPlaces(int places) : places_(places) { Make(); }
 
-  // [(program, scope, feeds, fetches)] of the first places -> [a list of values, for each of them]. If the places
-  // are independent, their programs exchange nothing: fewer runs than places are allowed, and a place whose
-  // reader has ended yields None unless all have.
+  // [(program, scope, feeds, fetches)] of the first places -> [a list of values, for each of them]. If the
+  // places are independent, their programs exchange nothing: fewer runs than places are allowed, and a place
+  // whose reader has ended yields None unless all have.
   py::list Run(const py::list& runs, bool independent) {
     std::vector<std::unique_ptr<PlaceRun>> all;
     for (const py::handle& run : runs) {

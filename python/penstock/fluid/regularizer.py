@@ -81,7 +81,8 @@ def append_regularization_ops(parameters_and_grads, regularization=None):
     program = given[0][0].block.program
     spec = _penstock.OptimizerSpec('sgd', {}, 0.0, '', regularization, regularizers_in(program))
     block = program.current_block()
-    regularized = dict(_penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(), spec,
-                                            [(param.name, grad.name) for param, grad in given]))
+    names = [(param.name, grad.name) for param, grad in given]
+    regularized = dict(_penstock.regularize(program.desc, block.idx, unique_name.generator, framework.name_scopes(),
+                                            spec, names))
     return [(param, grad if grad is None else block._var_recursive(regularized[param.name]))
             for param, grad in parameters_and_grads]

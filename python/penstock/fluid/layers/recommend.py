@@ -112,8 +112,8 @@ def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
         out_val_if_empty (int): the value of the single row of the result if no instance remains.
 
     Returns:
-        list: [out, weight]. `out` has the rows that are left, an instance a sequence; `weight` has shape [instances, 1],
-        float32: 1 for each instance that is left, or 0 if none is.
+        list: [out, weight]. `out` has the rows that are left, an instance a sequence; `weight` has shape
+        [instances, 1], float32: 1 for each instance that is left, or 0 if none is.
 
     Raises:
         TypeError: `ins`, `ins_tag` or `filter_tag` is not a Variable.

@@ -1,6 +1,7 @@
 """Weight decay: a term that is added to the gradient of each parameter before its optimizer op."""
 
 from penstock import _penstock
+from penstock.fluid import framework, unique_name
 from penstock.fluid.core import require_numbers
 
 __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
@@ -74,7 +75,6 @@ def append_regularization_ops(parameters_and_grads, regularization=None):
         pairs = fluid.regularizer.append_regularization_ops(pairs, fluid.regularizer.L2Decay(1e-4))
         fluid.optimizer.SGD(0.1).apply_optimize(loss, None, pairs)
     """
-    from penstock.fluid import framework, unique_name    # they import this module
     given = [(param, grad) for param, grad in parameters_and_grads if grad is not None]
     if not given:
         return parameters_and_grads

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "executor/collective/arena.h"
 #include "executor/collective/threads.h"
 #include "framework/base/strings.h"
 
@@ -78,8 +79,9 @@ void PlaceRings::AbortRing(int ring, const Status& why) {
 }
 
 Result<std::vector<std::unique_ptr<PlaceRings>>> MakePlaceRings(int places) {
-  if (places < 1 || places > 256)
-    return InvalidArgument("E-collective-size", "a process has 1 to 256 places, not ", places);
+  if (places < 1 || places > collective::kMaxRanks)
+    return InvalidArgument("E-collective-size", "a process has 1 to ", collective::kMaxRanks, " places, not ",
+                           places);
   const auto shared = std::make_shared<PlaceRings::Shared>(places);
   std::vector<std::unique_ptr<PlaceRings>> out;
   out.reserve(static_cast<std::size_t>(places));

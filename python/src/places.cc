@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -72,7 +73,6 @@ class PyPlaces {
                      [&] {
                        for (const auto& executor : executors_) executor->Cancel();
                        Fail(Cancelled("E-cancelled", "the run was interrupted"));
-                       turns_->Abort();
                        BatchQueue::CancelWaits();
                      });
     if (failed_) throw StatusError(first_failure_);
@@ -113,8 +113,13 @@ class PyPlaces {
       if (!own.result->ok() && !(independent && Ended(own))) Fail(own.result->status());
     };
     std::vector<std::thread> threads;
-    for (std::size_t place = 1; place < all.size(); ++place) threads.emplace_back(run, place);
-    run(0);
+    try {
+      for (std::size_t place = 1; place < all.size(); ++place) threads.emplace_back(run, place);
+    } catch (const std::system_error& error) {
+      Fail(Unavailable("E-places-threads", "a thread for place ", threads.size() + 1,
+                       " could not be started: ", error.what()));
+    }
+    if (threads.size() + 1 == all.size()) run(0);
     for (std::thread& thread : threads) thread.join();
   }
 
@@ -127,6 +132,7 @@ class PyPlaces {
       first_failure_ = why;
     }
     for (const auto& rings : rings_) rings->Abort(why);
+    turns_->Abort();
   }
 
   const int places_;

@@ -147,7 +147,7 @@ def test_each_place_that_trains_needs_an_example():
         exe = fluid.Executor(fluid.CPUPlace())
         exe.run(startup)
         compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
-        with pytest.raises(penstock.ProgramError, match='x has 1 examples for 2 places; each place needs one at least'):
+        with pytest.raises(penstock.ProgramError, match='x has 1 examples for 2 places; each needs at least one'):
             exe.run(compiled, feed=one, fetch_list=[loss])
         with pytest.raises(penstock.ProgramError, match='feed is a list of 1 dicts, but 2 places run the program'):
             exe.run(compiled, feed=[one], fetch_list=[loss])
@@ -236,6 +236,68 @@ def test_arrays_are_joined_position_by_position():
     fed = {'x': np.array([[1], [2], [3]], 'float32')}
     values, = exe.run(compiled, feed=fed, fetch_list=[array])
     assert [np.ravel(value).tolist() for value in values] == [[1, 2, 3], [10, 20, 30]]
+
+
+@pytest.mark.parametrize('given', [PLACES, None])    # None: CPU_NUM
+def test_a_program_with_pservers_runs_the_joint_batch_on_one_place(given, monkeypatch):
+    monkeypatch.setenv('CPU_NUM', '2')
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = fluid.layers.mean(fluid.data('x', [None, 1]))
+    main.global_block().ops[0]._set_attr('op_role', fluid.framework.OpRole.RPC)    # as of send and recv
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=given)
+    exe = fluid.Executor(fluid.CPUPlace())
+    feeds = [{'x': np.array([[1]], 'float32')}, {'x': np.array([[2], [6]], 'float32')}]
+    assert exe.run(compiled, feed=feeds, fetch_list=[loss])[0].tolist() == [3.0]
+    with pytest.raises(ValueError, match=r"different names: \['x'\] and \[\]"):
+        exe.run(compiled, feed=[feeds[0], {}], fetch_list=[loss])
+
+
+def test_gradients_are_added_up_where_the_strategy_says_so():
+    strategy = fluid.BuildStrategy()
+    strategy.gradient_scale_strategy = fluid.BuildStrategy.GradientScaleStrategy.One
+    feeds = batches(1)
+    summed = trained(lambda: network(lambda: fluid.optimizer.SGD(0.1)), PLACES, feeds, strategy)[1]
+    expected = trained(lambda: network(lambda: fluid.optimizer.SGD(0.2)), None, feeds)[1]
+    for name in summed:
+        if 'learning_rate' not in name:
+            np.testing.assert_allclose(summed[name], expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_what_several_places_cannot_do_is_refused():
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        loss = network(lambda: fluid.optimizer.SGD(0.1))
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, places=PLACES)
+    with pytest.raises(NotImplementedError, match='use_prune'):
+        exe.run(compiled, feed=batches(1)[0], fetch_list=[loss], use_prune=True)
+    strategy = fluid.BuildStrategy()
+    strategy.num_trainers = 2
+    compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, build_strategy=strategy, places=PLACES)
+    with pytest.raises(NotImplementedError, match='2 places of one process, and num_trainers=2'):
+        exe.run(compiled, feed=batches(1)[0], fetch_list=[loss])
+
+
+def test_a_program_runs_on_its_places_once_at_a_time():
+    main, startup = fluid.Program(), fluid.Program()
+    refused = []
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 1])
+        out = main.current_block().create_var(name='out', dtype='float32', shape=[-1, 1])
+
+        def again(value):
+            try:
+                exe.run(compiled, feed={'x': np.ones((2, 1), 'float32')}, fetch_list=[out])
+            except penstock.StateError as error:
+                refused.append(error.id)
+            return np.array(value)
+
+        fluid.layers.py_func(again, x, out)
+    exe = fluid.Executor(fluid.CPUPlace())
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    value, = exe.run(compiled, feed={'x': np.array([[1], [2]], 'float32')}, fetch_list=[out])
+    assert np.ravel(value).tolist() == [1, 2] and refused == ['E-places-busy'] * 2
 
 
 def test_feeders_group_batches_for_all_places(monkeypatch):

@@ -5,9 +5,13 @@ mean of all places', and the first place updates the parameters, which all place
 running moments of batch_norm, the sums of a metric) each place keeps for itself; the scope has those of the first.
 """
 
+import threading
+import weakref
+
 import numpy
 
 from penstock import _penstock
+from penstock._errors import program_error, state_error
 from penstock.fluid import core, framework
 from penstock.fluid.framework import OpRole
 
@@ -31,56 +35,103 @@ class PlacesOfProgram:
         count (int): how many places, at least 2.
         reduction (str): 'mean' or 'sum' of gradients.
         sync_batch_norm (bool): batch_norm takes its moments over all places' examples.
-        trains (bool): as trains() says.
     """
 
-    def __init__(self, program, count, reduction, sync_batch_norm, trains):
+    def __init__(self, program, count, reduction, sync_batch_norm):
         self.count = count
-        self.trains = trains
+        self._trains = trains(program)
         self._programs = [program] * count
-        if trains:
+        if self._trains:
             addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # nobody listens there
             self._programs = [
                 framework.Program._of(_penstock.data_parallel(program.desc, addresses, place, 1, reduction,
                                                               sync_batch_norm=sync_batch_norm, places=True)[0])
                 for place in range(count)]
         self._written = [_written_names(one) for one in self._programs]
-        block = program.global_block()
         self._whole_steps = any(op.type == 'read' and op.has_attr('drop_last') and op.attr('drop_last')
                                 for op in program.global_block().ops)
         self._persistables = {var.name for var in program.list_vars() if var.persistable}
-        self._kept = sorted(name for name in self._written[-1] if block.has_var(name) and block.var(name).persistable)
         self._places = _penstock.Places(count)
-        self._scopes = {}
+        self._running = threading.Lock()
+        self._others = weakref.WeakKeyDictionary()    # by scope: those of the places behind the first
+
+    def check_count(self, feeds):
+        """Raises ProgramError unless that many feeds are one for each place, or, if the program does not train, one
+        for each of the first places."""
+        if feeds > self.count or (feeds < self.count and self._trains):
+            raise program_error('E-places-feeds', 'feed is a list of %d dicts, but %d places run the program' %
+                                (feeds, self.count))
+
+    def split(self, feeds):
+        """Splits each batch into equal parts; the last place also gets the remainder.
+
+        Args:
+            feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences. A
+                persistable variable that is fed one row has it on every place.
+
+        Returns:
+            list[list[tuple]]: for each place that runs: with fewer examples than places, as many as there are examples.
+
+        Raises:
+            penstock.ProgramError: E-places-examples: a batch has fewer examples than places, and the program trains.
+        """
+        values = [(name, numpy.asarray(value), value.lod() if isinstance(value, core.LoDTensor) else [])
+                  for name, value in feeds]
+        sizes = {name: _examples_in(array, lod) for name, array, lod in values}
+        for_all = {name for name in sizes if sizes[name] == 1 and name in self._persistables}
+        parted = {name: size for name, size in sizes.items() if name not in for_all}
+        used = min([self.count, *parted.values()])
+        if used < (self.count if self._trains else 1):
+            fewest = min(parted, key=parted.get)
+            raise program_error('E-places-examples', 'feed: %s has %d examples for %d places; each needs at least one' %
+                                (fewest, parted[fewest], self.count))
+        parts = [[] for _ in range(used)]
+        for name, array, lod in values:
+            for place, part in enumerate(parts):
+                if name in for_all:
+                    part.append((name, array))
+                    continue
+                begin = place * (sizes[name] // used)
+                end = sizes[name] if place == used - 1 else begin + sizes[name] // used
+                part.append((name, _examples_of(array, lod, begin, end)))
+        return parts
 
     def run(self, scope, feeds, fetches):
         """Runs a step.
 
         Args:
             scope (Scope): holds the parameters.
-            feeds (list[list[tuple]]): for each place, names with arrays or LoDTensors. A program that does not train
-                may run on fewer places.
+            feeds (list[list[tuple]]): for each place that runs, names with arrays or LoDTensors.
             fetches (list[str]): names.
 
         Returns:
             list[list]: for each place, the values of `fetches`. A variable that only the first place computes, like a
-            parameter, has its value there. Places whose reader has ended are left out, unless the program trains.
+            parameter, has its value there. Places whose reader has ended are omitted, unless the program trains.
 
         Raises:
             penstock.EOFException: the readers have ended.
+            penstock.StateError: E-places-busy: another thread runs the program.
         """
-        scopes = self._scopes.get(scope) or self._make_scopes(scope)
+        if not self._running.acquire(blocking=False):
+            raise state_error('E-places-busy', 'the program runs on its places already')
+        try:
+            return self._run(self._scopes(scope), feeds, fetches)
+        finally:
+            self._running.release()
+
+    def _run(self, scopes, feeds, fetches):
         feeds = [self._keep_persistables(scopes[place], feed) for place, feed in enumerate(feeds)]
-        own = [[name for name in fetches if place == 0 or name in self._written[place] or name in dict(feed)]
-               for place, feed in enumerate(feeds)]
+        own = [fetches]
+        for place in range(1, len(feeds)):
+            there = self._written[place].union(name for name, _ in feeds[place])
+            own.append([name for name in fetches if name in there])
         values = self._places.run([(self._programs[place].desc, scopes[place], feed, own[place])
-                                   for place, feed in enumerate(feeds)], not self.trains)
+                                   for place, feed in enumerate(feeds)], not self._trains)
         if self._whole_steps and None in values:
             raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
-        by_name = [dict(zip(names, of_place)) for names, of_place in zip(own, values) if of_place is not None]
-        shared = dict(zip(own[0], values[0])) if values[0] is not None else {}
-        return [[of_place[name] if name in of_place else shared.get(name) or scope.find_var(name).get_tensor()
-                 for name in fetches] for of_place in by_name]
+        first = dict(zip(fetches, values[0]))    # it reads before the others
+        return [[{**first, **dict(zip(names, of_place))}[name] for name in fetches]
+                for names, of_place in zip(own, values) if of_place is not None]
 
     def _keep_persistables(self, scope, feed):
         """Sets what is fed to persistable variables in the place's scope. Returns the other feeds."""
@@ -92,13 +143,13 @@ class PlacesOfProgram:
                 rest.append((name, value))
         return rest
 
-    def _make_scopes(self, scope):
-        scopes = [scope] + [scope.new_scope() for _ in range(1, self.count)]
-        for child in scopes[1:]:
-            for name in self._kept:
-                _copy_tensor(scope, child, name)
-        self._scopes[scope] = scopes
-        return scopes
+    def _scopes(self, scope):
+        if scope not in self._others:
+            self._others[scope] = [scope.new_scope() for _ in range(1, self.count)]
+            for child in self._others[scope]:
+                for name in sorted(self._written[-1] & self._persistables):
+                    _copy_tensor(scope, child, name)
+        return [scope] + self._others[scope]
 
 
 def _written_names(program):
@@ -116,44 +167,6 @@ def _set_tensor(variable, value):
     variable.get_tensor().set(numpy.array(value), core.CPUPlace())
     if isinstance(value, core.LoDTensor) and value.lod():
         variable.get_tensor().set_lod(value.lod())
-
-
-def split(block, feeds, count, trains):
-    """The feeds of each place: equal parts of each batch; the last place has what remains, too.
-
-    Args:
-        block (Block): declares the variables.
-        feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences. A
-            persistable variable that is fed one row has it on every place.
-        count (int): how many places.
-        trains (bool): every place needs an example; else fewer places may run.
-
-    Returns:
-        list[list[tuple]]: for each place that runs.
-
-    Raises:
-        penstock.ProgramError: a batch has fewer examples than there are places, and the program trains.
-    """
-    values = [(name, numpy.asarray(value), value.lod() if isinstance(value, core.LoDTensor) else [])
-              for name, value in feeds]
-    sizes = {name: _examples_in(array, lod) for name, array, lod in values}
-    for_all = {name for name in sizes if sizes[name] == 1 and block.var(name).persistable}
-    used = min([count] + [sizes[name] for name in sizes if name not in for_all])
-    if used < 1 or (used < count and trains):
-        name, examples = min(((name, sizes[name]) for name in sizes if name not in for_all), key=lambda pair: pair[1])
-        raise _penstock.ProgramError(
-            'feed: %s has %d examples for %d places; each place needs one at least. Feed larger batches, or use fewer '
-            'places (CPU_NUM, or places of with_data_parallel)' % (name, examples, count))
-    parts = [[] for _ in range(used)]
-    for name, array, lod in values:
-        each = sizes[name] // used
-        for place, part in enumerate(parts):
-            if name in for_all:
-                part.append((name, array))
-                continue
-            end = sizes[name] if place == used - 1 else (place + 1) * each
-            part.append((name, _examples_of(array, lod, place * each, end)))
-    return parts
 
 
 def _examples_in(array, lod):

@@ -244,31 +244,37 @@ class CompiledProgram:
             raise ValueError('with_data_parallel: places is empty')
         return [core.device_of(place, 'with_data_parallel') for place in places]
 
+    def _asked_places(self):
+        """Returns the number of places given to with_data_parallel; that of CPU_NUM at the first call without them."""
+        if self._places is None:
+            self._places = _places.cpu_places()
+        return len(self._places)
+
     def _place_count(self):
-        """On how many places of this process the program runs."""
-        if self._program is None or not self._is_data_parallel:
+        """Returns the number of places of this process that run the program."""
+        if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
             return 1
-        count = len(self._places) if self._places else _places.count_of_environment()
-        return 1 if count == 1 or _several_places.asks_servers(self._program) else count
+        return 1 if _several_places.asks_servers(self._program) else self._asked_places()
 
     def _on_places(self):
-        """The program for several places; None if it runs on one."""
-        count, strategy = self._place_count(), self._build_strategy
-        if count == 1:
+        """Returns the program for several places; None if it runs on one."""
+        if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
             return None
+        content = self._program.desc.content_id
+        if self._placed is None or self._placed[0] != content:
+            self._placed = content, self._place() if self._place_count() > 1 else None
+        return self._placed[1]
+
+    def _place(self):
         self._check_runnable()
-        if strategy.num_trainers != 1 or self._on_uneven():
+        strategy, on_uneven, count = self._build_strategy, self._on_uneven(), self._asked_places()
+        if strategy.num_trainers != 1 or on_uneven:
             raise NotImplementedError(
                 'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs '
                 'on several places or by several trainers of one place each' %
-                (count, strategy.num_trainers, self._on_uneven()))
+                (count, strategy.num_trainers, on_uneven))
         self._has_run = True
-        made_of = self._program.desc.content_id, count
-        if self._placed is None or self._placed[0] != made_of:
-            self._placed = made_of, _several_places.PlacesOfProgram(
-                self._program, count, self._reduction(), strategy.sync_batch_norm,
-                _several_places.trains(self._program))
-        return self._placed[1]
+        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy.sync_batch_norm)
 
     def _require_shared(self):
         shared = self._share_vars_from

@@ -79,6 +79,24 @@ def _emptied(value):
     return vector
 
 
+def _returned(value, return_numpy):
+    """Returns a fetched value as Executor.run returns it."""
+    if empties_are_vectors:
+        value = _emptied(value)
+    return _as_arrays(value) if return_numpy else value
+
+
+@contextlib.contextmanager
+def _causes_in_python():
+    """Raises the error of a user's reader or function in place of that of the run which it ended."""
+    try:
+        yield
+    except _penstock.StateError as error:
+        raise_from_reader(error)
+        raise_from_function(error)
+        raise
+
+
 def as_numpy(tensor):
     """Returns the elements of a LoDTensor as an array that shares its memory.
 
@@ -221,7 +239,7 @@ class Executor:
                 if use_prune:
                     raise NotImplementedError('use_prune: a program on several places runs as a whole')
                 return self._run_on_places(program._program, placed, feed, fetch_list, in_scope, return_numpy, apart)
-            if isinstance(feed, (list, tuple)) and len(feed) > 1 and len(feed) == len(program._places or []):
+            if isinstance(feed, (list, tuple)) and 1 < len(feed) == program._asked_places():
                 feed = _several_places.join(feed)    # the places' joint batch
             program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
@@ -235,7 +253,7 @@ class Executor:
         if use_prune or updates:
             program = self._pruned(program, [name for name, _ in feeds], fetches, updates, use_prune)
         _process_end.this_thread.ran = True
-        try:
+        with _causes_in_python():
             try:
                 values = self._executor.run(program.desc, in_scope, feeds, fetches)
             except _penstock.ProgramError as error:
@@ -243,45 +261,35 @@ class Executor:
                 if uncast is None:
                     raise
                 values = self._executor.run(program.desc, in_scope, uncast, fetches)
-        except _penstock.StateError as error:
-            raise_from_reader(error)
-            raise_from_function(error)
-            raise
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
-        if empties_are_vectors:
-            values = [_emptied(value) for value in values]
-        if return_numpy:
-            values = [_as_arrays(value) for value in values]
+        values = [_returned(value, return_numpy) for value in values]
         return [[value] for value in values] if apart else values
 
     def _feeds_of(self, block, feed):
         return [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
 
     def _run_on_places(self, program, placed, feed, fetch_list, scope, return_numpy, apart):
+        if program._before_run is not None:
+            program._before_run()
         block = program.global_block()
         if isinstance(feed, (list, tuple)):
-            if len(feed) > placed.count or (len(feed) < placed.count and placed.trains):
-                raise _penstock.ProgramError('feed is a list of %d dicts, but %d places run the program' %
-                                             (len(feed), placed.count))
             feeds = [self._feeds_of(block, _dict_of(one)) for one in feed]
+            placed.check_count(len(feeds))
         elif feed:
-            feeds = _several_places.split(block, self._feeds_of(block, _dict_of(feed)), placed.count, placed.trains)
+            feeds = placed.split(self._feeds_of(block, _dict_of(feed)))
         else:
             feeds = [[] for _ in range(placed.count)]
         names, _ = _split_fetches(fetch_list)
         _process_end.this_thread.ran = True
-        try:
+        with _causes_in_python():
             by_place = placed.run(scope, feeds, names)
-        except _penstock.StateError as error:
-            raise_from_reader(error)
-            raise_from_function(error)
-            raise
+        if _progress_of_runs is not None:
+            _progress_of_runs.note(program, sum(feeds, []), names, by_place[0])
         values = [list(of_name) for of_name in zip(*by_place)]
         if apart:
-            return [[_as_arrays(value) for value in of_name] for of_name in values] if return_numpy else values
-        merged = [_several_places.merge(of_name) for of_name in values]
-        return [_as_arrays(value) for value in merged] if return_numpy else merged
+            return [[_returned(value, return_numpy) for value in of_name] for of_name in values]
+        return [_returned(_several_places.merge(of_name), return_numpy) for of_name in values]
 
     def _pruned(self, program, feeds, fetches, updates, use_prune):
         """Returns the part of the program that the fetches and the updates need; the program itself if it has no other

@@ -45,15 +45,17 @@ stage "ctest: the release build"
 ctest --test-dir build/release --output-on-failure -j "$jobs" "${labels[@]}" || failed+=("ctest")
 
 stage "pytest"
+# Files run in parallel; the tests of one file, in order.
+pytest=(.venv/bin/python -m pytest -q -n "$jobs" --dist loadfile)
 marks=()
 if (( ! all )); then marks=(-m 'not slow'); fi
-.venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
+"${pytest[@]}" "${marks[@]}" tests/python || failed+=("pytest")
 
 corpus=${PENSTOCK_CORPUS-../shared/corpus}
 if [[ -d $corpus ]]; then
   # As in a clone without the corpus. (CTest has the label "selection" for this.)
   stage "pytest: tests that read the corpus, without it"
-  PENSTOCK_CORPUS='' .venv/bin/python -m pytest -q -m 'corpus and not slow' tests/python ||
+  PENSTOCK_CORPUS='' "${pytest[@]}" -m 'corpus and not slow' tests/python ||
     failed+=("pytest without the corpus")
 fi
 
@@ -61,7 +63,7 @@ if (( all )); then
   stage "ctest and pytest: each program printed, parsed and serialized in between"
   export PENSTOCK_VERIFY=roundtrip
   ctest --test-dir build/release --output-on-failure -j "$jobs" -L quick || failed+=("ctest, round trips")
-  .venv/bin/python -m pytest -q -m 'not slow' tests/python || failed+=("pytest, round trips")
+  "${pytest[@]}" -m 'not slow' tests/python || failed+=("pytest, round trips")
   unset PENSTOCK_VERIFY
 
   stage "fuzz targets, a minute each"

@@ -26,6 +26,7 @@ class Application {
   Result<MinimizeResult> Run(std::vector<ParamGrad> params_grads) {
     MinimizeResult result;
     result.params_grads = params_grads;
+    for (const StateDef& state : optimizer().states) result.accumulators.push_back(state.accumulator);
     PENSTOCK_RETURN_IF_ERROR(SetAttrs());
     std::sort(params_grads.begin(), params_grads.end(),
               [](const ParamGrad& a, const ParamGrad& b) { return a.first < b.first; });

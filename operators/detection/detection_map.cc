@@ -146,13 +146,13 @@ class DetectionMapKernel : public Kernel {
       const SequenceInput& input = hit ? right_in_ : wrong_in_;
       std::vector<Hits>& lists = hit ? right_ : wrong_;
       PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, input.Innermost(k));
-      if (sequences.count() != classes_)
-        return LodError(input.what(), " is in ", sequences.count(), " sequences; there are ", classes_,
+      if (sequences.count() > classes_)  // classes after the last sequence have no rows
+        return LodError(input.what(), " has ", sequences.count(), " sequences, but there are ", classes_,
                         " classes");
       const float* const rows = std::as_const(k[input.operand()]).Data<float>();
       if (sequences.total() > 0 && k[input.operand()].count() != 2 * sequences.total())
         return LodError(input.what(), " must have two numbers in a row");
-      for (Dim label = 0; label < classes_; ++label) {
+      for (Dim label = 0; label < sequences.count(); ++label) {
         for (Dim i = sequences.begin(label); i < sequences.end(label); ++i)
           lists[static_cast<std::size_t>(label)].emplace_back(rows[2 * i], static_cast<int>(rows[2 * i + 1]));
       }

@@ -186,6 +186,7 @@ void BindAutodiff(py::module_& m) {
   py::class_<MinimizeResult>(m, "MinimizeResult")
       .def_readonly("params_grads", &MinimizeResult::params_grads)
       .def_readonly("learning_rate", &MinimizeResult::learning_rate)
+      .def_readonly("accumulators", &MinimizeResult::accumulators)
       .def_readonly("states", &MinimizeResult::states)
       .def_property_readonly("optimizer_ops",
                              [](const MinimizeResult& result) { return Ids(result.optimizer_ops); });

@@ -419,6 +419,39 @@ def test_the_mean_average_precision_of_batches(fluid):
     agree(batch([[1, 0.95] + near], [[1]], [near]), [1, 1])
 
 
+@pytest.mark.parametrize('lengths, says', [([0, 1, 0], None), ([0, 1], None), ([0, 1, 0, 0], 'has 4 sequences')])
+def test_classes_after_the_last_sequence_of_the_state_have_no_rows(fluid, lengths, says):
+    scope, place = fluid.Scope(), fluid.CPUPlace()
+
+    def put(name, value, lengths=None):
+        tensor = scope.var(name).get_tensor()
+        tensor.set(np.array(value), place)
+        if lengths:
+            tensor.set_recursive_sequence_lengths([lengths])
+
+    near = [0.1, 0.1, 0.5, 0.5]
+    put('found', np.array([[2, 0.9] + near], 'float32'), [1])
+    put('truth', np.array([[2] + near], 'float32'), [1])
+    put('has', np.ones(1, 'int32'))
+    put('count', np.array([[0], [2], [0]], 'int32'))
+    put('right', np.array([[0.8, 1]], 'float32'), lengths)
+    put('wrong', np.array([[0.8, 0]], 'float32'), lengths)
+    made = ('AccumPosCount', 'AccumTruePos', 'AccumFalsePos', 'MAP')
+    for name in made:
+        scope.var(name).get_tensor()
+    op = fluid.op.Operator('detection_map', DetectRes='found', Label='truth', HasState='has', PosCount='count',
+                           TruePos='right', FalsePos='wrong', class_num=3, ap_type='integral',
+                           **{name: name for name in made})
+    if says:
+        with pytest.raises(ValueError, match=says):
+            op.run(scope, place)
+        return
+    op.run(scope, place)
+    count, right, _, mean = (np.array(scope.find_var(name).get_tensor()) for name in made)
+    assert count.tolist() == [[0], [2], [1]] and mean.item() == 0.75    # class 1: recall 1/2 at precision 1
+    agree(right, [[0.8, 1], [0.9, 1]])
+
+
 @pytest.mark.parametrize('make, error', [
     (lambda L, x: L.prior_box(x, x, [4.0], steps=[1.0]), 'steps must be a list of two numbers'),
     (lambda L, x: L.density_prior_box(x, x, [1], [4.0, 8.0], [1.0]), 'must have the same length'),

@@ -95,3 +95,36 @@ def test_the_rate_of_one_parameter_may_be_set_in_place(fluid):
     assert scale.attr('scale') == 0.25
     with pytest.raises(KeyError, match='optimize_attr may hold learning_rate only'):
         param.optimize_attr['momentum'] = 0.9
+
+
+def test_state_is_found_by_the_name_of_its_kind(fluid):
+    loss, _ = net(fluid)
+    optimizer = fluid.optimizer.Adam(0.1, name='mine')
+    optimizer.minimize(loss)
+    w = fluid.default_main_program().global_block().var('w')
+    first, power = (optimizer._get_accumulator(name, w) for name in (optimizer._moment1_acc_str,
+                                                                     optimizer._beta1_pow_acc_str))
+    assert (first.name, first.shape) == ('w_mine_moment1_0', (4, 3))
+    assert (power.name, power.shape) == ('w_mine_beta1_pow_acc_0', (1,))
+    assert {name: sorted(by_param) for name, by_param in optimizer._accumulators.items()} == {
+        'mine_%s' % kind: ['b', 'w'] for kind in ('moment1', 'moment2', 'beta1_pow_acc', 'beta2_pow_acc')}
+
+
+@pytest.mark.parametrize('name, arguments', [
+    ('Momentum', [0.9]), ('LarsMomentum', [0.9]), ('Adagrad', []), ('DecayedAdagrad', []), ('Adam', []), ('Lamb', []),
+    ('Adamax', []), ('Adadelta', []), ('RMSProp', []), ('Ftrl', [])])
+def test_each_optimizer_names_its_kinds_of_state(fluid, name, arguments):
+    loss, _ = net(fluid)
+    optimizer = getattr(fluid.optimizer, name)(0.1, *arguments)
+    optimizer.minimize(loss)
+    named = {getattr(optimizer, field) for field in dir(optimizer) if field.endswith('_acc_str')}
+    assert set(optimizer._accumulators) == named
+
+
+def test_a_program_is_pruned_to_one_target_or_op(fluid):
+    loss, hidden = net(fluid)
+    main = fluid.default_main_program()
+    assert [op.type for op in main._prune(hidden).global_block().ops] == ['mul', 'elementwise_add']
+    assert [op.type for op in main._prune([main.global_block().ops[0]]).global_block().ops] == ['mul']
+    with pytest.raises(ValueError, match='_prune: a target is a Variable, an Operator or a name, not None'):
+        main._prune(None)

@@ -121,6 +121,22 @@ def test_a_readers_error_is_raised_in_the_trainer_with_its_traceback(fluid):
     assert 'in read' in ''.join(traceback.format_tb(error.value.__traceback__))
 
 
+def test_batches_keep_their_order_whatever_the_switch_says(fluid):
+    keeps = fluid.reader.keep_data_loader_order
+    assert keeps() is True
+    try:
+        keeps(False)
+        assert keeps() is False
+        x = fluid.data('x', [1])
+        loader = fluid.io.DataLoader.from_generator(feed_list=[x], capacity=2)
+        loader.set_batch_generator(lambda: ([np.full(1, i, 'float32')] for i in range(9)), places=fluid.CPUPlace())
+        assert [float(np.array(feed[0]['x'])[0]) for feed in loader()] == list(range(9))
+    finally:
+        keeps(True)
+    with pytest.raises(TypeError, match='keep_data_loader_order takes one bool'):
+        keeps(1)
+
+
 def test_what_a_loader_lacks_is_asked_for(fluid):
     feed_list, _ = twice(fluid)
     for arguments, says in ((([], 2), 'feed_list'), ((feed_list[0], 2), 'feed_list'), ((['x'], 2), 'feed_list'),

@@ -195,8 +195,10 @@ class Optimizer:
         """Records the results of C++; returns the optimizer ops."""
         block = program.current_block()
         self._learning_rate_map[program] = block._var_recursive(made.learning_rate)
-        for states in made.states.values():
+        for param, states in made.states.items():
             self._opti_name_list.extend(states)
+            for accumulator, state in zip(made.accumulators, states):
+                self._accumulators.setdefault(self._prefixed(accumulator), {})[param] = block._var_recursive(state)
         return [block._op_handle(op_id) for op_id in made.optimizer_ops]
 
     # Updates by Python, for subclasses.
@@ -212,8 +214,7 @@ class Optimizer:
 
     def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
         """Creates a state variable for a parameter, with the parameter's shape unless a shape is given."""
-        if self._name is not None:
-            name = '%s_%s' % (self._name, name)
+        name = self._prefixed(name)
         helper = LayerHelper('accumulator', name='accumulator')
         variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)),
                                                  persistable=True, dtype=dtype or param.dtype,
@@ -224,9 +225,10 @@ class Optimizer:
         return variable
 
     def _get_accumulator(self, name, param):
-        if self._name is not None:
-            name = '%s_%s' % (self._name, name)
-        return self._accumulators[name][param.name]
+        return self._accumulators[self._prefixed(name)][param.name]
+
+    def _prefixed(self, name):
+        return name if self._name is None else '%s_%s' % (self._name, name)
 
     def _create_global_learning_rate(self):
         program = framework.default_main_program()

@@ -299,9 +299,14 @@ class Executor:
         content, pruned = known.get(key, (None, None))
         if content != program.desc.content_id:
             content = program.desc.content_id
-            pruned = _prune_to(program, feeds, fetches, updates, use_prune)
-            known[key] = content, pruned
-        return pruned or program    # itself would be kept forever
+            kept = _updates_to_keep(program, updates, use_prune)
+            pruned = None if kept is None else self._prune_program(program, feeds, fetches, kept)
+            known[key] = content, None if pruned is program else pruned    # itself would be kept forever
+        return pruned or program
+
+    def _prune_program(self, program, feed, fetch, optimize_ops):
+        """Returns the part of the program that fetches (names) and update ops need if `feed` (names) are fed."""
+        return program._prune(fetch, feed, optimize_ops)
 
     def batches(self, program, feeds, scope=None):
         """Yields this trainer's feeds until the feeds of all trainers have ended.
@@ -501,8 +506,8 @@ def _is_update(op):
     return bool(op.attr('op_role') & OpRole.Optimize) if op.has_attr('op_role') else False
 
 
-def _prune_to(program, feeds, fetches, updates, use_prune):
-    """Returns the pruned program, or None if nothing can be removed."""
+def _updates_to_keep(program, updates, use_prune):
+    """Returns the update ops that a run needs besides its fetches, or None if nothing can be removed."""
     for op in updates:
         if not _is_update(op):
             raise TypeError('fetch_list holds the op %s, which is not the update of an optimizer' % op.type)
@@ -511,7 +516,7 @@ def _prune_to(program, feeds, fetches, updates, use_prune):
     named = {op._id for op in updates}
     if not use_prune and (not named or all(op._id in named for op in every if op.input('Param'))):
         return None
-    return program._prune(fetches, feeds, updates or every)
+    return updates or every
 
 
 def _is_there(block, name):

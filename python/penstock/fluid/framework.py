@@ -361,13 +361,9 @@ class Program:
         for name in feeds:
             if not isinstance(name, str):
                 raise ValueError('_prune_with_input: a fed variable is named by a str, not %r' % (name,))
-        targets = targets if isinstance(targets, (list, tuple)) else [targets]
-        for target in targets:
-            if not isinstance(target, (Variable, Operator, str)):
-                raise ValueError('_prune_with_input: a target is a Variable, an Operator or a name, not %r' % (target,))
-        ops = [target for target in targets if isinstance(target, Operator)]
-        names = [target for target in targets if not isinstance(target, Operator)]
-        return self._prune([target for target in names if getattr(target, 'name', target) not in feeds], feeds, ops)
+        targets = _targets_of('_prune_with_input', targets)
+        return self._prune([target for target in targets
+                            if isinstance(target, Operator) or getattr(target, 'name', target) not in feeds], feeds)
 
     def _copy_param_info_from(self, other):
         """Copies learning rate, regularizer and so on of `other`'s parameters to parameters with the same names."""
@@ -378,9 +374,12 @@ class Program:
     _copy_dist_param_info_from = _copy_param_info_from
 
     def _prune(self, targets, feeds=(), ops=()):
-        program = Program._of(
-            self.desc.prune([getattr(feed, 'name', feed) for feed in feeds],
-                            [getattr(target, 'name', target) for target in targets], [op._id for op in ops]))
+        """Returns the part that the targets, each a Variable, an Operator or a name, and the ops need."""
+        targets = _targets_of('_prune', targets)
+        ops = [target for target in targets if isinstance(target, Operator)] + list(ops)
+        names = [getattr(target, 'name', target) for target in targets if not isinstance(target, Operator)]
+        program = Program._of(self.desc.prune([getattr(feed, 'name', feed) for feed in feeds], names,
+                                              [op._id for op in ops]))
         program._copy_parameter_attrs_from(self)
         return program
 
@@ -433,6 +432,15 @@ class Program:
 
     def __repr__(self):
         return '<Program of %d blocks, %d ops>' % (self.num_blocks, self.desc.op_count(0))
+
+
+def _targets_of(function, targets):
+    """Returns the targets of a pruning as a list; one target may stand for itself."""
+    targets = targets if isinstance(targets, (list, tuple)) else [targets]
+    for target in targets:
+        if not isinstance(target, (Variable, Operator, str)):
+            raise ValueError('%s: a target is a Variable, an Operator or a name, not %r' % (function, target))
+    return list(targets)
 
 
 @contextlib.contextmanager

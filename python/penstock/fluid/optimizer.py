@@ -60,6 +60,7 @@ class MomentumOptimizer(Optimizer):
     """
 
     type = 'momentum'
+    _velocity_acc_str = 'velocity'
 
     def __init__(self, learning_rate, momentum, parameter_list=None, use_nesterov=False, regularization=None,
                  grad_clip=None, name=None):
@@ -93,6 +94,10 @@ class AdamOptimizer(Optimizer):
     """
 
     type = 'adam'
+    _moment1_acc_str = 'moment1'
+    _moment2_acc_str = 'moment2'
+    _beta1_pow_acc_str = 'beta1_pow_acc'
+    _beta2_pow_acc_str = 'beta2_pow_acc'
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None, lazy_mode=False):
@@ -126,6 +131,7 @@ class AdagradOptimizer(Optimizer):
     """
 
     type = 'adagrad'
+    _moment_acc_str = 'moment'
 
     def __init__(self, learning_rate, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None, name=None,
                  initial_accumulator_value=0.0):
@@ -153,6 +159,7 @@ class DecayedAdagradOptimizer(Optimizer):
     """
 
     type = 'decayed_adagrad'
+    _moment_acc_str = 'moment'
 
     def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
@@ -183,6 +190,9 @@ class AdamaxOptimizer(Optimizer):
     """
 
     type = 'adamax'
+    _moment_acc_str = 'moment'
+    _inf_norm_acc_str = 'inf_norm'
+    _beta1_pow_acc_str = 'beta1_pow_acc'
 
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
@@ -213,6 +223,8 @@ class AdadeltaOptimizer(Optimizer):
     """
 
     type = 'adadelta'
+    _avg_squared_grad_acc_str = '_avg_squared_grad'
+    _avg_squared_update_acc_str = '_avg_squared_update'
 
     def __init__(self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None,
                  name=None):
@@ -241,6 +253,9 @@ class RMSPropOptimizer(Optimizer):
     """
 
     type = 'rmsprop'
+    _momentum_acc_str = 'momentum'
+    _mean_square_acc_str = 'mean_square'
+    _mean_grad_acc_str = 'mean_grad'
 
     def __init__(self, learning_rate, rho=0.95, epsilon=1e-6, momentum=0.0, centered=False, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
@@ -273,6 +288,8 @@ class FtrlOptimizer(Optimizer):
     """
 
     type = 'ftrl'
+    _squared_acc_str = 'squared'
+    _linear_acc_str = 'linear'
 
     def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
@@ -309,6 +326,10 @@ class LambOptimizer(Optimizer):
     """
 
     type = 'lamb'
+    _moment1_acc_str = 'moment1'
+    _moment2_acc_str = 'moment2'
+    _beta1_pow_acc_str = 'beta1_pow_acc'
+    _beta2_pow_acc_str = 'beta2_pow_acc'
 
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
                  parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
@@ -352,6 +373,7 @@ class LarsMomentumOptimizer(Optimizer):
     """
 
     type = 'lars_momentum'
+    _velocity_acc_str = 'velocity'
 
     def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):

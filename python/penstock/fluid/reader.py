@@ -34,8 +34,38 @@ from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
 
 __all__ = ['DataLoader', 'PyReader', 'default_collate_fn']
 
+_keeps_order = True
+
 # Fluid generates the names of loaders' variables separately from all others.
 _names = unique_name.UniqueNameGenerator()
+
+
+def keep_data_loader_order(*args):
+    """Returns, or sets, whether the batches of a non-iterable loader reach the program in the reader's order.
+
+    Penstock keeps the order in either case: with False, Fluid may exchange batches.
+
+    Args:
+        args (bool): the new setting; without one, the function returns the setting.
+
+    Returns:
+        bool | None: the setting, True by default; None if a new one is given.
+
+    Raises:
+        TypeError: `args` is not one bool.
+
+    Example:
+        from penstock.fluid.reader import keep_data_loader_order
+
+        assert keep_data_loader_order()
+    """
+    global _keeps_order
+    if not args:
+        return _keeps_order
+    if len(args) != 1 or not isinstance(args[0], bool):
+        raise TypeError('keep_data_loader_order takes one bool, not %r' % (args,))
+    _keeps_order = args[0]
+    return None
 
 
 def default_collate_fn(batch):

@@ -36,8 +36,8 @@ struct Naming {
 };
 
 struct MinimizeResult {
-  std::vector<ParamGrad> params_grads;  // as AppendBackward returned them
-  std::string learning_rate;            // the name of its variable
+  std::vector<ParamGrad> params_grads;    // as AppendBackward returned them
+  std::string learning_rate;              // the name of its variable
   std::vector<std::string> accumulators;  // the names of the kinds of state, as StateDef's, in its order
   std::map<std::string, std::vector<std::string>> states;  // of each parameter: a variable for each kind
   std::vector<OpId> optimizer_ops;  // in the order of the block: the updates and their auxiliary ops

@@ -1,5 +1,7 @@
 """Program.desc, Block.desc, Operator.desc, Variable.desc: Fluid's lower interface, as views of one program."""
 
+import re
+
 import numpy as np
 import penstock
 import pytest
@@ -146,3 +148,22 @@ def test_declarations_of_ops(fluid):
     assert 'data_type[FP64]:place[CPUPlace]' in kernels['relu_grad']
     assert 'data_type[INT32]:place[CPUPlace]' not in kernels['relu_grad']
     assert fluid.core.has_grad_op_maker('relu') and not fluid.core.has_grad_op_maker('accuracy')
+
+
+def test_every_op_has_the_attributes_of_the_framework(fluid):
+    maker = fluid.core.op_proto_and_checker_maker
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 2]), 1))
+    with fluid.name_scope('part'):
+        fluid.optimizer.SGD(0.1).minimize(loss)
+    ops = fluid.default_main_program().global_block().ops
+    roles = {op.type: op.attr(maker.kOpRoleAttrName()) for op in ops}
+    assert (roles['mul'], roles['mul_grad'], roles['sgd']) == (
+        maker.OpRole.Forward, maker.OpRole.Backward, maker.OpRole.Optimize)
+    assert roles['mean'] == maker.OpRole.Forward | maker.OpRole.Loss
+    assert ops[-1].attr(maker.kOpRoleVarAttrName()) in (['fc_0.w_0', 'fc_0.w_0@GRAD'], ['fc_0.b_0', 'fc_0.b_0@GRAD'])
+    assert ops[-1].attr(maker.kOpNameScopeAttrName()).startswith('/part/')
+    callstack = maker.kOpCreationCallstackAttrName()
+    line, = ops[0].attr(callstack)
+    assert re.fullmatch(r'  File ".*test_descs.py", line [0-9]+, in test_every_op_has_.*', line)
+    assert ops[0].has_attr(callstack) and callstack in ops[0].attr_names and callstack not in ops[0].all_attrs()
+    assert ops[0].attr_type(callstack) == 'STRINGS'

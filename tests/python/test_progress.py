@@ -70,6 +70,14 @@ def test_a_picture_is_drawn_where_matplotlib_is(tmp_path, capsys):
     assert (tmp_path / 'p.png').read_bytes()[:4] == b'\x89PNG'
 
 
+def test_without_matplotlib_bars_are_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'matplotlib', None)    # its import fails
+    (tmp_path / 'log').write_text('\n'.join(LINES))
+    assert main([str(tmp_path / 'log'), '--out', str(tmp_path / 'p.png')]) == 0
+    assert 'loss\n         1  2            ' + '#' * 40 in capsys.readouterr().out
+    assert not (tmp_path / 'p.png').exists()
+
+
 @pytest.mark.parametrize('text, message', [(None, 'No such file'), ('nothing', 'no progress line')])
 def test_a_log_without_progress_is_an_error(tmp_path, capsys, text, message):
     if text is not None:

@@ -146,6 +146,15 @@ def test_the_windows_of_an_image_are_a_sequence(fluid):
     assert out.recursive_sequence_lengths() == [[4]]
 
 
+def test_images_of_different_sizes_have_as_many_windows_as_fit(fluid):
+    x, sizes = fluid.data('x', [None, 1, 3, 3]), fluid.data('sizes', [None, 2])
+    rows = fluid.layers.im2sequence(x, filter_size=2, input_image_size=sizes, out_stride=2)
+    images = np.arange(18, dtype='float32').reshape(2, 1, 3, 3)
+    out, = run(fluid, {'x': images, 'sizes': np.array([[4, 6], [6, 4]], 'float32')}, [rows])    # 2 x 3 and 3 x 2
+    assert np.array(out).tolist() == [[0, 1, 3, 4], [1, 2, 4, 5], [9, 10, 12, 13], [12, 13, 15, 16]]
+    assert out.recursive_sequence_lengths() == [[2, 2]]
+
+
 def model(fluid, recurrent):
     ids = fluid.data('ids', [None, 1], 'int64', 1)
     label = fluid.data('label', [None, 1], 'int64')

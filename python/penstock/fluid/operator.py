@@ -1,6 +1,9 @@
 """Operator: a handle on an op of a block (framework.py says what a handle is)."""
 
+from penstock.fluid._basics import op_proto_and_checker_maker
 from penstock.fluid._descs import ATTR_KINDS, OpDesc, value_of_attr
+
+_CALLSTACK = op_proto_and_checker_maker.kOpCreationCallstackAttrName()
 
 
 class Operator:
@@ -101,8 +104,9 @@ class Operator:
 
     @property
     def attr_names(self):
-        """Names of its attributes."""
-        return list(self.all_attrs())
+        """Names of its attributes; with 'op_callstack', if its location is known."""
+        names = list(self.all_attrs())
+        return names if _CALLSTACK in names or not self.location else names + [_CALLSTACK]
 
     def has_attr(self, name):
         """Tells whether it has an attribute.
@@ -113,7 +117,7 @@ class Operator:
         Returns:
             bool: whether it is there.
         """
-        return name in self.all_attrs()
+        return name in self.all_attrs() or (name == _CALLSTACK and bool(self.location))
 
     def attr(self, name):
         """Returns the value of an attribute.
@@ -122,12 +126,17 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            Its value; for an attribute that names blocks, such as sub_block, their BlockDescs.
+            Its value; for an attribute that names blocks, such as sub_block, their BlockDescs; for op_callstack a
+            list[str] with the user's line, as in a traceback.
 
         Raises:
             ValueError: there is no such attribute.
         """
         attrs = self.all_attrs()
+        if name == _CALLSTACK and name not in attrs and self.location:
+            line, _, function = self.location.partition(' in ')
+            file, _, number = line.rpartition(':')
+            return ['  File "%s", line %s, in %s' % (file, number, function or '<module>')]
         if name not in attrs:
             raise ValueError('op %s has no attribute %s; it has %s' % (self.type, name, ', '.join(sorted(attrs))))
         return value_of_attr(self._desc, self.attr_type(name), attrs[name])
@@ -142,7 +151,9 @@ class Operator:
             str | None: 'INT', 'FLOATS' and so on; None if there is no such attribute.
         """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
-        return None if kind is None else ATTR_KINDS[kind]
+        if kind is None:
+            return 'STRINGS' if name == _CALLSTACK and self.location else None
+        return ATTR_KINDS[kind]
 
     def _block_attr_id(self, name):
         return self.attr(name).id

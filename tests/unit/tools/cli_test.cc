@@ -23,7 +23,7 @@ TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
   const Program program = test::RandomProgram(5);
   const std::string bytes = SerializeProgram(program);
   Write("a.pb", bytes);
-  const std::vector<std::string> chain = {"a.pb",    "b.ir",      "c.json",    "d.pb.gz",
+  const std::vector<std::string> chain = {"a.pb",    "b.ir",      "c.json",    "d.pb.gz", "h.pdmodel",
                                           "e.ir.gz", "__model__", "f.json.gz", "g.pb"};
   for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
     ASSERT_EQ(Run(StrCat("convert ", dir_ / chain[i], " ", dir_ / chain[i + 1])), 0) << err_;
@@ -34,6 +34,8 @@ TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
   EXPECT_EQ(test::Difference(program, *back), "");
   ASSERT_EQ(Run(StrCat("convert ", dir_ / "a.pb", " ", dir_ / "same.pb")), 0) << err_;
   EXPECT_TRUE(*ReadFile(dir_ / "same.pb") == bytes);
+  ASSERT_EQ(Run(StrCat("convert ", dir_ / "a.pb", " ", dir_ / "same.pdmodel")), 0) << err_;
+  EXPECT_TRUE(*ReadFile(dir_ / "same.pdmodel") == bytes);
 }
 
 TEST_F(Cli, MemoryCommandsWriteTheProgramAndSayWhatTheyDid) {

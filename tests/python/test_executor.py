@@ -390,3 +390,27 @@ def test_sequences_that_do_not_cover_a_tensor_are_an_error(fluid):
         tensor.set_recursive_sequence_lengths([[1, 1]])
     tensor.set_recursive_sequence_lengths([[2], [1, 2]])
     assert tensor.lod() == [[0, 2], [0, 1, 3]]
+
+
+def test_levels_of_sequences_fit_together_before_there_are_rows(fluid):
+    tensor = fluid.LoDTensor()
+    for lengths in ([[], [1], [3]], [[0], [2], [3]], [[2], [1]], [[]]):
+        with pytest.raises(ValueError, match='the levels of sequences do not fit together'):
+            tensor.set_recursive_sequence_lengths(lengths)
+    tensor.set_recursive_sequence_lengths([[2, 1], [1, 0, 2]])
+    tensor.set(np.zeros((3, 1), 'float32'), fluid.CPUPlace())
+    assert tensor.has_valid_recursive_sequence_lengths()
+    with pytest.raises((ValueError, AssertionError), match='do not match'):
+        fluid.create_lod_tensor([[1, 2, 3], [4]], [[2, 2]], fluid.CPUPlace())
+
+
+def test_tensors_travel_by_dlpack(fluid):
+    array = np.arange(6, dtype='int64').reshape(2, 3)
+    tensor = fluid.create_lod_tensor(array, [[2]], fluid.CPUPlace())
+    back = fluid.core.from_dlpack(tensor._to_dlpack())
+    assert isinstance(back, fluid.core.Tensor) and np.array_equal(back, array) and back.lod() == []
+    tensor.set(array + 1, fluid.CPUPlace())
+    assert np.array_equal(back, array)    # a copy
+    assert np.array_equal(fluid.core.from_dlpack(array[:, ::-1]), array[:, ::-1])
+    with pytest.raises(TypeError, match='from_dlpack takes a DLPack capsule or an object that offers one, not 3'):
+        fluid.core.from_dlpack(3)

@@ -1,4 +1,4 @@
-"""What Fluid's tests call of a LoDTensor beside set(): room for a shape, copies, parts; and of a Scope."""
+"""What Fluid's tests call of a LoDTensor beside set(): room for a shape, copies, parts, DLPack; and of a Scope."""
 
 import math
 import weakref
@@ -46,6 +46,53 @@ def _copy(tensor, place=None):
     return copy
 
 
+def _to_dlpack(tensor):
+    """Returns a DLPack capsule with a copy of the elements."""
+    return numpy.array(tensor).__dlpack__()
+
+
+class _OfCapsule:
+    """A capsule in the form in which NumPy takes one: with its device, the CPU."""
+
+    def __init__(self, capsule):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_):
+        return self._capsule
+
+    @staticmethod
+    def __dlpack_device__():
+        return 1, 0
+
+
+def from_dlpack(dlpack):
+    """Makes a tensor of a DLPack capsule, or of an object that offers one, such as a tensor of PyTorch.
+
+    Args:
+        dlpack (capsule | object with __dlpack__): elements in the memory of the CPU. A capsule is used up.
+
+    Returns:
+        LoDTensor: a copy of the elements, without sequences.
+
+    Raises:
+        TypeError: `dlpack` is neither.
+        BufferError: its elements are on another device, or of a type that NumPy lacks.
+
+    Example:
+        tensor = fluid.core.from_dlpack(np.ones((2, 3), 'float32'))
+        assert tensor.shape() == [2, 3]
+        assert fluid.core.from_dlpack(tensor._to_dlpack()).shape() == [2, 3]
+    """
+    if not hasattr(dlpack, '__dlpack__'):
+        if type(dlpack).__name__ != 'PyCapsule':
+            raise TypeError('from_dlpack takes a DLPack capsule or an object that offers one, not %r' % (dlpack,))
+        dlpack = _OfCapsule(dlpack)
+    tensor = LoDTensor()
+    tensor.set(numpy.ascontiguousarray(numpy.from_dlpack(dlpack)))
+    return tensor
+
+
+LoDTensor._to_dlpack = _to_dlpack
 LoDTensor._set_dims = _set_dims
 LoDTensor._get_dims = LoDTensor.shape
 LoDTensor._alloc_float = _alloc('float32')

@@ -11,17 +11,18 @@ from penstock.fluid._ir_graph import Graph, Node
 from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _get_all_register_op_kernels,
                                       empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,
                                       globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
-from penstock.fluid._tensor_parts import get_fetch_variable, set_feed_variable    # noqa: F401
+from penstock.fluid._tensor_parts import from_dlpack, get_fetch_variable, set_feed_variable    # noqa: F401
 
 __all__ = [
     'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
     'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
-    'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'globals',
+    'from_dlpack', 'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'globals',
     'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName',
     'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu',
 ]
 
-EnforceNotMet = ProgramError    # Fluid's name
+EnforceNotMet = ProgramError    # Fluid's names
+Tensor = LoDTensor
 
 
 def __unittest_throw_exception__():

@@ -3,6 +3,7 @@
 import numpy
 
 from penstock.fluid import core
+from penstock.fluid._argument_types import ArgumentError
 
 __all__ = ['create_lod_tensor', 'create_random_int_lodtensor']
 
@@ -32,7 +33,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     if isinstance(data, list):
         lengths = [len(sequence) for sequence in data]
         if [lengths] != list(map(list, recursive_seq_lens)):
-            raise ValueError('data and recursive_seq_lens do not match: %s, %s' % ([lengths], recursive_seq_lens))
+            raise ArgumentError('data and recursive_seq_lens do not match: %s, %s' % ([lengths], recursive_seq_lens))
         data = numpy.concatenate([numpy.asarray(sequence) for sequence in data], axis=0).astype('int64').reshape(-1, 1)
     if not isinstance(data, numpy.ndarray):
         raise TypeError('create_lod_tensor: data must be an array, a LoDTensor or a list, not %s' % type(data).__name__)
@@ -40,7 +41,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)
     if not tensor.has_valid_recursive_sequence_lengths():
-        raise ValueError('the sequence lengths %s do not cover the %d rows of data' % (recursive_seq_lens, len(data)))
+        raise ArgumentError('the sequence lengths %s do not cover the %d rows of data' % (recursive_seq_lens, len(data)))
     return tensor
 
 

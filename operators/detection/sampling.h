@@ -67,8 +67,11 @@ void BoxDeltas(const T* box, const T* truth, T* deltas) {
   const T half{0.5};
   const T width = box[2] - box[0] + 1, height = box[3] - box[1] + 1;
   const T true_width = truth[2] - truth[0] + 1, true_height = truth[3] - truth[1] + 1;
-  deltas[0] = (truth[0] + half * true_width - box[0] - half * width) / width;
-  deltas[1] = (truth[1] + half * true_height - box[1] - half * height) / height;
+  // Centres are rounded before they are subtracted: equal boxes have offsets of 0.
+  const T x = box[0] + half * width, y = box[1] + half * height;
+  const T true_x = truth[0] + half * true_width, true_y = truth[1] + half * true_height;
+  deltas[0] = (true_x - x) / width;
+  deltas[1] = (true_y - y) / height;
   deltas[2] = std::log(true_width / width);
   deltas[3] = std::log(true_height / height);
 }

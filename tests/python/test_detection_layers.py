@@ -329,6 +329,16 @@ def test_regions_of_a_cascade_begin_with_the_true_boxes_in_their_own_size(fluid)
     assert labels.ravel().tolist() == [2, 2, 2, 2, 0, 0] and lengths == [[6]]
 
 
+def test_a_true_box_has_offsets_of_exactly_zero_from_itself(fluid):
+    truth = np.array([[63.0, 61.305515, 63.0, 61.672512], [2.3795931, 49.364536, 49.35264, 50.55793]], 'float32')
+    targets = run(
+        fluid, lambda L, r, n, c, g, i: L.generate_proposal_labels(r, n, c, g, i, 4, 0.5, 0.5, 0.5, 0.0, class_nums=3,
+                                                                   is_cascade_rcnn=True),
+        dict(WITH_TRUTH, r=[2], n=[2]), r=truth, n=np.array([[2], [1]], 'int32'), c=np.zeros((2, 1), 'int32'), g=truth,
+        i=np.array([[64, 64, 0.8]], 'float32'))[2][0]
+    assert targets.shape == (2, 12) and not targets.any()
+
+
 def test_what_retinanet_finds_on_its_levels(fluid):
     anchors = np.array([[0, 0, 9, 9], [20, 20, 29, 29], [1, 0, 10, 9]], 'float32')
     scores = np.array([[[0.1, 0.9], [0.4, 0.6], [0.2, 0.8]]], 'float32')

@@ -106,7 +106,7 @@ bool Contains(const std::vector<std::vector<int>>& side, int slot) {
 Status Report(Frame& frame, const Instruction& instruction, const std::string& slot, const std::string& name,
               const std::string& found) {
   Status status = frame.Explain(
-      FailedPrecondition("E-run-nan", instruction.op->type(), ": ", slot, " = ", name, " holds ", found),
+      InvalidArgument("E-run-nan", instruction.op->type(), ": ", slot, " = ", name, " holds ", found),
       instruction);
   for (const auto& args : instruction.inputs) {
     for (const int input : args) {

@@ -13,7 +13,7 @@ namespace penstock::exec {
 void SetCheckNanInf(bool on);
 bool CheckNanInf();
 
-// Returns kFailedPrecondition E-run-nan if an output holds a NaN or an Inf. The error names the output, the
+// Returns kInvalidArgument E-run-nan if an output holds a NaN or an Inf. The error names the output, the
 // number of such values, and any input from a feed or the scope that already held one.
 Status RequireFinite(Frame& frame, const Instruction& instruction);
 

@@ -124,11 +124,13 @@ def test_what_is_clipped_alone_is_of_the_gradient_that_came(fluid):
                                ('graident_clip_@CLIP_1', 'clip_by_norm', 'w w@GRAD')]
 
 
-def test_an_error_is_clipped_where_it_arises(fluid):
+@pytest.mark.parametrize('give', [lambda var, clip: setattr(var, 'error_clip', clip),
+                                  lambda var, clip: var._set_error_clip(clip)])
+def test_an_error_is_clipped_where_it_arises(fluid, give):
     x = fluid.data('x', [None, 2])
     hidden = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0)),
                              bias_attr='b')
-    hidden.error_clip = fluid.clip.ErrorClipByValue(max=0.5)
+    give(hidden, fluid.clip.ErrorClipByValue(max=0.5))
     loss = fluid.layers.scale(fluid.layers.mean(hidden), 6.0)
     fluid.optimizer.SGD(1.0).minimize(loss)
     ops = fluid.default_main_program().global_block().ops

@@ -166,6 +166,8 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
             pass
     with pytest.raises(ValueError, match='needs a true_block or a false_block'):
         either()
+    with pytest.raises(TypeError, match='IfElse: name must be a str, not set'):
+        L.IfElse(fluid.data('b', [None, 1], 'bool'), set())
 
 
 def test_print_shows_a_tensor(fluid, capfd):

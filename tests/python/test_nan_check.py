@@ -27,7 +27,7 @@ def test_the_first_op_that_makes_one_is_named(watched):
     assert exe.run(feed={'x': good}, fetch_list=[total])[0] == 12
     bad = good.copy()
     bad[1, 1] = bad[2, 0] = -1
-    with pytest.raises(penstock.StateError) as error:
+    with pytest.raises(penstock.ProgramError) as error:
         exe.run(feed={'x': bad}, fetch_list=[total])
     text = str(error.value)
     assert text.startswith('sqrt: Out = sqrt_0.tmp_0 holds 2 nan and 0 inf in 6 elements, the first at [1, 1]')
@@ -38,7 +38,7 @@ def test_the_first_op_that_makes_one_is_named(watched):
 def test_what_was_fed_is_told_apart(watched):
     x = watched.data('x', [None, 2])
     out = watched.layers.scale(x, 2.0)
-    with pytest.raises(penstock.StateError) as error:
+    with pytest.raises(penstock.ProgramError) as error:
         watched.Executor().run(feed={'x': np.array([[np.inf, np.nan]], 'float32')}, fetch_list=[out])
     assert 'holds 1 nan and 1 inf in 2 elements, the first at [0, 0]' in str(error.value)
     assert 'note: its input x holds 1 nan and 1 inf' in str(error.value)
@@ -51,7 +51,7 @@ def test_parameters_that_run_away_are_named_at_their_update(watched):
     watched.optimizer.SGD(3e38).minimize(loss)
     exe = watched.Executor()
     exe.run(watched.default_startup_program())
-    with pytest.raises(penstock.StateError, match='sgd: ParamOut = w holds 0 nan and 1 inf in 1 elements'):
+    with pytest.raises(penstock.ProgramError, match='sgd: ParamOut = w holds 0 nan and 1 inf in 1 elements'):
         exe.run(feed={'x': np.full((1, 1), 10, 'float32')}, fetch_list=[loss])
 
 
@@ -71,7 +71,7 @@ def test_the_environment_asks_too(tmp_path, value, says):
         try:
             fluid.Executor().run(feed={'x': np.zeros(2, 'float32')}, fetch_list=[out])
             print('fine')
-        except penstock.StateError as error:
+        except penstock.ProgramError as error:
             print(error.id)
     '''))
     got = subprocess.run([sys.executable, str(script)], env=dict(os.environ, FLAGS_check_nan_inf=value),

@@ -48,6 +48,10 @@ class Variable:
         self._desc = block.program.desc
         self.error_clip = None
 
+    def _set_error_clip(self, error_clip):
+        """Sets how its gradient is clipped within the backward pass, a fluid.clip.ErrorClipByValue; Fluid's name."""
+        self.error_clip = error_clip
+
     @property
     def desc(self):
         """The variable as Fluid's VarDesc, a view: desc.name(), desc.shape(), desc.set_shape(shape) and so on."""

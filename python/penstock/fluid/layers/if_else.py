@@ -36,6 +36,8 @@ class IfElse:
     def __init__(self, cond, name=None):
         if not isinstance(cond, Variable):
             raise TypeError('IfElse: cond must be a Variable, not %s' % type(cond).__name__)
+        if name is not None and not isinstance(name, str):
+            raise TypeError('IfElse: name must be a str, not %s' % type(name).__name__)
         self.helper = LayerHelper('ifelse', name=name)
         self.cond = cond
         self.input_table = {}

@@ -67,6 +67,7 @@ def test_a_missing_file_is_named_with_its_origin(dataset, tmp_path):
         'wmt14/wmt14.tgz': lambda: dataset.wmt14.train(10),
         'wmt16/wmt16.tar.gz': lambda: dataset.wmt16.train(10, 10),
         'flowers/102flowers.tgz': dataset.flowers.train,
+        'voc2012/VOCtrainval_11-May-2012.tar': dataset.voc2012.train,
         'corpora/movie_reviews.zip': dataset.sentiment.get_word_dict,
         'MQ2007/MQ2007/MQ2007/Fold1/train.txt': lambda: next(dataset.mq2007.train()),
         'mine/x.tar': lambda: dataset.common.download('http://localhost/x.tar', 'mine', None),
@@ -288,6 +289,55 @@ def test_images(dataset, tmp_path, monkeypatch):
     batches = [pickle.loads(open(line.strip(), 'rb').read()) for line in open(listed)]
     assert batches == [{'label': [1, 2], 'data': [b'A', b'B']}, {'label': [3], 'data': [b'C']}]
     assert image.batch_images_from_tar(str(path), 'all', {}) == listed
+
+
+def test_flowers(dataset, tmp_path, monkeypatch):
+    from scipy.io import savemat
+
+    def mat(name, **arrays):
+        out = io.BytesIO()
+        savemat(out, {key: numpy.array(value) for key, value in arrays.items()})
+        place(tmp_path, 'flowers/' + name, out.getvalue())
+
+    place(tmp_path, 'flowers/102flowers.tgz',
+          tar_of({'jpg/image_%05d.jpg' % number: b'%d' % number for number in range(1, 5)}))
+    mat('imagelabels.mat', labels=[[77, 1, 102, 5]])
+    mat('setid.mat', tstid=[[1, 3]], trnid=[[4]], valid=[[2]])
+    monkeypatch.setattr(dataset.image, 'load_image_bytes', lambda data: numpy.full((256, 256, 3), int(data), 'uint8'))
+    monkeypatch.setattr(dataset.image, 'resize_short', lambda im, size: im)
+    mean = numpy.array([103.94, 116.78, 123.68], 'float32')
+    for read, wanted in ((dataset.flowers.train, {1: 76, 3: 101}), (dataset.flowers.test, {4: 4}),
+                         (dataset.flowers.valid, {2: 0})):
+        samples = {int(round(float(pixels[0] + mean[0]))): (pixels, label) for pixels, label in read()()}
+        assert {number: label for number, (_, label) in samples.items()} == wanted
+        for number, (pixels, _) in samples.items():
+            numpy.testing.assert_allclose(pixels, numpy.repeat(number - mean, 224 * 224), rtol=1e-5)
+    endless = dataset.flowers.test(mapper=lambda sample: sample, use_xmap=False, cycle=True)()
+    assert [next(endless) for _ in range(3)] == [(b'4', 4)] * 3
+
+
+def test_voc2012(dataset, tmp_path):
+    from PIL import Image
+
+    def png(array):
+        out = io.BytesIO()
+        Image.fromarray(array).save(out, 'png')    # Pillow looks at the bytes, not at the name
+        return out.getvalue()
+
+    image = numpy.arange(24, dtype='uint8').reshape(2, 4, 3)
+    files = {'ImageSets/Segmentation/%s.txt' % name: text for name, text in
+             (('trainval', b'a\nb\n'), ('train', b'b\n'), ('val', b'a\n'))}
+    for i, name in enumerate('ab'):
+        files['JPEGImages/%s.jpg' % name] = png(image + i)
+        files['SegmentationClass/%s.png' % name] = png(image[:, :, 0] + i)
+    place(tmp_path, 'voc2012/VOCtrainval_11-May-2012.tar',
+          tar_of({'VOCdevkit/VOC2012/' + name: data for name, data in files.items()}, 'w'))
+    for read, wanted in ((dataset.voc2012.train, [0, 1]), (dataset.voc2012.test, [1]), (dataset.voc2012.val, [0])):
+        samples = list(read()())
+        assert len(samples) == len(wanted)
+        for (pixels, classes), i in zip(samples, wanted):
+            numpy.testing.assert_array_equal(pixels, image + i)
+            numpy.testing.assert_array_equal(classes, image[:, :, 0] + i)
 
 
 def test_samples_in_files_are_shared_among_trainers(dataset, tmp_path):

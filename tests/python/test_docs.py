@@ -41,6 +41,17 @@ def test_the_page_of_the_modes_has_each_setting_that_makes_one():
         assert hasattr(DistributeTranspilerConfig, field) and field in page, field
 
 
+def test_each_mode_says_what_it_promises_and_when_to_use_it():
+    page = (DOCS / 'pages' / 'modes.md').read_text()
+    with_servers = page.split('## With parameter servers')[1].split('### Fleet')[0]
+    modes = dict(re.findall(r'^### ([^\n]+)\n(.*?)(?=^### |\Z)', with_servers, re.DOTALL | re.MULTILINE))
+    assert len(modes) >= 9
+    for mode, text in modes.items():
+        assert '*Promise:* ' in text and '*Use it* ' in text, mode
+    joint = page.split('## All-reduce and parameter servers together')[1].split('\n## ')[0]
+    assert '*Promise:* ' in joint and '*Use it* ' in joint
+
+
 def scripts(folder):
     """Writes the tutorial's scripts, which begin with their names."""
     for found in re.finditer(r'```python\n# (\w+\.py)\n(.*?)```', TUTORIAL, re.DOTALL):

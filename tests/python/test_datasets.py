@@ -307,19 +307,23 @@ def test_progress_says_step_loss_and_speed(tmp_path, fluid, capfd, monkeypatch):
     assert re.fullmatch(line % 2 + '\n' + line % 4 + '\n', capfd.readouterr().out)
 
 
-@pytest.mark.parametrize('drop_last, expected', [(True, [[0, 1], [4, 5], [6, 7]]),
-                                                 (False, [[0, 1], [4, 5], [2], [6, 7], [8]])])
-def test_a_loader_gives_the_batches_to_a_loop(tmp_path, fluid, drop_last, expected):
+@pytest.mark.parametrize('places, drop_last, expected', [
+    (2, True, [[[0, 1], [4, 5]]]), (2, False, [[[0, 1], [4, 5]], [[2], [6, 7]], [[8]]]),
+    (1, True, [[[0, 1]], [[2, 4]], [[5, 6]], [[7, 8]]])])
+def test_a_loader_gives_the_batches_to_a_loop(tmp_path, fluid, places, drop_last, expected):
     seen = Seen(fluid)
     files = [write(tmp_path, 'a', numbers(0, 3)), write(tmp_path, 'b', numbers(4, 9))]
     dataset = made(fluid, 'QueueDataset', [seen.x], files, 2)
-    loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(2), drop_last)
+    loader = fluid.io.DataLoader.from_dataset(dataset, fluid.cpu_places(places), drop_last)
     exe = fluid.Executor(fluid.CPUPlace())
     for _ in range(2):
-        seen.batches = []
-        for feed in loader():
-            exe.run(feed=feed, fetch_list=[seen.out])
-        assert [sum(batch, []) for batch in seen.batches] == expected
+        groups = []
+        for feeds in loader():
+            seen.batches = []
+            for feed in feeds:
+                exe.run(feed=feed, fetch_list=[seen.out])
+            groups.append([sum(batch, []) for batch in seen.batches])
+        assert groups == expected
     with pytest.raises(TypeError, match='takes a dataset of DatasetFactory, not 5'):
         fluid.io.DataLoader.from_dataset(5, fluid.cpu_places(1))
 

@@ -11,7 +11,8 @@ def examples_of(batch):
 
 
 class DatasetLoader:
-    """Each pass reads the dataset again, with one thread per place, and takes the batches of the threads in turn."""
+    """Each pass reads the dataset again, with one thread per place, takes the batches of the threads in turn, and yields
+    one for each place."""
 
     def __init__(self, dataset, places, drop_last):
         if not isinstance(dataset, DatasetBase):
@@ -27,6 +28,7 @@ class DatasetLoader:
     def __iter__(self):
         names, least = self._dataset._names(), self._dataset._desc['batch_size'] if self._drop_last else 1
         reading, stop = self._dataset._start(self._threads)
+        group = []
         try:
             queues = list(reading.queues)
             while queues:
@@ -35,6 +37,11 @@ class DatasetLoader:
                     if batch is None:
                         queues.remove(queue)
                     elif examples_of(batch) >= least:
-                        yield [dict(zip(names, batch))]
+                        group.append(dict(zip(names, batch)))
+                    if len(group) == self._threads:
+                        yield group
+                        group = []
+            if group and not self._drop_last:
+                yield group
         finally:
             stop()

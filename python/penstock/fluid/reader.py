@@ -207,11 +207,12 @@ class DataLoader(DataLoaderBase):
 
         Args:
             dataset (DatasetBase): a dataset from fluid.DatasetFactory.
-            places (list of CPUPlace): the number of places is the number of reading threads.
-            drop_last (bool): skip a thread's last batch if it is smaller than the others.
+            places (list of CPUPlace): their number is that of the batches in a step and of the reading threads.
+            drop_last (bool): skip a thread's last batch if it is smaller than the others, and the last batches if there
+                are fewer than places.
 
         Returns:
-            DatasetLoader: each pass yields feeds for Executor.run.
+            DatasetLoader: each pass yields feeds for Executor.run, a list with a dict for each place.
 
         Example:
             x = fluid.data('x', [None, 2])

@@ -182,8 +182,7 @@ class PyExecutor {
   py::list Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope, const py::list& feeds,
                const std::vector<std::string>& fetches) {
     const Running here;
-    if (closed_ || ended)
-      throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
+    RequireOpen();
     const ScopeInUse scope_in_use(scope);
     const std::vector<exec::Feed> values = FeedsOf(feeds);
     exec::Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
@@ -209,6 +208,12 @@ class PyExecutor {
     }
     NoteReaction(result->status());
     return HandlesOf(Take(*std::move(result)));
+  }
+
+  // Throws kFailedPrecondition E-executor-closed after Close().
+  void RequireOpen() const {
+    if (closed_ || ended)
+      throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
   }
 
   // Makes runs in progress on other threads end with an error.
@@ -344,6 +349,7 @@ void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
       .def(py::init<const std::string&>(), py::arg("wire") = "")
       .def("run", &PyExecutor::Run)
+      .def("require_open", &PyExecutor::RequireOpen)
       .def("cancel", &PyExecutor::Cancel)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);

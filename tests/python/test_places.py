@@ -279,6 +279,31 @@ def test_what_several_places_cannot_do_is_refused():
         exe.run(compiled, feed=batches(1)[0], fetch_list=[loss])
 
 
+@pytest.mark.parametrize('given', [lambda feed: feed, lambda feed: [{'rows': feed['rows'][:3], 'at': feed['at'][:3]},
+                                                                    {'rows': feed['rows'][3:], 'at': feed['at'][3:]}]])
+def test_integers_fed_where_floats_are_declared_stay_integers_where_an_op_needs_them(given):
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        rows, at = fluid.layers.data('rows', [2]), fluid.layers.data('at', [1])    # float32, its default
+        out = fluid.layers.gather(rows, at)
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    feed = {'rows': np.arange(12, dtype='float32').reshape(6, 2), 'at': np.array([[2], [1], [0], [0], [0], [1]])}
+    value, = fluid.Executor().run(compiled, feed=given(feed), fetch_list=[out])
+    assert value[:, 0].tolist() == [4, 2, 0, 6, 6, 8]
+
+
+def test_a_closed_executor_runs_nothing_on_places():
+    main = fluid.Program()
+    with fluid.program_guard(main, fluid.Program()):
+        out = fluid.layers.scale(fluid.data('x', [None, 1]), 2.0)
+    compiled = fluid.CompiledProgram(main).with_data_parallel(places=PLACES)
+    exe = fluid.Executor()
+    exe.run(compiled, feed={'x': np.ones((2, 1), 'float32')}, fetch_list=[out])
+    exe.close()
+    with pytest.raises(penstock.StateError, match='E-executor-closed'):
+        exe.run(compiled, feed={'x': np.ones((2, 1), 'float32')}, fetch_list=[out])
+
+
 def test_a_program_runs_on_its_places_once_at_a_time():
     main, startup = fluid.Program(), fluid.Program()
     refused = []

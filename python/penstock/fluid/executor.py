@@ -272,18 +272,31 @@ class Executor:
     def _run_on_places(self, program, placed, feed, fetch_list, scope, return_numpy, apart):
         if program._before_run is not None:
             program._before_run()
+        self._executor.require_open()
         block = program.global_block()
-        if isinstance(feed, (list, tuple)):
-            feeds = [self._feeds_of(block, _dict_of(one)) for one in feed]
-            placed.check_count(len(feeds))
-        elif feed:
-            feeds = placed.split(self._feeds_of(block, _dict_of(feed)))
-        else:
-            feeds = [[] for _ in range(placed.count)]
+        listed = isinstance(feed, (list, tuple))
+        given = [_dict_of(one) for one in feed] if listed else [_dict_of(feed)]
+        whole = [self._feeds_of(block, one) for one in given]
+        if listed:
+            placed.check_count(len(given))
+
+        def parts(feeds):
+            if listed:
+                return feeds
+            return placed.split(feeds[0]) if feeds[0] else [[] for _ in range(placed.count)]
+
         names, _ = _split_fetches(fetch_list)
+        feeds = parts(whole)
         _process_end.this_thread.ran = True
         with _causes_in_python():
-            by_place = placed.run(scope, feeds, names)
+            try:
+                by_place = placed.run(scope, feeds, names)
+            except _penstock.ProgramError as error:
+                uncast = [self._uncast(block, one, cast) if error.id.startswith('E-shape-') else None
+                          for one, cast in zip(given, whole)]
+                if not any(uncast):
+                    raise
+                by_place = placed.run(scope, parts([one or cast for one, cast in zip(uncast, whole)]), names)
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, sum(feeds, []), names, by_place[0])
         values = [list(of_name) for of_name in zip(*by_place)]

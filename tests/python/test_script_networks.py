@@ -132,6 +132,21 @@ SCRIPT = '''
         return loss, [text, right, wrong], lambda random: [
             (text, [text[0] % 5], [(text[0] + 1) % 5]) for text in tokens(random, 32)], fluid.optimizer.Adagrad(0.1)
 
+    def retrieval():
+        query, right, wrong = word('user'), word('p_item', 0), word('n_item', 0)
+        gru = L.dynamic_gru(L.fc(embed(query), size=3 * 16), size=16)
+        asked = L.fc(L.sequence_last_step(gru), size=16, act='tanh')
+        good, bad = [L.cos_sim(asked, L.fc(embed(item, name='item_table'), size=16, param_attr='item_w',
+                                           bias_attr='item_b')) for item in (right, wrong)]
+        L.reduce_sum(L.cast(L.less_than(bad, good), dtype='float32'))
+        margin = L.fill_constant_batch_size_like(input=good, shape=[-1, 1], value=0.5, dtype='float32')
+        loss = L.mean(L.relu(L.elementwise_add(L.elementwise_sub(margin, good), bad)))
+
+        def batch(random):
+            queries = tokens(random, 32)
+            return [(query, [query[0]], [(query[0] + int(random.randint(1, WORDS))) % WORDS]) for query in queries]
+        return loss, [query, right, wrong], batch, fluid.optimizer.Adam(0.02)
+
     def interest():
         history = L.data('history', [5, 1], dtype='int64')
         item, label = word('item', 0), L.data('label', [1])
@@ -204,9 +219,9 @@ SCRIPT = '''
         fluid.io.save_persistables(exe, 'model', t.get_trainer_program())
     exe.close()
 '''
-NETWORKS = ('digits', 'residual', 'ngram', 'recommender', 'sentiment', 'roles', 'sessions', 'tags', 'interest',
-            'transformer')
-QUICK = ('residual', 'sessions', 'transformer')
+NETWORKS = ('digits', 'residual', 'ngram', 'recommender', 'sentiment', 'roles', 'sessions', 'tags', 'retrieval',
+            'interest', 'transformer')
+QUICK = ('residual', 'sessions', 'retrieval', 'transformer')
 
 
 @pytest.mark.parametrize('network', [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)

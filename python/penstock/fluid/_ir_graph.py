@@ -2,11 +2,26 @@
 Graph cannot run; a Program can."""
 
 import enum
+import itertools
 
 from penstock._penstock import ProgramDesc
 from penstock.fluid._descs import OpDesc, VarDesc
 
 CONTROL_VAR = '__control_var'    # prefix of the names of variables that only order ops
+_made_names = itertools.count()
+
+
+def generate_control_dev_var_name():
+    """Makes a name for a variable that only orders ops.
+
+    Returns:
+        str: '__control_var@' and a number, which no other name of the process has.
+
+    Example:
+        name = fluid.framework.generate_control_dev_var_name()
+        assert name.startswith('__control_var@') and name != fluid.framework.generate_control_dev_var_name()
+    """
+    return '%s@%d' % (CONTROL_VAR, next(_made_names))
 
 
 class Node:
@@ -176,7 +191,7 @@ class Graph:
 
     def create_control_dep_var(self):
         """Creates a node for a variable that only orders ops."""
-        return self._add(Node.Type.Variable, '%s@%d' % (CONTROL_VAR, len(self._nodes)))
+        return self._add(Node.Type.Variable, generate_control_dev_var_name())
 
     def create_empty_node(self, name, kind):
         """Creates a node without a desc."""

@@ -58,12 +58,13 @@ def cuda_pinned_places(device_count=None):
 
     Raises:
         NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1.
+        ValueError: CPU_NUM is no positive integer.
 
     Example:
         places = fluid.cuda_pinned_places() if fluid.is_compiled_with_cuda() else fluid.cpu_places()
     """
     _devices.use_cpu_for('cuda_pinned_places')
-    return [core.CUDAPinnedPlace()] * (device_count or 1)
+    return [core.CUDAPinnedPlace()] * (device_count or count_of_environment())
 
 
 def count_of_environment():

@@ -10,12 +10,15 @@ import warnings
 
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
+from penstock.fluid._basics import dtype_is_floating    # noqa: F401
 from penstock.fluid._flags import get_flags, set_flags
+from penstock.fluid._ir_graph import generate_control_dev_var_name    # noqa: F401
+from penstock.fluid._name_scope import NameScope    # noqa: F401
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._op_protos import OpProtoHolder
 from penstock.fluid._places import cpu_places, cuda_pinned_places, cuda_places
 from penstock.fluid.block import Block
-from penstock.fluid.core import is_compiled_with_cuda
+from penstock.fluid.core import get_all_op_protos, is_compiled_with_cuda    # noqa: F401
 from penstock.fluid.core import to_dtype as convert_np_dtype_to_dtype_
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name

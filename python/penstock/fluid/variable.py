@@ -48,6 +48,9 @@ class Variable:
         self._desc = block.program.desc
         self.error_clip = None
 
+    def _set_error_clip(self, error_clip):
+        self.error_clip = error_clip
+
     @property
     def desc(self):
         """The variable as Fluid's VarDesc, a view: desc.name(), desc.shape(), desc.set_shape(shape) and so on."""

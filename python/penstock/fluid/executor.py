@@ -172,11 +172,12 @@ class FetchHandler:
 
     def handler(self, res_dict):
         """Receives the values; the training thread calls it. Override it: this one prints the first row of each value.
+        From a FetchHandlerMonitor it receives None for a variable without a value.
 
         Args:
             res_dict (dict): {key of var_dict: numpy.ndarray}.
         """
-        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items()))
+        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items() if value is not None))
 
     @staticmethod
     def help():

@@ -174,7 +174,7 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        return Program._of(self._pserver(endpoint)[0].copy())
+        return self._pserver_main(endpoint)
 
     def get_pserver_programs(self, endpoint):
         """Returns both programs of a pserver.
@@ -189,8 +189,12 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        main, startup = self._pserver(endpoint)
-        return Program._of(main.copy()), Program._of(startup.copy())
+        return self._pserver_main(endpoint), self.get_startup_program(endpoint)
+
+    def _pserver_main(self, endpoint):
+        program = Program._of(self._pserver(endpoint)[0].copy())
+        program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint    # as in Fluid
+        return program
 
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
         """Returns the startup program of a pserver.

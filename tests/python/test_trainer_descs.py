@@ -37,7 +37,8 @@ def test_sections_of_a_pipeline(fluid):
     section._set_program(main)
     with pytest.raises(ValueError, match='the program has no sections'):
         section._gen_worker_desc(fluid.trainer_desc.PipelineTrainer().proto_desc)
-    fluid.optimizer.PipelineOptimizer(fluid.optimizer.SGD(0.1), cut_list=[[hidden], [loss]], queue_size=7).minimize(loss)
+    sgd = fluid.optimizer.SGD(0.1)
+    fluid.optimizer.PipelineOptimizer(sgd, cut_list=[[hidden], [loss]], queue_size=7).minimize(loss)
     trainer = factory(fluid)._create_trainer(main._pipeline_opt)
     trainer._set_program(main)
     trainer._gen_trainer_desc()
@@ -65,9 +66,9 @@ def test_pslib_is_not_there_and_says_so(fluid, use):
 def test_wrong_names_are_refused(fluid):
     with pytest.raises(ValueError, match="a worker is one of hogwild, section, not 'other'"):
         fluid.device_worker.DeviceWorkerFactory()._create_device_worker('other')
-    for facts in ({'trainer': 'numpy', 'device_worker': 'Hogwild'}, {'trainer': 'MultiTrainer', 'device_worker': 'Nix'}):
+    for trainer, worker in (('numpy', 'Hogwild'), ('MultiTrainer', 'Nix')):
         with pytest.raises(ValueError, match='there is no (trainer|device_worker)'):
-            factory(fluid)._create_trainer(facts)
+            factory(fluid)._create_trainer({'trainer': trainer, 'device_worker': worker})
     with pytest.raises(NotImplementedError, match='DeviceWorker does not define _gen_worker_desc'):
         fluid.device_worker.DeviceWorker()._gen_worker_desc(None)
     assert not hasattr(fluid.device_worker, 'DownpourX')

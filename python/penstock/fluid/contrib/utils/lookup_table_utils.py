@@ -67,8 +67,8 @@ def convert_dist_to_sparse_program(program):
 def _table_of(program):
     tables = getattr(program, '_distributed_lookup_tables', [])
     if not tables:
-        raise ValueError('convert_dist_to_sparse_program takes what DistributeTranspiler.get_trainer_program() returns, '
-                         'before it is cloned or saved')
+        raise ValueError('convert_dist_to_sparse_program takes what DistributeTranspiler.get_trainer_program() '
+                         'returns, before it is cloned or saved')
     if len(tables) > 1:
         raise NotImplementedError('convert_dist_to_sparse_program: the program has several tables with '
                                   'is_distributed=True: %s' % ', '.join(tables))
@@ -171,8 +171,8 @@ def _files_with_rows(dirname, table):
 
 
 def load_persistables_for_increment(dirname, executor, program, lookup_table_var, lookup_table_var_path):
-    """Makes a pserver begin from parameters and rows that a job saved. Call it after the pserver's startup program. Rows
-    that the file lacks get initial values when they are first asked for.
+    """Makes a pserver begin from parameters and rows that a job saved. Call it after the pserver's startup program.
+    Rows that the file lacks get initial values when they are first asked for.
 
     Args:
         dirname (str): the folder in which a trainer saved the parameters, by fluid.io.save_persistables.
@@ -204,8 +204,8 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
         raise TypeError('load_persistables_for_increment takes a Program, not %r' % (program,))
     overview, endpoint = (getattr(program, name, None) for name in ('_parameters_on_pservers', '_ps_endpoint'))
     if overview is None or endpoint is None:
-        raise ValueError('load_persistables_for_increment takes what DistributeTranspiler.get_pserver_program() returns, '
-                         'before it is cloned or saved')
+        raise ValueError('load_persistables_for_increment takes what DistributeTranspiler.get_pserver_program() '
+                         'returns, before it is cloned or saved')
     if not os.path.isdir(dirname):
         raise ValueError('load_persistables_for_increment: there is no folder %s' % dirname)
     if not os.path.isfile(lookup_table_var_path):

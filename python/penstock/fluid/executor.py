@@ -159,6 +159,9 @@ class FetchHandler:
         var_dict (dict): {any key: Variable}.
         period_secs (int): minimum seconds between two calls.
 
+    Raises:
+        ValueError: there is no variable.
+
     Example:
         x = fluid.data('x', [None, 2])
         handler = fluid.executor.FetchHandler({'x': x}, period_secs=10)

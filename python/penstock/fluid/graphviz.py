@@ -218,7 +218,7 @@ class Graph:
 
 
 class GraphPreviewGenerator:
-    """Draws a network: parameters above ops above values, in Penstock's colours. `graph` is its Graph.
+    """Draws a network: ops as boxes, parameters as rounded boxes, other values as ovals. `graph` is its Graph.
 
     Args:
         title (str): its title.
@@ -236,8 +236,6 @@ class GraphPreviewGenerator:
 
     def __init__(self, title):
         self.graph = Graph(title, layout='dot', rankdir='TB')
-        self.arg_rank, self.param_rank, self.op_rank = (self.graph.rank_group('same', priority)
-                                                        for priority in range(3))
 
     def __call__(self, path='temp.dot', show=False):
         """Writes the graph to a file and draws it; see Graph.compile and Graph.show.

@@ -81,7 +81,8 @@ SCRIPT = textwrap.dedent('''
     if 'CONVERT' in os.environ and index == 0:
         converted = fluid.contrib.utils.convert_dist_to_sparse_program(program)
         with open(os.path.join(out, 'saved', '__model__'), 'wb') as file:
-            file.write(converted._prune([output], ['ids']).desc.serialize_to_string())
+            get = fluid.contrib.utils.lookup_table_utils.get_inference_model
+            file.write(get(converted, ['ids'], [output]).desc.serialize_to_string())
         np.save(os.path.join(out, 'output'), [output.name])
     np.save(os.path.join(out, role + str(index)), losses)
     exe.close()

@@ -9,21 +9,23 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import _var_files, unique_name
+from penstock.fluid._inference_model import append_fetch_ops, prepend_feed_ops
 from penstock.fluid._remote_tables import look_up_at_hand
 from penstock.fluid.core import VarType
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import load_slices, read_rows
 
-__all__ = ['convert_dist_to_sparse_program', 'load_persistables_for_increment', 'load_persistables_for_inference']
+__all__ = ['convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
+           'load_persistables_for_inference']
 
 
 def convert_dist_to_sparse_program(program):
     """Replaces a trainer's requests for rows of tables by lookups in tables at hand: selected rows for the table with
     is_distributed=True, in which a row that was never trained counts as zeros, and tensors for others.
 
-    The program keeps its gradients and its exchange with pservers, so prune it to the variables that are wanted.
-    load_persistables_for_inference reads the rows.
+    The program keeps its gradients and its exchange with pservers; get_inference_model returns the part that computes
+    some variables, and load_persistables_for_inference reads the rows.
 
     Args:
         program (Program): the program of DistributeTranspiler.get_trainer_program(); it is changed.
@@ -111,6 +113,36 @@ def _look_up_one(block, position, ids, out, table, padding):
     if has_sequences:
         insert('lod_reset', {'X': found, 'Y': ids}, {'Out': out}, {})
     return position
+
+
+def get_inference_model(main_program, feeded_var_names, target_vars):
+    """Returns the part of a program that computes some variables from some feeds, without training, and with feed and
+    fetch ops.
+
+    Args:
+        main_program (Program): the program, such as one of convert_dist_to_sparse_program; it does not change.
+        feeded_var_names (list[str]): what is fed.
+        target_vars (list[Variable]): what is fetched.
+
+    Returns:
+        Program: a new one.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        y = fluid.layers.fc(x, 2, bias_attr=False)
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(y))
+        get = fluid.contrib.utils.lookup_table_utils.get_inference_model
+        program = get(fluid.default_main_program(), ['x'], [y])
+        assert [op.type for op in program.global_block().ops] == ['feed', 'mul', 'fetch']
+    """
+    program = main_program.clone()
+    block = program.global_block()
+    for op in [op for op in block.ops if op.type in ('feed', 'fetch')]:
+        block._remove_op(op.idx)
+    program = program._prune(list(target_vars), feeded_var_names)._inference_optimize()
+    prepend_feed_ops(program, feeded_var_names)
+    append_fetch_ops(program, [target.name for target in target_vars])
+    return program
 
 
 def load_persistables_for_inference(dirname, executor, program, lookup_table_var_name):

@@ -144,6 +144,23 @@ def test_an_error_is_clipped_where_it_arises(fluid, give):
     assert np.allclose(np.array(fluid.global_scope().find_var('b').get_tensor()), -0.5)
 
 
+def test_a_callback_clips_errors(fluid):
+    x = fluid.data('x', [None, 2])
+    x.stop_gradient = False
+    hidden = fluid.layers.scale(x, 1.0)
+    loss = fluid.layers.mean(fluid.layers.scale(hidden, 6.0))
+    hidden._set_error_clip(fluid.clip.ErrorClipByValue(max=0.5))
+    fluid.backward.append_backward(loss, callbacks=[fluid.clip.error_clip_callback])
+    kinds = [op.type for op in loss.block.ops]
+    assert kinds[3:] == ['fill_constant', 'mean_grad', 'scale', 'clip', 'scale']
+    exe = fluid.Executor(fluid.CPUPlace())
+    fed = {'x': np.ones((1, 2), 'float32')}
+    assert exe.run(feed=fed, fetch_list=[hidden.grad_name, 'x@GRAD'])[1].tolist() == [[0.5, 0.5]]    # 3 without
+    hidden.error_clip = 'no clip'
+    with pytest.raises(TypeError, match='must be an instance of BaseErrorClipAttr, not str'):
+        fluid.backward.append_backward(loss, callbacks=[fluid.clip.error_clip_callback])
+
+
 @pytest.mark.parametrize('wrong, error, says', [
     (lambda fluid: fluid.optimizer.SGD(0.1, grad_clip=5.0), TypeError, 'must be a GradientClipByValue'),
     (lambda fluid: fluid.clip.set_gradient_clip('norm'), TypeError, 'must be a GradientClipByValue'),

@@ -217,12 +217,38 @@ class FakeComm:
         return self
 
 
-def test_under_mpi_ranks_are_servers_and_trainers_in_turn(monkeypatch):
+@pytest.fixture
+def mpi(monkeypatch):
+    """A stand-in for mpi4py, and its end."""
     import sys
     import types
-    module = types.ModuleType('mpi4py')
-    module.MPI = types.SimpleNamespace(COMM_WORLD=FakeComm(), SUM=1, MAX=2, MIN=3)
+    ends, module = [], types.ModuleType('mpi4py')
+    module.MPI = types.SimpleNamespace(COMM_WORLD=FakeComm(), SUM=1, MAX=2, MIN=3, Finalize=lambda: ends.append(True))
     monkeypatch.setitem(sys.modules, 'mpi4py', module)
+    return ends
+
+
+def test_a_role_maker_of_ones_own_under_mpi(mpi, monkeypatch):
+
+    class AllTrain(role_maker.MPIRoleMaker):
+
+        def generate_role(self):
+            self._role, self._current_id = role_maker.Role.WORKER, self._get_rank()
+            self._worker_endpoints = self._get_ips()
+            self._node_type_comm = self._comm.Split(0)
+            self._role_is_generated = True
+
+    monkeypatch.setattr(AllTrain, 'get_local_ip', lambda self: 'h2')
+    role = AllTrain()
+    assert role.is_worker() and (role.worker_index(), role.worker_num(), role._get_size()) == (2, 4, 4)
+    assert role.all_gather(3) == role._all_gather(3) == role._worker_gather(3) == ['h1', 'h1', 'h2', 'h2']
+    role._finalize()
+    assert mpi == [True]
+    with pytest.raises(NotImplementedError, match='MPIRoleMaker does not define generate_role'):
+        role_maker.MPIRoleMaker().is_worker()
+
+
+def test_under_mpi_ranks_are_servers_and_trainers_in_turn(mpi, monkeypatch):
     monkeypatch.setattr(role_maker.MPISymetricRoleMaker, 'get_local_ip', lambda self: 'h2')
     role = role_maker.MPISymetricRoleMaker()
     assert (role.is_server(), role.server_index(), role.worker_num(), role.server_num()) == (True, 1, 2, 2)

@@ -56,6 +56,10 @@ SCRIPT = textwrap.dedent('''
                 load.global_block().append_op('load', outputs={'Out': table}, attrs={
                     'file_path': os.path.join(out, 'saved', '__lookup_table__', 'words_%d' % index)})
                 exe.run(load)
+            if 'INCREMENT' in os.environ:
+                saved = os.path.join(out, 'saved')
+                fluid.contrib.utils.load_persistables_for_increment(
+                    saved, exe, main, 'words', os.path.join(saved, '__lookup_table__', 'words_%d' % index))
             exe.run(main)
             sys.exit(0)
         program = t.get_trainer_program()
@@ -74,6 +78,12 @@ SCRIPT = textwrap.dedent('''
         fluid.io.save_inference_model(os.path.join(out, 'alone'), ['ids'], [output], exe, program)
     if 'SAVE' in os.environ:
         fluid.io.save_persistables(exe, os.path.join(out, 'saved' if role == 'trainer' else 'saved_by_one'), program)
+    if 'CONVERT' in os.environ and index == 0:
+        converted = fluid.contrib.utils.convert_dist_to_sparse_program(program)
+        with open(os.path.join(out, 'saved', '__model__'), 'wb') as file:
+            get = fluid.contrib.utils.lookup_table_utils.get_inference_model
+            file.write(get(converted, ['ids'], [output]).desc.serialize_to_string())
+        np.save(os.path.join(out, 'output'), [output.name])
     np.save(os.path.join(out, role + str(index)), losses)
     exe.close()
 ''')
@@ -182,6 +192,40 @@ def test_servers_save_their_rows_and_begin_from_them_again(job):
     job.start_all(steps=1)
     after = losses_of(job, ['trainer0', 'trainer1'])
     assert all(a[0] != b[0] for a, b in zip(after, before)), 'the first step is as before, but for the rows'
+
+
+def test_servers_begin_from_parameters_and_rows_that_a_job_saved(job):
+    """After seven steps, in which every row was asked for."""
+    job.environment['OPTIMIZER'] = 'sgd'
+    job.start_all(steps=9)
+    at_once = losses_of(job, ['trainer0', 'trainer1'])
+    job.environment['SAVE'] = '1'
+    job.start_all(steps=7)
+    losses_of(job, ['trainer0', 'trainer1'])
+    del job.environment['SAVE']
+    job.environment.update(INCREMENT='1', FIRST='7')
+    job.start_all(steps=2)
+    for whole, rest in zip(at_once, losses_of(job, ['trainer0', 'trainer1'])):
+        np.testing.assert_allclose(rest, whole[7:], rtol=1e-6)
+
+
+@pytest.mark.parametrize('version', ['V1', 'V2'])
+def test_a_trainers_program_looks_up_saved_rows_without_servers(job, fluid, version):
+    job.environment.update({'OPTIMIZER': 'sgd', 'SAVE': '1', 'CONVERT': '1', 'ANY_ID': '1', version: '1'})
+    job.start_all(steps=3)
+    losses_of(job, ['trainer0', 'trainer1'])
+    exe = fluid.Executor(fluid.CPUPlace())
+    program = fluid.contrib.utils.load_persistables_for_inference(str(job.folder / 'saved'), exe, None, 'words')
+    table = fluid.global_scope().find_var('words').get_selected_rows()
+    trained = dict(zip(table.rows(), np.array(table.get_tensor())))
+    known, unknown = max(trained), next(row for row in range(50) if row not in trained)
+    ids = np.array([[3, known, unknown, known]])
+    output, = np.load(job.folder / 'output.npy')
+    got, = exe.run(program, feed={'ids': ids.reshape(1, 4, 1)}, fetch_list=[str(output)])
+    weight, bias = (np.array(fluid.global_scope().find_var(name).get_tensor()) for name in ('fc_0.w_0', 'fc_0.b_0'))
+    expected = 1 / (1 + np.exp(-(2 * trained[known] @ weight + bias)))    # 3 is padding
+    np.testing.assert_allclose(got.reshape(1), expected, rtol=1e-5)
+    assert len(trained) > 25 and len(set(trained)) == len(table.rows()), 'of both servers, each row once'
 
 
 def test_servers_save_no_table_outside_their_folder(job):

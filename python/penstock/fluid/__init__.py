@@ -12,11 +12,12 @@
 """
 
 from penstock.fluid import (annotations, average, backward, clip, communicator, compiler, contrib, core,
-                            data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, dygraph, evaluator,
-                            executor, framework, incubate, initializer, input, install_check, io, layer_helper,
-                            layers, lod_tensor, log_helper, metrics, net_drawer, nets, op, optimizer,
-                            parallel_executor, param_attr, profiler, reader, regularizer, trainer_desc, transpiler,
-                            unique_name, wrapped_decorator)
+                            data_feed_desc, data_feeder, dataset, debugger, default_scope_funcs, device_worker,
+                            distribute_lookup_table, dygraph, evaluator, executor, framework, graphviz, incubate,
+                            initializer, input, install_check, io, layer_helper, layer_helper_base, layers, lod_tensor,
+                            log_helper, metrics, net_drawer, nets, op, optimizer, parallel_executor, param_attr,
+                            profiler, reader, regularizer, trainer_desc, trainer_factory, transpiler, unique_name,
+                            wrapped_decorator)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -46,18 +47,17 @@ __all__ = [
     'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor',
     'InMemoryDataset', 'LoDTensor', 'LoDTensorArray', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr',
     'Parameter', 'Program', 'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations',
-    'average', 'backward',
-    'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
+    'average', 'backward', 'clip', 'communicator', 'compiler', 'contrib', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'cuda_pinned_places', 'cuda_places', 'data', 'data_feed_desc', 'data_feeder',
     'dataset', 'debugger', 'default_main_program', 'default_scope_funcs', 'default_startup_program', 'device_guard',
-    'disable_dygraph', 'disable_imperative', 'dygraph', 'embedding', 'enable_dygraph', 'enable_imperative',
-    'evaluator', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'incubate',
-    'initializer', 'input', 'install_check', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load',
-    'load_op_library', 'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope',
-    'net_drawer', 'nets', 'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler',
-    'program_guard', 'reader',
+    'device_worker', 'disable_dygraph', 'disable_imperative', 'distribute_lookup_table', 'dygraph', 'embedding',
+    'enable_dygraph', 'enable_imperative', 'evaluator', 'executor', 'framework', 'get_flags', 'global_scope',
+    'gradients', 'graphviz', 'in_dygraph_mode', 'incubate', 'initializer', 'input', 'install_check', 'io',
+    'is_compiled_with_cuda', 'layer_helper', 'layer_helper_base', 'layers', 'load', 'load_op_library',
+    'load_program_state', 'lod_tensor', 'log_helper', 'memory_optimize', 'metrics', 'name_scope', 'net_drawer', 'nets',
+    'one_hot', 'op', 'optimizer', 'parallel_executor', 'param_attr', 'profiler', 'program_guard', 'reader',
     'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'set_program_state',
-    'trainer_desc', 'transpiler', 'unique_name', 'wrapped_decorator',
+    'trainer_desc', 'trainer_factory', 'transpiler', 'unique_name', 'wrapped_decorator',
 ]
 
 Tensor = LoDTensor    # both names are Fluid's

@@ -25,3 +25,14 @@ def absent(module, why):
         raise NotImplementedError(text % (module, '.' + name))
 
     return _Submodules(text % (module, '')), missing
+
+
+def absent_names(module, names, why):
+    """__getattr__ of a module of which some names are missing, for one reason."""
+
+    def missing(name):
+        if name in names:
+            raise NotImplementedError('%s.%s: %s' % (module.partition('.')[2], name, why))
+        raise AttributeError('%s has no %s' % (module, name))
+
+    return missing

@@ -113,6 +113,24 @@ def dtype_name(dtype):
     return _NAMES[to_dtype(dtype)]
 
 
+def dtype_is_floating(dtype):
+    """Tells whether an element type is one of floating-point numbers.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType): the type.
+
+    Returns:
+        bool: True for float16, float32 and float64.
+
+    Raises:
+        ValueError: there is no such type.
+
+    Example:
+        assert fluid.framework.dtype_is_floating('float32') and not fluid.framework.dtype_is_floating('int64')
+    """
+    return to_dtype(dtype) in (VarType.FP16, VarType.FP32, VarType.FP64)
+
+
 def dtype_size(dtype):
     """Returns the size of an element.
 

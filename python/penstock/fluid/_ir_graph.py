@@ -1,12 +1,27 @@
 """fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as Fluid's passes see it. A
-Graph cannot run; a Program can."""
+Graph cannot run; a Program can, and IrGraph.to_program makes one."""
 
 import enum
+import itertools
 
 from penstock._penstock import ProgramDesc
 from penstock.fluid._descs import OpDesc, VarDesc
 
 CONTROL_VAR = '__control_var'    # prefix of the names of variables that only order ops
+_made_names = itertools.count()
+
+
+def generate_control_dev_var_name():
+    """Makes a name for a variable that only orders ops.
+
+    Returns:
+        str: '__control_var@' and a number, which no other name of the process has.
+
+    Example:
+        name = fluid.framework.generate_control_dev_var_name()
+        assert name.startswith('__control_var@') and name != fluid.framework.generate_control_dev_var_name()
+    """
+    return '%s@%d' % (CONTROL_VAR, next(_made_names))
 
 
 class Node:
@@ -81,10 +96,11 @@ class Node:
 
 
 class Graph:
-    """The nodes of a program's first block. Each op that writes a variable creates a new node for it.
+    """The nodes of a program's first block. Each op that writes a variable creates a new node for it. Where only the
+    program's order says that an op comes before one that overwrites what it read, a control variable says so.
 
     Args:
-        program (ProgramDesc): the program.
+        program (ProgramDesc): the program; the graph has a copy of it.
 
     Raises:
         TypeError: `program` is not a ProgramDesc.
@@ -98,8 +114,8 @@ class Graph:
     def __init__(self, program):
         if not isinstance(program, ProgramDesc):
             raise TypeError('Graph takes a ProgramDesc, not %r' % (program,))
-        self._program, self._attrs, self._nodes, self._made = program, {}, {}, 0
-        block, last = program.block(0), {}
+        self._program, self._attrs, self._nodes, self._made = program.copy(), {}, {}, 0
+        block, values = self._program.block(0), {}
 
         def value(name):
             desc = block.find_var(name)
@@ -107,13 +123,28 @@ class Graph:
 
         for op in (block.op(i) for i in range(block.op_size())):
             node = self.create_op_node(op)
-            for name in op.input_arg_names():
-                if name not in last:
-                    last[name] = value(name)
-                self._link(last[name], node)
-            for name in op.output_arg_names():
-                last[name] = value(name)
-                self._link(node, last[name])
+            for name in dict.fromkeys(op.input_arg_names()):
+                if name not in values:
+                    values[name] = [value(name)]
+                self._link(values[name][-1], node)
+            for name in dict.fromkeys(op.output_arg_names()):
+                values.setdefault(name, []).append(value(name))
+                self._link(node, values[name][-1])
+        self.resolve_hazard(values)
+
+    def resolve_hazard(self, values):
+        """Adds control variables: the op that makes a value of a variable comes after all that use the value before.
+
+        values  {name: its nodes, in order}
+        """
+        for nodes in values.values():
+            for old, new in zip(nodes, nodes[1:]):
+                for writer in new.inputs[:1]:
+                    for before in old.inputs[:1] + old.outputs:
+                        if before is not writer and not set(before.outputs) & set(writer.inputs):
+                            order = self.create_control_dep_var()
+                            self._link(before, order)
+                            self._link(order, writer)
 
     @staticmethod
     def _link(before, behind):
@@ -127,8 +158,22 @@ class Graph:
         return node
 
     def clone(self):
-        """Returns a graph of the current program, without attributes."""
-        return Graph(self._program)
+        """Returns a graph with copies of all nodes, without attributes."""
+        twin = Graph(self._program)
+        twin._nodes, twin._made, copies = {}, self._made, {}
+        for number, node in self._nodes.items():
+            desc = node._desc if node._desc is None else self._copied(node._desc, twin._program)
+            copies[node] = twin._nodes[number] = Node(number, node._kind, node._name, desc)
+        for node, copy in copies.items():
+            copy.inputs = [copies[one] for one in node.inputs if one in copies]
+            copy.outputs = [copies[one] for one in node.outputs if one in copies]
+        return twin
+
+    def _copied(self, desc, program):
+        """Returns a desc for a copy of the program: the same part of it, or a copy of what is not in the program."""
+        if desc._program is not self._program:
+            program = desc._program.copy()
+        return type(desc)(program, *desc._at)
 
     # Attributes of any kind.
     def has(self, name):
@@ -176,7 +221,7 @@ class Graph:
 
     def create_control_dep_var(self):
         """Creates a node for a variable that only orders ops."""
-        return self._add(Node.Type.Variable, '%s@%d' % (CONTROL_VAR, len(self._nodes)))
+        return self._add(Node.Type.Variable, generate_control_dev_var_name())
 
     def create_empty_node(self, name, kind):
         """Creates a node without a desc."""

@@ -53,20 +53,46 @@ class ErrorClipByValue(BaseErrorClipAttr):
 
 def clip_errors(block, begin):
     """Clips gradients of variables with an error_clip, after each op from position `begin` on that writes one."""
-    clips = {}
-    for var in block._var_handles.values():
-        if var.error_clip is None:
-            continue
-        if not isinstance(var.error_clip, BaseErrorClipAttr):
-            raise TypeError('error_clip of %s must be an instance of BaseErrorClipAttr, not %s' %
-                            (var.name, type(var.error_clip).__name__))
-        clips[var.grad_name] = var.error_clip
+    clips = {var.grad_name: _error_clip_of(var) for var in block._var_handles.values() if var.error_clip is not None}
     if not clips:
         return
     for op in block.ops[begin:]:
         for name in op.output_arg_names:
             if name in clips:
                 clips[name]._insert_op(block, op.idx + 1, name)
+
+
+def _error_clip_of(var):
+    if var.error_clip is not None and not isinstance(var.error_clip, BaseErrorClipAttr):
+        raise TypeError('error_clip of %s must be an instance of BaseErrorClipAttr, not %s' %
+                        (var.name, type(var.error_clip).__name__))
+    return var.error_clip
+
+
+def error_clip_callback(block, context):
+    """Clips the gradients that the last op of a block writes, if their variables have an error_clip. An optimizer does
+    so by itself; append_backward does so with this function among its callbacks.
+
+    Args:
+        block (Block): the block to which gradient ops are being added.
+        context (dict): {name of a gradient: name of its variable}.
+
+    Raises:
+        TypeError: an error_clip is not an ErrorClipByValue.
+
+    Example:
+        h = fluid.layers.fc(fluid.data('x', [None, 4]), 4)
+        h.error_clip = fluid.clip.ErrorClipByValue(max=1.0)
+        fluid.backward.append_backward(fluid.layers.mean(h), callbacks=[fluid.clip.error_clip_callback])
+        assert 'clip' in [op.type for op in h.block.ops]
+    """
+    last = block.ops[-1]
+    for name in last.output_arg_names:
+        if name in context:
+            var = block._find_var_recursive(context[name])
+            clip = None if var is None else _error_clip_of(var)
+            if clip is not None:
+                clip._insert_op(block, last.idx + 1, name)
 
 
 def _bounds(max, min):

@@ -7,6 +7,8 @@ from penstock.fluid._basics import (CPUPlace, CUDAPinnedPlace, CUDAPlace, device
                                     get_cuda_device_count, is_compiled_with_cuda, op_proto_and_checker_maker, _Place,
                                     require_numbers, to_dtype, to_extents, VAR_TYPES, VarDesc, VarType)
 from penstock.fluid._descs import AttrType, BlockDesc, OpDesc
+from penstock.fluid._graph_order import (build_adjacency_list, graph_num, graph_safe_remove_nodes,    # noqa: F401
+                                         has_circle, topology_sort)
 from penstock.fluid._ir_graph import Graph, Node
 from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _get_all_register_op_kernels,
                                       empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,

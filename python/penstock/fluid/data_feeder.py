@@ -6,10 +6,104 @@ import numpy
 
 from penstock.fluid import core, framework
 from penstock.fluid._places import count_of_environment
-from penstock.fluid.core import dtype_name
+from penstock.fluid.core import dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 
 __all__ = ['DataFeeder']
+
+_ELEMENT_TYPES = ('bool', 'float16', 'float32', 'float64', 'int8', 'int16', 'int32', 'int64', 'uint8')
+
+
+def convert_dtype(dtype):
+    """Returns the name of an element type.
+
+    Args:
+        dtype (str | type | numpy.dtype | VarType): the type.
+
+    Returns:
+        str: such as 'float32'.
+
+    Raises:
+        ValueError: there is no such element type.
+
+    Example:
+        assert fluid.data_feeder.convert_dtype(fluid.core.VarDesc.VarType.FP32) == 'float32'
+    """
+    try:
+        return dtype_name(to_dtype(dtype))
+    except (KeyError, ValueError):    # a VarType that is no element type; no type at all
+        raise ValueError('an element type is one of %s, not %r' % (', '.join(_ELEMENT_TYPES), dtype)) from None
+
+
+def check_type(input, input_name, expected_type, op_name, extra_message=''):
+    """Raises unless an argument of a layer is of a class.
+
+    Args:
+        input (object): the argument.
+        input_name (str): its name.
+        expected_type (type | tuple[type]): the class, or several.
+        op_name (str): the layer.
+        extra_message (str): text at the end of the error.
+
+    Raises:
+        TypeError: the argument is of another class; the error names the layer, the argument and the classes.
+
+    Example:
+        fluid.data_feeder.check_type(2, 'size', int, 'my_layer')
+    """
+    if not isinstance(input, expected_type):
+        allowed = expected_type if isinstance(expected_type, tuple) else (expected_type,)
+        _refuse(op_name, 'the type of %s' % input_name, [kind.__name__ for kind in allowed], type(input).__name__,
+                extra_message)
+
+
+def check_dtype(input_dtype, input_name, expected_dtype, op_name, extra_message=''):
+    """Raises unless an element type is among those that a layer takes.
+
+    Args:
+        input_dtype (str | type | numpy.dtype | VarType): the element type.
+        input_name (str): the argument that has it.
+        expected_dtype (list[str] | str): the names of the element types that the layer takes.
+        op_name (str): the layer.
+        extra_message (str): text at the end of the error.
+
+    Raises:
+        TypeError: the layer does not take it; the error names the layer, the argument and the types.
+        ValueError: there is no such element type.
+
+    Example:
+        fluid.data_feeder.check_dtype('float32', 'x', ['float32', 'float64'], 'my_layer')
+    """
+    allowed = [expected_dtype] if isinstance(expected_dtype, str) else list(expected_dtype)
+    given = convert_dtype(input_dtype)
+    if given not in allowed:
+        _refuse(op_name, 'the element type of %s' % input_name, allowed, given, extra_message)
+
+
+def check_variable_and_dtype(input, input_name, expected_dtype, op_name, extra_message=''):
+    """Raises unless an argument of a layer is a Variable with an element type that the layer takes.
+
+    Args:
+        input (Variable): the argument.
+        input_name (str): its name.
+        expected_dtype (list[str] | str): the names of the element types that the layer takes.
+        op_name (str): the layer.
+        extra_message (str): text at the end of the error.
+
+    Raises:
+        TypeError: it is not a Variable, or has another element type; the error names the layer, the argument, and what
+            the layer takes.
+
+    Example:
+        x = fluid.data('x', [None, 4])
+        fluid.data_feeder.check_variable_and_dtype(x, 'x', ['float32', 'float64'], 'my_layer')
+    """
+    check_type(input, input_name, Variable, op_name, extra_message)
+    check_dtype(input.dtype, input_name, expected_dtype, op_name, extra_message)
+
+
+def _refuse(layer, what, allowed, given, extra):
+    raise TypeError('%s: %s must be %s, not %s%s' % (layer, what, ' or '.join(allowed), given, extra and '. ' + extra))
 
 
 class _Column:

@@ -11,6 +11,8 @@ from penstock import _log, _penstock
 from penstock._call_site import stack_level
 from penstock.fluid import _process_end, _remote_tables, _several_places, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
+from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
+                                         dtype_is_compatible_with, has_feed_operators, has_fetch_operators)
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._progress import ProgressOfRuns, asked_seconds
 from penstock.fluid._pump import raise_from_reader
@@ -141,12 +143,24 @@ def _as_lodtensor(data, place, dtype=None):
     return tensor
 
 
+_HANDLER_EXAMPLE = """
+class PrintLoss(fluid.executor.FetchHandler):
+    def handler(self, res_dict):
+        print('loss', res_dict['loss'])
+
+exe.train_from_dataset(main, dataset, fetch_handler=PrintLoss({'loss': loss}, period_secs=10))
+"""
+
+
 class FetchHandler:
     """Gets values of variables while train_from_dataset() runs.
 
     Args:
         var_dict (dict): {any key: Variable}.
         period_secs (int): minimum seconds between two calls.
+
+    Raises:
+        ValueError: there is no variable.
 
     Example:
         x = fluid.data('x', [None, 2])
@@ -161,11 +175,17 @@ class FetchHandler:
 
     def handler(self, res_dict):
         """Receives the values; the training thread calls it. Override it: this one prints the first row of each value.
+        From a FetchHandlerMonitor it receives None for a variable without a value.
 
         Args:
             res_dict (dict): {key of var_dict: numpy.ndarray}.
         """
-        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items()))
+        print(' '.join('%s[0]: %s' % (name, value[0]) for name, value in res_dict.items() if value is not None))
+
+    @staticmethod
+    def help():
+        """Prints an example of a handler."""
+        print(_HANDLER_EXAMPLE)
 
 
 class Executor:

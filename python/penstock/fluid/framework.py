@@ -10,12 +10,18 @@ import warnings
 
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
+from penstock.fluid._basics import dtype_is_floating    # noqa: F401
 from penstock.fluid._flags import get_flags, set_flags
+from penstock.fluid._graph_order import program_of
+from penstock.fluid._ir_graph import generate_control_dev_var_name    # noqa: F401
+from penstock.fluid._ir_nodes import IrNode, IrOpNode, IrVarNode    # noqa: F401
+from penstock.fluid._ir_view import GraphView
+from penstock.fluid._name_scope import NameScope    # noqa: F401
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._op_protos import OpProtoHolder
 from penstock.fluid._places import cpu_places, cuda_pinned_places, cuda_places
 from penstock.fluid.block import Block
-from penstock.fluid.core import is_compiled_with_cuda
+from penstock.fluid.core import get_all_op_protos, is_compiled_with_cuda    # noqa: F401
 from penstock.fluid.core import to_dtype as convert_np_dtype_to_dtype_
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
@@ -432,6 +438,39 @@ class Program:
 
     def __repr__(self):
         return '<Program of %d blocks, %d ops>' % (self.num_blocks, self.desc.op_count(0))
+
+
+class IrGraph(GraphView):
+    """A program as a graph that Python changes: ops and values of variables are nodes. A change of the graph does not
+    change the program from which it was made.
+
+    Args:
+        graph (Graph): the core.Graph; the attribute `graph`.
+        for_test (bool): what is_test() returns.
+
+    Raises:
+        TypeError: `graph` is not a core.Graph.
+
+    Example:
+        y = fluid.layers.relu(fluid.data('x', [2]))
+        graph = fluid.framework.IrGraph(fluid.core.Graph(fluid.default_main_program().desc), for_test=True)
+        relu, = graph.all_op_nodes()
+        relu.set_type('sigmoid')
+        value = fluid.Executor(fluid.CPUPlace()).run(graph.to_program(), feed={'x': np.zeros(2, 'float32')},
+                                                     fetch_list=[y.name])
+        assert value[0].tolist() == [0.5, 0.5]
+    """
+
+    def to_program(self):
+        """Makes a program of the graph: its ops in an order that the edges allow, and the variables of its nodes.
+
+        Returns:
+            Program: a new one.
+
+        Raises:
+            ValueError: the graph has a circle.
+        """
+        return Program._of(program_of(self.graph))
 
 
 def _targets_of(function, targets):

@@ -21,6 +21,7 @@ class TrainerDesc:
             class_name='', device_worker_name='', thread_num=os.cpu_count() or 1, debug=False, mpi_rank=-1, mpi_size=-1,
             use_cvm=False, no_cvm=False, scale_datanorm=-1.0, dump_slot=False, dump_fields=[], dump_fields_path='',
             dump_file_num=16, dump_converter='', dump_param=[], thread_barrier=False, check_nan_var_names=[],
+            hogwild_param=types.SimpleNamespace(skip_ops=[], stat_var_names=[]), section_param=types.SimpleNamespace(),
             fetch_config=types.SimpleNamespace(fetch_var_names=[], fetch_var_str_format=[], print_period=100))
         self._fleet_desc = self._device_worker = self._program = None
         self._infer = False
@@ -44,7 +45,12 @@ class TrainerDesc:
         self._program = program
 
     def _gen_trainer_desc(self):
-        """Settings of a subclass."""
+        """Sets the names of the classes, and the settings of the device worker."""
+        self.proto_desc.class_name = '' if type(self) is TrainerDesc else type(self).__name__
+        if self._device_worker is not None:
+            self._device_worker._set_infer(self._infer)
+            self._device_worker._set_program(self._program)
+            self._device_worker._gen_worker_desc(self.proto_desc)
 
     def _desc(self):
         return str(self.proto_desc)
@@ -80,19 +86,10 @@ for _name in ('dump_fields', 'dump_param', 'check_nan_var_names'):
 class MultiTrainer(TrainerDesc):
     """Several threads that train from one dataset."""
 
-    def _gen_trainer_desc(self):
-        self.proto_desc.class_name = 'MultiTrainer'
-
 
 class DistMultiTrainer(TrainerDesc):
     """The same, of trainers with parameter servers."""
 
-    def _gen_trainer_desc(self):
-        self.proto_desc.class_name = 'DistMultiTrainer'
-
 
 class PipelineTrainer(TrainerDesc):
     """Threads that train the parts of a network one behind the other."""
-
-    def _gen_trainer_desc(self):
-        self.proto_desc.class_name = 'PipelineTrainer'

@@ -48,6 +48,7 @@ from penstock.fluid.layers import regions as regions
 from penstock.fluid.layers import resize as resize
 from penstock.fluid.layers import rnn_cells as rnn_cells
 from penstock.fluid.layers import rnn_units as rnn_units
+from penstock.fluid.layers import saving as saving
 from penstock.fluid.layers import selection as selection
 from penstock.fluid.layers import sequence as sequence
 from penstock.fluid.layers import sequence_labels as sequence_labels

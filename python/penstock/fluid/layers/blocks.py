@@ -1,10 +1,10 @@
 """Functions for layers whose ops run in their own blocks."""
 
 from penstock.fluid.core import VarType
-from penstock.fluid.framework import Variable
+from penstock.fluid.framework import Program, Variable
 from penstock.fluid.layer_helper import LayerHelper
 
-__all__ = ['ConditionalBlock', 'crossing_names', 'outer_vars']
+__all__ = ['BlockGuard', 'ConditionalBlock', 'ConditionalBlockGuard', 'crossing_names', 'outer_vars']
 
 
 def crossing_names(block, written=()):
@@ -49,6 +49,35 @@ def outer_vars(block, names):
     around = block.program.block(block.parent_idx)
     found = (around._find_var_recursive(name) for name in names)
     return [var for var in found if var is not None]
+
+
+class BlockGuard:
+    """A context manager that adds a block to a program; ops created inside go into it. An op that runs the block is up
+    to the caller.
+
+    Args:
+        main_program (Program): the program. Layers add ops to it if it is the default main program.
+
+    Raises:
+        TypeError: `main_program` is not a Program.
+
+    Example:
+        main = fluid.default_main_program()
+        with fluid.layers.control_flow.BlockGuard(main):
+            one = fluid.layers.ones([1], 'float32')
+        assert one.block is main.block(1) and main.current_block() is main.block(0)
+    """
+
+    def __init__(self, main_program):
+        if not isinstance(main_program, Program):
+            raise TypeError('BlockGuard takes a Program, not %s' % type(main_program).__name__)
+        self.main_program = main_program
+
+    def __enter__(self):
+        self.main_program._create_block()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.main_program._rollback()
 
 
 class ConditionalBlock:
@@ -115,3 +144,33 @@ class ConditionalBlock:
                 'sub_block': inside,
                 'is_scalar_condition': self.is_scalar_condition
             })
+
+
+class ConditionalBlockGuard(BlockGuard):
+    """A context manager that opens the block of a ConditionalBlock, as its method block() does.
+
+    Args:
+        block (ConditionalBlock): runs the ops that are created inside.
+
+    Raises:
+        TypeError: `block` is not a ConditionalBlock.
+
+    Example:
+        from penstock.fluid.layers.control_flow import ConditionalBlock, ConditionalBlockGuard
+        x = fluid.data('x', [1])
+        result = fluid.layers.fill_constant([1], 'float32', 0.0)
+        with ConditionalBlockGuard(ConditionalBlock([x > 0.0], is_scalar_condition=True)):
+            fluid.layers.assign(x, result)
+    """
+
+    def __init__(self, block):
+        if not isinstance(block, ConditionalBlock):
+            raise TypeError('ConditionalBlockGuard takes a ConditionalBlock, not %s' % type(block).__name__)
+        super().__init__(block.helper.main_program)
+        self.block = block
+
+    def __enter__(self):
+        self.block.__enter__()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.block.__exit__(exc_type, exc_val, exc_tb)

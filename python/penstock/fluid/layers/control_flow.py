@@ -11,10 +11,11 @@ from penstock.fluid.layers import arithmetic, arrays, dynamic_rnn, if_else, loop
 from penstock.fluid.layers.arrays import *
 from penstock.fluid.layers.arrays import array_to_lod_tensor, lod_rank_table, lod_tensor_to_array, max_sequence_len
 from penstock.fluid.layers.arrays import merge_lod_tensor, shrink_memory, split_lod_tensor
-from penstock.fluid.layers.blocks import ConditionalBlock
+from penstock.fluid.layers.blocks import BlockGuard, ConditionalBlock, ConditionalBlockGuard    # noqa: F401
 from penstock.fluid.layers.dynamic_rnn import DynamicRNN
 from penstock.fluid.layers.if_else import IfElse
 from penstock.fluid.layers.loops import *
+from penstock.fluid.layers.loops import WhileGuard    # noqa: F401
 from penstock.fluid.layers.static_rnn import StaticRNN, StaticRNNMemoryLink
 
 __all__ = ([

@@ -18,10 +18,13 @@ from penstock.fluid.layers.arrays import reorder_lod_tensor_by_rank as reorder_l
 from penstock.fluid.layers.arrays import shrink_memory as shrink_memory
 from penstock.fluid.layers.arrays import split_lod_tensor as split_lod_tensor
 from penstock.fluid.layers.arrays import tensor_array_to_tensor as tensor_array_to_tensor
+from penstock.fluid.layers.blocks import BlockGuard as BlockGuard
 from penstock.fluid.layers.blocks import ConditionalBlock as ConditionalBlock
+from penstock.fluid.layers.blocks import ConditionalBlockGuard as ConditionalBlockGuard
 from penstock.fluid.layers.dynamic_rnn import DynamicRNN as DynamicRNN
 from penstock.fluid.layers.if_else import IfElse as IfElse
 from penstock.fluid.layers.loops import While as While
+from penstock.fluid.layers.loops import WhileGuard as WhileGuard
 from penstock.fluid.layers.loops import while_loop as while_loop
 from penstock.fluid.layers.static_rnn import StaticRNN as StaticRNN
 from penstock.fluid.layers.static_rnn import StaticRNNMemoryLink as StaticRNNMemoryLink

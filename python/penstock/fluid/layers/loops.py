@@ -6,7 +6,7 @@ from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe
 from penstock.fluid.layers import tensor
-from penstock.fluid.layers.blocks import crossing_names, outer_vars
+from penstock.fluid.layers.blocks import BlockGuard, crossing_names, outer_vars
 
 __all__ = ['While', 'while_loop']
 
@@ -85,6 +85,38 @@ class While:
             'sub_block': body,
             'is_test': self.is_test
         })
+
+
+class WhileGuard(BlockGuard):
+    """A context manager that opens the block of a loop, as its method block() does.
+
+    Args:
+        while_op (While): runs the ops that are created inside.
+
+    Raises:
+        TypeError: `while_op` is not a While.
+
+    Example:
+        i, n = fluid.layers.fill_constant([1], 'int64', 0), fluid.layers.fill_constant([1], 'int64', 10)
+        more = fluid.layers.less_than(i, n)
+        with fluid.layers.control_flow.WhileGuard(fluid.layers.While(more)):
+            fluid.layers.increment(i)
+            fluid.layers.less_than(i, n, cond=more)
+        assert fluid.Executor(fluid.CPUPlace()).run(fetch_list=[i])[0][0] == 10
+    """
+
+    def __init__(self, while_op):
+        if not isinstance(while_op, While):
+            raise TypeError('WhileGuard takes a While, not %s' % type(while_op).__name__)
+        super().__init__(while_op.helper.main_program)
+        self.while_op = while_op
+        self._opened = while_op.block()
+
+    def __enter__(self):
+        self._opened.__enter__()
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return self._opened.__exit__(exc_type, exc_val, exc_tb)
 
 
 def while_loop(cond, body, loop_vars, is_test=False, name=None):

@@ -9,6 +9,7 @@ from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import VALUES_MAX, Constant, Initializer
 from penstock.fluid.layer_helper import LayerHelper, describe
+from penstock.fluid.layers.saving import load_combine, save, save_combine    # noqa: F401
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [

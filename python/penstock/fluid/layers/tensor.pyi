@@ -7,6 +7,9 @@ from penstock.fluid.initializer import ConstantInitializer as Constant
 from penstock.fluid.initializer import Initializer as Initializer
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import describe as describe
+from penstock.fluid.layers.saving import load_combine as load_combine
+from penstock.fluid.layers.saving import save as save
+from penstock.fluid.layers.saving import save_combine as save_combine
 from penstock.fluid.param_attr import ParamAttr as ParamAttr
 from penstock.fluid.variable import Parameter as Parameter
 from penstock.fluid.variable import Variable as Variable

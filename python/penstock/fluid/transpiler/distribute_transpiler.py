@@ -15,6 +15,7 @@ from penstock.fluid import framework
 from penstock.fluid._remote_tables import note_tables
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
+from penstock.fluid.transpiler._slices import VarBlock, same_or_split_var, slice_variable    # noqa: F401
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
                                               check_flag, dense_exchange, set_policies)
 from penstock.fluid.transpiler.details import vars_distributed
@@ -173,7 +174,7 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        return Program._of(self._pserver(endpoint)[0].copy())
+        return self._pserver_main(endpoint)
 
     def get_pserver_programs(self, endpoint):
         """Returns both programs of a pserver.
@@ -188,8 +189,12 @@ class DistributeTranspiler:
             penstock.ProgramError: there is no such pserver.
             penstock.StateError: `transpile` has not been called.
         """
-        main, startup = self._pserver(endpoint)
-        return Program._of(main.copy()), Program._of(startup.copy())
+        return self._pserver_main(endpoint), self.get_startup_program(endpoint)
+
+    def _pserver_main(self, endpoint):
+        program = Program._of(self._pserver(endpoint)[0].copy())
+        program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint    # as in Fluid
+        return program
 
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):
         """Returns the startup program of a pserver.
@@ -298,34 +303,6 @@ def _endpoints_if_counted(trainers):
     """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
     listed = [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one]
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
-
-
-def slice_variable(var_list, slice_count, min_block_size):
-    """Computes how variables would be cut into slices.
-
-    Args:
-        var_list (list[Variable]): the variables.
-        slice_count (int): the maximum number of slices of a variable, such as the number of pservers.
-        min_block_size (int): the minimum number of elements of a slice.
-
-    Returns:
-        list[str]: 'name:slice number:elements' for each slice.
-
-    Example:
-        w = fluid.layers.create_parameter([1000, 10], 'float32', name='w')
-        slices = fluid.transpiler.distribute_transpiler.slice_variable([w], 2, 1024)
-        assert slices == ['w:0:5000', 'w:1:5000']
-    """
-    check_count('slice_count', slice_count, 1)
-    check_count('min_block_size', min_block_size, 1, MOST_ELEMENTS)
-    cuts = []
-    for var in var_list:
-        bounds = _penstock.cut_rows(list(var.shape), slice_count, min_block_size)
-        width = 1
-        for extent in var.shape[1:]:
-            width *= extent
-        cuts += ['%s:%d:%d' % (var.name, i, (bounds[i + 1] - bounds[i]) * width) for i in range(len(bounds) - 1)]
-    return cuts
 
 
 def addresses_of(given, field='pservers'):

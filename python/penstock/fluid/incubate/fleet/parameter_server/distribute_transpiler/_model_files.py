@@ -139,8 +139,12 @@ def load_tables(dirname, tables, number):
     for table in tables:
         path = _var_files.file_of(os.path.join(dirname, _var_files.TABLES_FOLDER), '%s_%d' % (table, number))
         if os.path.isfile(path):
-            rows = RuntimeVariable._from_file_bytes(_var_files.read_file(path), 0, True, path)[0]
-            global_scope().var(table)._assign(rows)
+            global_scope().var(table)._assign(read_rows(path))
+
+
+def read_rows(path):
+    """Returns the selected rows in a file that a pserver wrote."""
+    return RuntimeVariable._from_file_bytes(_var_files.read_file(path), 0, True, path)[0]
 
 
 def _rows_of(whole, one):

@@ -7,10 +7,12 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import _pickles
+from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
                                        load_vars, program_or_default, read_combined, read_file, read_single,
                                        require_same, write_file)
-from penstock.fluid.executor import global_scope
+from penstock.fluid.core import CPUPlace
+from penstock.fluid.executor import Executor, global_scope
 from penstock.fluid.framework import Variable
 
 _SUFFIXES = ('.pdparams', '.pdopt', '.pdmodel')
@@ -70,7 +72,7 @@ def get_parameter_value(para, executor):
     """
     if not is_parameter(para):
         raise ValueError('%r is no parameter' % (para,))
-    return numpy.array(held_value(para).get_tensor())
+    return _array_of(para, remote_lookups(para.block.program))
 
 
 def get_parameter_value_by_name(name, executor, program=None):
@@ -98,12 +100,21 @@ def _prefix(path):
     return stem if suffix in _SUFFIXES else path
 
 
+def _array_of(var, remote):
+    """Returns a copy of the value of a variable; tables in `remote` come from the pservers."""
+    lookup = remote.get(var.name)
+    held = held_value(var) if lookup is None else whole_table(Executor(CPUPlace()), var, lookup)
+    return numpy.array(held.get_tensor())
+
+
 def _arrays(program, predicate):
-    return {var.name: numpy.array(held_value(var).get_tensor()) for var in program.list_vars() if predicate(var)}
+    remote = remote_lookups(program)
+    return {var.name: _array_of(var, remote) for var in program.list_vars() if predicate(var)}
 
 
 def save(program, model_path):
-    """Writes parameters, optimizer state and program to three files.
+    """Writes parameters, optimizer state and program to three files. A trainer asks pservers for the tables that they
+    hold.
 
     Args:
         program (Program): the program.

@@ -1,0 +1,56 @@
+"""A trainer saves tables whose rows are on the pservers as it saves its own parameters."""
+
+import os
+
+import numpy as np
+import pytest
+from fleet_jobs import launch
+
+SCRIPT = '''
+    import os
+    import sys
+    import numpy as np
+    import penstock.fluid as fluid
+
+    ids = fluid.data('ids', [None, 1], 'int64')
+    rows = fluid.embedding(ids, [50, 8], is_sparse=True, param_attr='table')
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.reshape(rows, [-1, 8]), 1, param_attr='w'))
+    fluid.optimizer.Momentum(0.5, 0.9).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    index = int(os.environ.get('PADDLE_TRAINER_ID', '0'))
+    t = fluid.DistributeTranspiler()
+    t.transpile(index, pservers=os.environ['PADDLE_PSERVERS_IP_PORT_LIST'],
+                trainers=int(os.environ['PADDLE_TRAINERS_NUM']))
+    if os.environ['TRAINING_ROLE'] == 'PSERVER':
+        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
+        exe.run(startup)
+        exe.run(main)
+        sys.exit(0)
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    random = np.random.RandomState(index)
+    for _ in range(4):
+        exe.run(program, feed={'ids': random.randint(0, 50, (6, 1))}, fetch_list=[loss])
+    if index == 0:
+        fluid.io.save_persistables(exe, 'vars', program)
+        fluid.save(fluid.default_main_program() if sys.argv[1] == 'default' else program, 'model')
+        table = program.global_block().var('table')
+        np.savez('values.npz', table=fluid.io.get_parameter_value(table, exe),
+                 again=fluid.io.get_parameter_value_by_name('table', exe, program))
+    exe.close()
+'''
+
+
+@pytest.mark.parametrize('which', ['default', 'trainer'])
+def test_the_table_is_saved_whole(tmp_path, which):
+    import penstock.fluid as fluid
+    code, said, logs = launch(tmp_path, SCRIPT, which)
+    assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
+    state = fluid.io.load_program_state(os.path.join(str(tmp_path), 'model'))
+    assert state['table'].shape == (50, 8) and state['w'].shape == (8, 1)
+    with open(tmp_path / 'vars' / 'table', 'rb') as file:
+        saved = np.frombuffer(file.read()[-50 * 8 * 4:], 'float32').reshape(50, 8)
+    assert np.ptp(saved) > 0
+    values = np.load(tmp_path / 'values.npz')
+    for table in (state['table'], values['table'], values['again']):
+        np.testing.assert_array_equal(table, saved)

@@ -81,8 +81,30 @@ Status CheckKinds(const InferContext& c) {
   return OkStatus();
 }
 
+bool MayHoldFloats(const TypeRule& rule) {
+  return rule.kind == TypeRule::Kind::kOneOf && std::ranges::find(rule.types, DType::kFp32) != rule.types.end();
+}
+
+// A kernel has one element type, so the arguments of a slot that may hold floats have one, too. Lists of
+// integers, such as extents, may mix int32 and int64.
+Status CheckOneType(const InferContext& c, const SlotDef& slot) {
+  if (!slot.repeated || !MayHoldFloats(slot.type)) return OkStatus();
+  int first = -1;
+  for (int i = 0; i < c.InputCount(slot.name); ++i) {
+    const VarInfo& info = c.Input(slot.name, i);
+    if (!info.has_type || info.dtype_is_loose) continue;
+    if (first < 0) first = i;
+    const DType expected = c.Input(slot.name, first).dtype;
+    if (info.dtype == expected) continue;
+    return c.Error("element type of ", slot.name, "[", i, "] (", DTypeName(info.dtype),
+                   ") must equal that of ", slot.name, "[", first, "] (", DTypeName(expected), ")");
+  }
+  return OkStatus();
+}
+
 Status CheckTypes(const InferContext& c) {
   for (const SlotDef& slot : c.def().inputs()) {
+    PENSTOCK_RETURN_IF_ERROR(CheckOneType(c, slot));
     for (int i = 0; i < c.InputCount(slot.name); ++i) {
       const VarInfo& info = c.Input(slot.name, i);
       if (!info.has_type) continue;

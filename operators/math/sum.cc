@@ -57,10 +57,6 @@ Status InferSum(InferContext& c) {
   Shape shape = c.ShapeOf("X", first);
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
-    if (c.DTypeOf("X", i) != c.DTypeOf("X")) {
-      return c.Error("element type of X[", i, "] (", DTypeName(c.DTypeOf("X", i)),
-                     ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
-    }
     if (c.Input("X", i).kind == VarKind::kTensorArray)
       return c.Error("X[", i, "] is a tensor array, but X[0] is none");
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;

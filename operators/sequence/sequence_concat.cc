@@ -24,10 +24,6 @@ Status InferSequenceConcat(InferContext& c) {
       return c.Error("width of X[", i, "] (", x.RowWidth(), ", shape ", x, ") must equal that of X[0] (",
                      out.RowWidth(), ", shape ", out, ")");
     }
-    if (c.DTypeOf("X", i) != c.DTypeOf("X")) {
-      return c.Error("element type of X[", i, "] (", DTypeName(c.DTypeOf("X", i)),
-                     ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
-    }
     out.Set(0, out[0] == kUnknownDim || x[0] == kUnknownDim ? kUnknownDim : out[0] + x[0]);
   }
   c.SetLodLevel("Out", c.Input("X").lod_level);

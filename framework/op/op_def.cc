@@ -82,7 +82,8 @@ Status CheckKinds(const InferContext& c) {
 }
 
 bool MayHoldFloats(const TypeRule& rule) {
-  return rule.kind == TypeRule::Kind::kOneOf && std::ranges::find(rule.types, DType::kFp32) != rule.types.end();
+  return rule.kind == TypeRule::Kind::kOneOf &&
+         std::ranges::find(rule.types, DType::kFp32) != rule.types.end();
 }
 
 // A kernel has one element type, so the arguments of a slot that may hold floats have one, too. Lists of

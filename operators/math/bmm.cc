@@ -36,7 +36,8 @@ Status InferBmm(InferContext& c) {
 
 Status InferAddmm(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(InferProduct(c, 0));
-  const Shape &input = c.ShapeOf("Input"), &out = c.Output("Out").shape;
+  const Shape& input = c.ShapeOf("Input");
+  const Dim out[2] = {c.ShapeOf("X")[0], c.ShapeOf("Y")[1]};
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
   for (int i = 0; i < 2; ++i) {
     if (input[i] != 1 && !Compatible(input[i], out[i]))

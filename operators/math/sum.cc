@@ -52,6 +52,9 @@ int FirstOf(const InferContext& c) {
 }
 
 Status InferSum(InferContext& c) {
+  const auto& names = c.op().Input("X");
+  const auto absent = std::ranges::find(names, kEmptyVarName);
+  if (absent != names.end()) return c.Error("X[", absent - names.begin(), "] names no variable");
   if (c.Input("X").kind == VarKind::kTensorArray) return InferArrays(c);
   const int first = FirstOf(c);
   Shape shape = c.ShapeOf("X", first);

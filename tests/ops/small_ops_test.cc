@@ -33,6 +33,19 @@ TEST(PrecisionRecall, CountsOverBatches) {
   ExpectError(op, inputs, "precision_recall: class 3 is not one of 3");
 }
 
+TEST(Sum, RefusesAnArgumentThatIsNoVariable) {
+  Op op("sum");
+  op.AddInput("X", {"@EMPTY@", "X"}).AddOutput("Out", {"Out"});
+  EXPECT_EQ(ErrorOf(op, {{"X", TensorOf<float>({2}, {1, 2})}}), "sum: X[0] names no variable");
+}
+TEST(Addmm, MayLackItsOutput) {
+  const Op op = Reads(Op("addmm"), {"X", "Y", "Input"}, {});
+  const Tensor matrix = TensorOf<float>({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(
+      ErrorOf(op, {{"X", matrix}, {"Y", matrix}, {"Input", TensorOf<float>({3, 2}, {1, 2, 3, 4, 5, 6})}}),
+      "addmm: extent 0 of Input ([3, 2]) must be 1 or 2, that of X . Y");
+}
+
 TEST(EqualReduce, IsOfAllElements) {
   const Op op = WithSlots("equal_reduce", {"X", "Y"}, {"Out"});
   const auto equal = [&op](double last) {

@@ -1,63 +1,10 @@
-"""Scripts in the style of public ones that translate and retrieve: dynamic RNNs with a beam search of layers, cells with
-dynamic_decode, titles ranked by their similarity to a query. They run alone, and with pservers and trainers."""
-
-import os
-import subprocess
-import sys
-import textwrap
+"""Scripts in the style of public ones that translate and retrieve: dynamic RNNs with a beam search of layers, cells
+with dynamic_decode, titles ranked by their similarity to a query. They run alone, and with pservers and trainers."""
 
 import pytest
+from fleet_jobs import start_compat
+from translation_script import HEAD, TAIL
 
-HEAD = '''
-    import os
-    import sys
-    import numpy as np
-    import paddle
-    import paddle.fluid as fluid
-    import paddle.fluid.layers as layers
-
-    START, END, WORDS, WIDTH, BEAM, MAX_LENGTH = 0, 1, 20, 32, 2, 6
-    trainer_id = int(os.getenv('PADDLE_TRAINER_ID', '0'))
-
-    def distribute(startup):
-        """The program that trains. A pserver's process ends here."""
-        endpoints = os.getenv('PADDLE_PSERVER_ENDPOINTS')
-        if not endpoints:
-            return fluid.default_main_program()
-        t = fluid.DistributeTranspiler()
-        t.transpile(trainer_id, pservers=endpoints, trainers=int(os.environ['PADDLE_TRAINERS_NUM']),
-                    startup_program=startup)
-        if os.getenv('TRAINING_ROLE') == 'TRAINER':
-            return t.get_trainer_program()
-        current = os.environ['PADDLE_CURRENT_ENDPOINT']
-        exe, program = fluid.Executor(fluid.CPUPlace()), t.get_pserver_program(current)
-        exe.run(t.get_startup_program(current, program, startup_program=startup))
-        exe.run(program)
-        sys.exit(0)
-
-    def translated(word):
-        return 2 + (word * 7 + 3) % (WORDS - 2)
-
-    def sentences(seed, count):
-        """A word some times, and its translation as many times."""
-        random = np.random.RandomState(seed)
-        for _ in range(count):
-            word, length = int(random.randint(2, WORDS)), int(random.randint(2, 5))
-            answer = [translated(word)] * length
-            yield [word] * length, [START] + answer, answer + [END]
-
-    def check(decoded, words):
-        right = np.mean([found[:1] == [translated(word)] for found, word in zip(decoded, words)])
-        print('translated %.2f of the first words, as in %s' % (right, decoded[:2]))
-        assert right > 0.7, decoded
-'''
-TAIL = '''
-    fluid.default_startup_program().random_seed = 5
-    losses = globals()[sys.argv[1]]()
-    first, last = np.mean(losses[:5]), np.mean(losses[-5:])
-    print('from %.4f to %.4f' % (first, last))
-    assert last < 0.6 * first, losses
-'''
 # The chapter of the book as of the releases 0.14 to 1.6: argv[1] is the encoder.
 BOOK = HEAD + '''
     def embed(word, name):
@@ -244,8 +191,8 @@ CELLS = HEAD + '''
             tile = layers.BeamSearchDecoder.tile_beam_merge_with_batch
             decoder = layers.BeamSearchDecoder(Attending(kind), start_token=START, end_token=END, beam_size=BEAM,
                                                embedding_fn=embed, output_fn=logits)
-            found, _ = layers.dynamic_decode(decoder, inits=last, max_step_num=MAX_LENGTH, padding_mask=tile(mask, BEAM),
-                                             encoder_output=tile(output, BEAM))
+            found, _ = layers.dynamic_decode(decoder, inits=last, max_step_num=MAX_LENGTH,
+                                             padding_mask=tile(mask, BEAM), encoder_output=tile(output, BEAM))
         place = fluid.CPUPlace()
         loader.set_batch_generator(lambda: (arrays(data) for data in paddle.batch(
             lambda: sentences(trainer_id, 320), batch_size=16)()), places=place)
@@ -346,37 +293,20 @@ QUICK = ('gru', 'adam')
 FAMILIES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SCRIPTS]
 
 
-def start(folder, family, *launcher):
-    """Runs `python -m penstock.compat` on the script; returns what it printed and its logs."""
-    (folder / 'train.py').write_text(textwrap.dedent(SCRIPTS[family]))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith('PADDLE_')}
-    done = subprocess.run([sys.executable, '-m', 'penstock.compat', *launcher, 'train.py', family], cwd=folder,
-                          env={**kept, 'OMP_NUM_THREADS': '1', 'CPU_NUM': '1'}, capture_output=True, text=True,
-                          timeout=120)
-    logs = {path.name: path.read_text() for path in (folder / 'mylog').glob('*log.*')}
-    assert done.returncode == 0, done.stdout + done.stderr + ''.join(text[-3000:] for text in logs.values())
-    return done.stdout, logs
-
-
-def launched(servers, workers):
-    return ['-m', 'paddle.distributed.launch', '--server_num', str(servers), '--worker_num', str(workers), '--log_dir',
-            'mylog']
-
-
 @pytest.mark.parametrize('family', FAMILIES)
 def test_the_script_trains_alone(tmp_path, family):
-    said, _ = start(tmp_path, family)
+    said, _ = start_compat(tmp_path, SCRIPTS[family], family)
     assert 'from ' in said
 
 
 @pytest.mark.parametrize('family', FAMILIES)
 def test_the_script_trains_with_pservers(tmp_path, family):
-    _, logs = start(tmp_path, family, *launched(2, 2))
+    _, logs = start_compat(tmp_path, SCRIPTS[family], family, servers=2, workers=2)
     assert all('from ' in logs[name] for name in ('workerlog.0', 'workerlog.1'))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('family', ['lstm', 'sgd'])
 def test_the_script_trains_with_one_pserver_and_one_trainer(tmp_path, family):
-    _, logs = start(tmp_path, family, *launched(1, 1))
+    _, logs = start_compat(tmp_path, SCRIPTS[family], family, servers=1, workers=1)
     assert sorted(logs) == ['serverlog.0', 'workerlog.0'] and 'from ' in logs['workerlog.0']

@@ -28,3 +28,18 @@ def launch_well(folder, script, *arguments, workers=2, **options):
     code, said, logs = launch(folder, script, *arguments, workers=workers, **options)
     assert code == 0, said + '\n'.join('%s:\n%s' % (name, text[-3000:]) for name, text in logs.items())
     return [dict(np.load(folder / ('worker%d.npz' % i))) for i in range(workers)], logs
+
+
+def start_compat(folder, script, *arguments, servers=0, workers=0):
+    """What `python -m penstock.compat` on a script printed, and {log: text}, of a job that must succeed. The script
+    runs alone if there are no workers."""
+    (folder / 'train.py').write_text(textwrap.dedent(script))
+    launcher = ['-m', 'paddle.distributed.launch', '--server_num', str(servers), '--worker_num', str(workers),
+                '--log_dir', 'mylog'] if workers else []
+    kept = {name: value for name, value in os.environ.items() if not name.startswith('PADDLE_')}
+    done = subprocess.run([sys.executable, '-m', 'penstock.compat', *launcher, 'train.py', *map(str, arguments)],
+                          cwd=folder, env={**kept, 'OMP_NUM_THREADS': '1', 'CPU_NUM': '1'}, capture_output=True,
+                          text=True, timeout=2 * WAIT_S)
+    logs = {path.name: path.read_text(errors='replace') for path in sorted((folder / 'mylog').glob('*log.*'))}
+    assert done.returncode == 0, done.stdout + done.stderr + ''.join(text[-3000:] for text in logs.values())
+    return done.stdout, logs

@@ -132,21 +132,6 @@ SCRIPT = '''
         return loss, [text, right, wrong], lambda random: [
             (text, [text[0] % 5], [(text[0] + 1) % 5]) for text in tokens(random, 32)], fluid.optimizer.Adagrad(0.1)
 
-    def retrieval():
-        query, right, wrong = word('user'), word('p_item', 0), word('n_item', 0)
-        gru = L.dynamic_gru(L.fc(embed(query), size=3 * 16), size=16)
-        asked = L.fc(L.sequence_last_step(gru), size=16, act='tanh')
-        good, bad = [L.cos_sim(asked, L.fc(embed(item, name='item_table'), size=16, param_attr='item_w',
-                                           bias_attr='item_b')) for item in (right, wrong)]
-        L.reduce_sum(L.cast(L.less_than(bad, good), dtype='float32'))
-        margin = L.fill_constant_batch_size_like(input=good, shape=[-1, 1], value=0.5, dtype='float32')
-        loss = L.mean(L.relu(L.elementwise_add(L.elementwise_sub(margin, good), bad)))
-
-        def batch(random):
-            queries = tokens(random, 32)
-            return [(query, [query[0]], [(query[0] + int(random.randint(1, WORDS))) % WORDS]) for query in queries]
-        return loss, [query, right, wrong], batch, fluid.optimizer.Adam(0.02)
-
     def interest():
         history = L.data('history', [5, 1], dtype='int64')
         item, label = word('item', 0), L.data('label', [1])
@@ -163,26 +148,6 @@ SCRIPT = '''
             return [(past, [item], [float(item in past)]) for past, item in zip(
                 pasts, [int(past[0, 0]) if i % 2 else int(random.randint(WORDS)) for i, past in enumerate(pasts)])]
         return loss, [history, item, label], batch, fluid.optimizer.Adam(0.1)
-
-    def transformer():
-        length, width, heads = 6, 16, 2
-        text = L.data('src_word', [length, 1], dtype='int64')
-        following = L.data('lbl_word', [length, 1], dtype='int64')
-        input = L.reshape(L.embedding(text, size=[WORDS, width]), [-1, length, width])
-        query, key, value = [L.transpose(L.reshape(L.fc(input, width, num_flatten_dims=2, bias_attr=False),
-                                                   [0, 0, heads, width // heads]), [0, 2, 1, 3]) for _ in range(3)]
-        weights = L.softmax(L.matmul(L.scale(query, (width // heads)**-0.5), key, transpose_y=True))
-        joined = L.reshape(L.transpose(L.matmul(weights, value), [0, 2, 1, 3]), [0, 0, width])
-        normed = L.layer_norm(joined + input, begin_norm_axis=2)
-        logits = L.reshape(L.fc(normed, WORDS, num_flatten_dims=2), [-1, WORDS])
-        smooth = L.label_smooth(L.one_hot(L.reshape(following, [-1, 1]), WORDS), epsilon=0.1)
-        loss = L.mean(L.softmax_with_cross_entropy(logits, smooth, soft_label=True))
-
-        def batch(random):
-            texts = random.randint(0, WORDS, (16, length, 1))
-            return [(text, (text + 1) % WORDS) for text in texts]
-        return loss, [text, following], batch, fluid.optimizer.Adam(
-            learning_rate=L.learning_rate_scheduler.noam_decay(width, 10), beta1=0.9, beta2=0.98, epsilon=1e-9)
 
     fluid.default_startup_program().random_seed = 7
     loss, feeds, batch, optimizer = globals()[sys.argv[1]]()
@@ -219,9 +184,8 @@ SCRIPT = '''
         fluid.io.save_persistables(exe, 'model', t.get_trainer_program())
     exe.close()
 '''
-NETWORKS = ('digits', 'residual', 'ngram', 'recommender', 'sentiment', 'roles', 'sessions', 'tags', 'retrieval',
-            'interest', 'transformer')
-QUICK = ('residual', 'sessions', 'retrieval', 'transformer')
+NETWORKS = ('digits', 'residual', 'ngram', 'recommender', 'sentiment', 'roles', 'sessions', 'tags', 'interest')
+QUICK = ('residual', 'sessions')
 
 
 @pytest.mark.parametrize('network', [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)

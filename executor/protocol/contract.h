@@ -33,7 +33,12 @@ struct Contract {
 
   std::string ToText() const;  // one line per variable: "param ...", "start ...", "table ..." or "grad ..."
   std::uint64_t Hash() const;
+  // What a trainer uses before its first step: its startup program alone, or also a program that only
+  // computes, such as a test program.
   Contract Startup() const { return {.params = params, .starts = starts, .grads = {}, .tables = {}}; }
+  Contract WithoutGrads() const {
+    return {.params = params, .starts = starts, .grads = {}, .tables = tables};
+  }
   // Positions among the variables; -1 if absent.
   int FindParam(std::string_view name) const;
   int FindTable(std::string_view name) const;

@@ -11,6 +11,7 @@ namespace penstock::pserver {
 TrainerTerms::TrainerTerms(const roles::ServerRole& facts, int trainer, protocol::SparseParams sparse)
     : contract_(protocol::ContractOf(facts, trainer, sparse)),
       startup_hash_(contract_.Startup().Hash()),
+      without_grads_hash_(contract_.WithoutGrads().Hash()),
       hash_(contract_.Hash()),
       param_of_(contract_.variable_count()),
       padding_of_(contract_.variable_count(), -1) {
@@ -136,9 +137,12 @@ Status Admission::CheckContract(const protocol::Sender& sender, const protocol::
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
                                   sender.trainer, " were made by different plans");
   // If it was cut, both begin with the same params.
-  const bool startup =
-      !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
-  const protocol::Contract ours = startup ? terms.contract().Startup() : terms.contract();
+  const auto has = [&](std::string_view kind) {
+    return StartsWith(hello.contract, kind) || hello.contract.find(StrCat("\n", kind)) != std::string::npos;
+  };
+  const protocol::Contract ours = has("grad ")    ? terms.contract()
+                                  : has("table ") ? terms.contract().WithoutGrads()
+                                                  : terms.contract().Startup();
   status.With(DifferenceOf(ours.ToText(), hello.contract));
   return std::move(status).With(
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");

@@ -26,7 +26,9 @@ class TrainerTerms {
 
   const protocol::Contract& contract() const { return contract_; }
   // Its startup program knows a part of the contract, its main program all of it.
-  bool Accepts(std::uint64_t hash) const { return hash == hash_ || hash == startup_hash_; }
+  bool Accepts(std::uint64_t hash) const {
+    return hash == hash_ || hash == startup_hash_ || hash == without_grads_hash_;
+  }
   std::uint64_t hash() const { return hash_; }
 
   // The param that each variable is, or whose gradient it is.
@@ -49,7 +51,7 @@ class TrainerTerms {
 
  private:
   protocol::Contract contract_;
-  std::uint64_t startup_hash_ = 0, hash_ = 0;
+  std::uint64_t startup_hash_ = 0, without_grads_hash_ = 0, hash_ = 0;
   std::vector<int> param_of_;
   std::vector<std::int64_t> padding_of_;
   std::vector<std::uint32_t> variable_of_, pushed_for_;

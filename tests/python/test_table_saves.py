@@ -1,4 +1,5 @@
-"""A trainer saves tables whose rows are on the pservers as it saves its own parameters."""
+"""A trainer saves tables whose rows are on the pservers as it saves its own parameters, and looks rows up before its
+first step."""
 
 import os
 
@@ -15,6 +16,7 @@ SCRIPT = '''
     ids = fluid.data('ids', [None, 1], 'int64')
     rows = fluid.embedding(ids, [50, 8], is_sparse=True, param_attr='table')
     loss = fluid.layers.mean(fluid.layers.fc(fluid.layers.reshape(rows, [-1, 8]), 1, param_attr='w'))
+    test = fluid.default_main_program().clone(for_test=True)
     fluid.optimizer.Momentum(0.5, 0.9).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
     index = int(os.environ.get('PADDLE_TRAINER_ID', '0'))
@@ -28,9 +30,14 @@ SCRIPT = '''
         sys.exit(0)
     program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
+    every = np.arange(50).reshape(50, 1)
+    first, = exe.run(test, feed={'ids': every}, fetch_list=[rows])    # before the first step
+    assert np.ptp(first) > 0
     random = np.random.RandomState(index)
     for _ in range(4):
         exe.run(program, feed={'ids': random.randint(0, 50, (6, 1))}, fetch_list=[loss])
+    changed = (exe.run(test, feed={'ids': every}, fetch_list=[rows])[0] != first).any(axis=(1, 2))
+    assert 6 <= changed.sum() < 50, changed
     if index == 0:
         fluid.io.save_persistables(exe, 'vars', program)
         fluid.save(fluid.default_main_program() if sys.argv[1] == 'default' else program, 'model')

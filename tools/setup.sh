@@ -29,7 +29,9 @@ DEBIAN_PACKAGES=(
   ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc python3-dev python3-venv zlib1g-dev
 )
 # NumPy 2.4 no longer converts arrays of one element to numbers, which scripts of Fluid's time do everywhere.
-PYTHON_PACKAGES=(mypy myst-parser 'numpy<2.4' pillow pytest pytest-xdist pybind11 scikit-build-core scikit-learn six sphinx)
+PYTHON_PACKAGES=(
+  mypy myst-parser 'numpy<2.4' pillow pytest pytest-xdist pybind11 scikit-build-core scikit-learn six sphinx
+)
 
 missing=()
 for package in "${DEBIAN_PACKAGES[@]}"; do

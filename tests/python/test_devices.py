@@ -45,7 +45,8 @@ def test_with_the_fallback_a_script_for_gpus_trains_with_one_warning(tmp_path):
                            capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     warned = [line for line in ended.stderr.splitlines() if 'PENSTOCK_CUDA_FALLBACK' in line]
-    assert len(warned) == 1 and 'train.py:8: UserWarning: Executor on CUDAPlace(0): programs run on the CPU' in warned[0]
+    assert len(warned) == 1
+    assert 'train.py:8: UserWarning: Executor on CUDAPlace(0): programs run on the CPU' in warned[0]
 
 
 @pytest.mark.parametrize('value', [None, '', '0'])

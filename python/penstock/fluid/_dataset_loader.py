@@ -11,8 +11,8 @@ def examples_of(batch):
 
 
 class DatasetLoader:
-    """Each pass reads the dataset again, with one thread per place, takes the batches of the threads in turn, and yields
-    one for each place."""
+    """Each pass reads the dataset again, with one thread per place, takes the batches of the threads in turn, and
+    yields one for each place."""
 
     def __init__(self, dataset, places, drop_last):
         if not isinstance(dataset, DatasetBase):

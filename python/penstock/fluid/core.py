@@ -18,8 +18,8 @@ from penstock.fluid._tensor_parts import from_dlpack, get_fetch_variable, set_fe
 __all__ = [
     'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
     'LoDTensorArray', 'OpDesc', 'Place', 'ProgramDesc', 'Scope', 'SelectedRows', 'VarDesc', 'empty_var_name',
-    'from_dlpack', 'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value', 'globals',
-    'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName',
+    'from_dlpack', 'get_all_op_protos', 'get_cuda_device_count', 'get_grad_op_desc', 'get_op_attrs_default_value',
+    'globals', 'grad_var_suffix', 'has_grad_op_maker', 'has_infer_inplace', 'is_compiled_with_cuda', 'kEmptyVarName',
     'kGradVarSuffix', 'op_proto_and_checker_maker', 'op_support_gpu',
 ]
 

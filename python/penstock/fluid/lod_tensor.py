@@ -41,7 +41,8 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)
     if not tensor.has_valid_recursive_sequence_lengths():
-        raise ArgumentError('the sequence lengths %s do not cover the %d rows of data' % (recursive_seq_lens, len(data)))
+        raise ArgumentError('the sequence lengths %s do not cover the %d rows of data' %
+                            (recursive_seq_lens, len(data)))
     return tensor
 
 

@@ -179,7 +179,8 @@ TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
   EXPECT_EQ(
       looks_up.ToText(),
       "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
-  for (const protocol::Contract& contract : {looks_up, looks_up.Startup(), looks_up.WithoutGrads(), pulls, pulls.Startup()}) {
+  for (const protocol::Contract& contract :
+       {looks_up, looks_up.Startup(), looks_up.WithoutGrads(), pulls, pulls.Startup()}) {
     protocol::Sender sender = SenderOf(admission, 0);
     sender.contract = contract.Hash();
     EXPECT_TRUE(admission.Check(sender, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());

@@ -17,18 +17,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each image, whose true boxes (without crowds) are multiplied by its scale: an anchor stands for an object
-if it overlaps a true box as much as any other anchor does, or some box by at least positive_overlap; it is
-background if it overlaps none by negative_overlap. TargetBBox is how far the box that it overlaps most is
-from it. Anchors are numbered over all images.
+Assigns the anchors of each image to true boxes, which are multiplied by the image's scale; crowds are left
+out. An anchor stands for an object if no other anchor overlaps some true box more, or if it overlaps a true
+box by at least positive_overlap. It is background if it overlaps every true box by less than
+negative_overlap. TargetBBox is the offset of the true box that the anchor overlaps most. Anchors are numbered
+over all images.
 
-rpn_target_assign looks at anchors that are at most rpn_straddle_thresh outside of the image (all, if that is
-negative), and keeps rpn_batch_size_per_im of them, at most rpn_fg_fraction for objects: any of them with
-use_random, else the first. Labels are 1 and 0. An anchor drawn as background that stands for an object, too,
-becomes background; the first anchor then stands in for it in LocationIndex, with BBoxInsideWeight 0.
+rpn_target_assign considers the anchors that are at most rpn_straddle_thresh outside of the image, or all if
+that is negative. It keeps rpn_batch_size_per_im of them, of which at most the share rpn_fg_fraction stands
+for objects: a random selection with use_random, else the first ones. Labels are 1 and 0. An anchor that is
+drawn as background although it also stands for an object becomes background; the first anchor then takes its
+place in LocationIndex, with BBoxInsideWeight 0.
 
-retinanet_target_assign keeps all; labels are those of the boxes, ForegroundNumber the anchors for objects of
-each image, plus one.
+retinanet_target_assign keeps all anchors. Labels are those of the true boxes; ForegroundNumber is the number
+of anchors of each image that stand for objects, plus one.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense
 object detection", ICCV 2017.)";

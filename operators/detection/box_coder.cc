@@ -12,17 +12,17 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With a box as its centre (x, y), width w and height h, prior p and variances v of the prior:
+With (x, y), w and h the centre, the width and the height of a box, p those of a prior, and v the variances of
+the prior:
 
-encode_center_size: OutputBox[i, j] = ((x - px) / pw / v0, (y - py) / ph / v1, log|w / pw| / v2, log|h / ph| /
-v3)
-                    for box i of TargetBox and prior j
-decode_center_size: x = v0 * t0 * pw + px, y = v1 * t1 * ph + py, w = exp(v2 * t2) * pw, h = exp(v3 * t3) * ph
-                    for t = TargetBox[i, j] and prior j, or i if axis is 1
+encode_center_size, for box i of TargetBox and prior j:
+    OutputBox[i, j] = ((x - px) / pw / v0, (y - py) / ph / v1, log|w / pw| / v2, log|h / ph| / v3)
+decode_center_size, for t = TargetBox[i, j] and prior j, or prior i if axis is 1:
+    x = v0 * t0 * pw + px, y = v1 * t1 * ph + py, w = exp(v2 * t2) * pw, h = exp(v3 * t3) * ph
 
-The variances are PriorBoxVar, else attribute `variance`, else 1. Unless box_normalized, boxes are one wider
-and higher than the difference of their ends, and the centre of a prior, but not that of an encoded box, is
-half a pixel further.)";
+The variances are PriorBoxVar; without it, attribute `variance`; without both, 1. Unless box_normalized, a box
+is wider and higher by one than the difference of its ends, and the centre of a prior, but not that of an
+encoded box, is shifted by half a pixel.)";
 
 Status InferBoxCoder(InferContext& c) {
   const Shape &prior = c.ShapeOf("PriorBox"), &target = c.ShapeOf("TargetBox");

@@ -10,10 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Let p be a prior, whose extents are the differences of its ends plus one, and t the four numbers of a class in
-TargetBox times PriorBoxVar. The class's box in DecodeBox has the centre (t0 * pw + px, t1 * ph + py) and the
-extents exp(min(t2, box_clip)) * pw and exp(min(t3, box_clip)) * ph. OutputAssignBox is the box of the class
-with the largest score, without class 0, or the prior if that score is -1 or less.)";
+For a prior p, whose width pw and height ph are the differences of its ends plus one, and for t, the four
+numbers of a class in TargetBox times PriorBoxVar, the box of that class in DecodeBox has the centre (t0 * pw
++ px, t1 * ph + py), the width exp(min(t2, box_clip)) * pw and the height exp(min(t3, box_clip)) * ph.
+OutputAssignBox is the box of the class with the largest score, class 0 excepted, or the prior if that score
+is at most -1.)";
 
 Status InferBoxDecoder(InferContext& c) {
   const Shape &prior = c.ShapeOf("PriorBox"), &target = c.ShapeOf("TargetBox"),

@@ -15,17 +15,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row of DetectRes is (class, score, box), one of Label (class, box) or (class, whether it is difficult, box);
-each image has a sequence of them. Of each image and class, the best found box first: it is right if the true
-box that it overlaps most does so by more than overlap_threshold and is not found yet, else wrong; without
-evaluate_difficult, one whose true box is difficult is neither, and difficult ones are not counted. MAP is the
-mean over the classes with true boxes of the average precision: with ap_type 11point the mean of the largest
-precision at recalls of at least 0, 0.1, ..., 1; with integral the sum of precision times the gain of recall.
-background_label has no average precision.
+A row of DetectRes is (class, score, box). A row of Label is (class, box) or (class, whether the box is
+difficult, box). Each image has a sequence of rows in both. The found boxes of an image and a class are
+examined from the best score down: a box is right if it overlaps the true box that it overlaps most by more
+than overlap_threshold and that true box is not found yet; otherwise it is wrong. Without evaluate_difficult,
+difficult true boxes do not count, and a box that finds one is neither right nor wrong.
 
-AccumPosCount is the number of true boxes of each class; AccumTruePos and AccumFalsePos, in a sequence for
-each class, are rows of a score and 1 or 0. With HasState (not 0), those of PosCount, TruePos and FalsePos
-come first.
+MAP is the mean of the average precisions of all classes with true boxes, background_label excepted. With
+ap_type 11point, the average precision is the mean, over the recalls 0, 0.1, ..., 1, of the largest precision
+at that recall or a higher one; with integral, it is the sum of precision times gain of recall.
+
+AccumPosCount is the number of true boxes of each class. AccumTruePos and AccumFalsePos have a sequence for
+each class, with rows of a score and 1 or 0. If HasState is not 0, the rows of PosCount, TruePos and FalsePos
+precede those of this batch.
 
 Everingham et al.: "The PASCAL visual object classes (VOC) challenge", IJCV 2010.)";
 

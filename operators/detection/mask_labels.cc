@@ -15,14 +15,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each image, the Rois whose label is above 0, each with the object (of a class above 0, no crowd) whose
-bounding box it overlaps most: MaskInt32 has, at the place of the label among num_classes, the object's
-polygons over the region as resolution x resolution pixels, 1 within one of them and 0 outside, and -1 at all
-other places. RoiHasMaskInt32 is the number of each such region within its image. An image without any gives
-its first region of label 0, with -1 everywhere. Regions are divided by the image's scale to meet the
-polygons.
+Draws the mask of every region of Rois whose label is above 0. The region gets the object, of a class above 0
+and no crowd, whose bounding box it overlaps most. MaskInt32 has num_classes masks of resolution x resolution
+pixels for each region. The mask at the region's label shows the polygons of the object within the region: 1
+inside a polygon, 0 outside. All other masks are -1. RoiHasMaskInt32 is the number of each such region within
+its image. An image without such a region yields its first region of label 0, with masks of -1. Regions are
+divided by the image's scale, which gives the coordinates of the polygons.
 
-GtSegms holds points (x, y) in sequences on three levels: images, objects, polygons. Pixels are those that
+GtSegms holds points (x, y) in sequences of three levels: images, objects, polygons. Pixels are those that
 COCO's tools fill: the polygon is drawn five times as large, and a column is filled between the crossings at
 its middle.
 

@@ -16,21 +16,21 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-bipartite_match: of each sequence of rows of DistMat, again and again the largest distance among rows and
-columns that are not matched yet matches the two; distances below 1e-6 match none. With match_type
-per_prediction each column that is left takes the row of its largest distance, if that is at least
-dist_threshold. ColToRowMatchIndices[n, j] is the row of column j within sequence n, -1 without one;
-ColToRowMatchDist its distance, or 0. Rows without sequences are one.
+bipartite_match, for each sequence of rows of DistMat: the largest distance among rows and columns without a
+match makes the next match, until none is left; distances below 1e-6 make none. With match_type
+per_prediction, each remaining column is then matched to the row of its largest distance, if that is at least
+dist_threshold. ColToRowMatchIndices[n, j] is the row of column j within sequence n, or -1;
+ColToRowMatchDist[n, j] is its distance, or 0. Rows without sequences count as one sequence.
 
-target_assign: Out[n, j] is X's row MatchIndices[n, j] of sequence n, at column j modulo X's columns, with
-weight 1; where the index is -1, mismatch_value with weight 0. The columns that sequence n of NegIndices lists
-are mismatch_value with weight 1.
+target_assign: Out[n, j] is row MatchIndices[n, j] of sequence n of X, at column j modulo the columns of X,
+and its weight is 1. Where the index is -1, Out is mismatch_value and the weight is 0. The columns that
+sequence n of NegIndices lists get mismatch_value with weight 1.
 
-mine_hard_examples: of each image, the eligible columns with the largest losses. With mining_type max_negative
-those without a match whose distance is below neg_dist_threshold are eligible, neg_pos_ratio times as many as
-there are matches, by ClsLoss; NegIndices lists them. With hard_example all are, sample_size of them, by
-ClsLoss + LocLoss; NegIndices lists those without a match, and of the matches only they stay in
-UpdatedMatchIndices.)";
+mine_hard_examples selects, for each image, the eligible columns with the largest losses. With mining_type
+max_negative, columns without a match whose distance is below neg_dist_threshold are eligible; ClsLoss decides
+among them, neg_pos_ratio times as many as there are matches are selected, and NegIndices lists them. With
+hard_example, all columns are eligible and sample_size of them are selected by ClsLoss + LocLoss; NegIndices
+lists those without a match, and UpdatedMatchIndices keeps only the selected matches.)";
 
 constexpr double kNoDistance = 1e-6;
 

@@ -15,14 +15,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each image and each class but background_label: of the boxes with a score above score_threshold the best
-nms_top_k, in the order of their scores. The score of box i is multiplied by the least, over the better boxes
-j, of (1 - o(i, j)) / (1 - m(j)), or with use_gaussian of exp(gaussian_sigma * (m(j)^2 - o(i, j)^2)), where o
-is the overlap of two boxes and m(j) the largest overlap of j with a box better than j. Boxes whose score is
-above post_threshold then are found; of all classes together, the best keep_top_k, best first. -1 keeps all.
+For each image and each class, background_label excepted, the nms_top_k best boxes with a score above
+score_threshold are taken in the order of their scores. The score of box i is multiplied by the smallest
+value, over all better boxes j, of (1 - o(i, j)) / (1 - m(j)), or with use_gaussian of exp(gaussian_sigma *
+(m(j)^2 - o(i, j)^2)), where o(i, j) is the overlap of two boxes, and m(j) the largest overlap of j with a
+better box. Boxes whose new score is above post_threshold are found. The keep_top_k best of all classes
+together remain, best first. -1 keeps all.
 
 A row of Out is (class, score, box); the rows of an image are a sequence. Index is the number of each box
-among those of all images.
+among the boxes of all images.
 
 Wang, Zhang, Kong, Li, Shen: "SOLOv2: dynamic and fast instance segmentation", NeurIPS 2020.)";
 

@@ -15,20 +15,21 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each image and each class but background_label: of the boxes with a score above score_threshold the best
-nms_top_k, without those that overlap a better one by more than nms_threshold, which shrinks by nms_eta with
-each kept box while it is above 0.5. Of all classes together, the best keep_top_k. -1 keeps all.
+For each image and each class, background_label excepted, the nms_top_k best boxes with a score above
+score_threshold are taken, and each box that overlaps a better one by more than nms_threshold is removed.
+While the threshold is above 0.5, every box that is kept multiplies it by nms_eta. The keep_top_k best of all
+classes together remain. -1 keeps all.
 
 BBoxes is [images, boxes, size] with Scores [images, classes, boxes], where size is 4, or 8, 16, 24 or 32 for
-polygons; or, in a sequence for each image, [boxes, classes, 4] with Scores [boxes, classes]. A row of Out is
-(class, score, box); the rows of an image are a sequence. Without any box Out of multiclass_nms and
-locality_aware_nms is one row of one element, -1; multiclass_nms2 then has no rows. Index is the number of
-each box among those of all images.
+polygons. In the other form both have a sequence for each image: BBoxes is [boxes, classes, 4], Scores is
+[boxes, classes]. A row of Out is (class, score, box); the rows of an image are a sequence. If no box is
+found, Out of multiclass_nms and locality_aware_nms is one row with the single element -1, and Out of
+multiclass_nms2 has no rows. Index is the number of each box among the boxes of all images.
 
-locality_aware_nms first merges neighbours in their order: a box that overlaps the one before by more than
-nms_threshold is averaged into it, by the scores, and its score added.
+locality_aware_nms first merges neighbours, in the order of the boxes: a box that overlaps the previous one by
+more than nms_threshold is averaged with it, weighted by the scores, and the scores are added.
 
-Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017, for the latter.)";
+Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017, for locality_aware_nms.)";
 
 struct NmsAttrs {
   Dim background = -1, nms_top_k = -1, keep_top_k = -1;

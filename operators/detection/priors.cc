@@ -12,22 +12,21 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each cell of Input, the same boxes around its centre, as (x1, y1, x2, y2); Variances repeats `variances`
-for each box.
+Every cell of Input gets the same boxes (x1, y1, x2, y2) around its centre. Variances repeats `variances` for
+each box.
 
-prior_box: the centre is (x + offset) * step; steps of 0 are the image's extent divided by the feature map's.
-For each of min_sizes there is a box of each of aspect_ratios (1 first, each once, with its reciprocal if
-flip): width size * sqrt(ratio), height size / sqrt(ratio); and, with max_sizes, a square of side
-sqrt(min * max). With min_max_aspect_ratios_order the square of max_sizes comes second. Boxes are divided by
-the image's extents, and with clip cut to [0, 1].
+prior_box: the centre is (x + offset) * step; a step of 0 means the extent of the image divided by that of the
+feature map. Each of min_sizes has a box for each of aspect_ratios, which begin with 1, occur once, and with
+flip are followed by their reciprocals: its width is size * sqrt(ratio), its height size / sqrt(ratio). With
+max_sizes, each of min_sizes also has a square of side sqrt(min * max); with min_max_aspect_ratios_order it
+comes second. Boxes are divided by the extents of the image; clip cuts them to [0, 1].
 
-density_prior_box: the same centres; for each of fixed_sizes and each of fixed_ratios density * density boxes
-of that size, evenly over a square of the mean step, which is rounded down. Boxes are cut to [0, 1] where they
-begin before 0 or end behind 1. With flatten_to_2d both outputs are matrices.
+density_prior_box: the centres are the same. Each of fixed_sizes has, for each of fixed_ratios,
+density * density boxes of that size, spread evenly over a square of the mean step, which is rounded down. A
+box is cut to [0, 1] where it begins below 0 or ends above 1. With flatten_to_2d both outputs are matrices.
 
-anchor_generator: the centre is x * stride + offset * (stride - 1). For each of aspect_ratios (height by
-width)
-and each of anchor_sizes there is a box whose area is that of size * size, of rounded extents; in pixels.
+anchor_generator: the centre is x * stride + offset * (stride - 1). Each of aspect_ratios (height divided by
+width) has, for each of anchor_sizes, a box in pixels with the area size * size and rounded extents.
 
 Liu et al.: "SSD: single shot multibox detector", ECCV 2016. Ren, He, Girshick, Sun: "Faster R-CNN", NIPS
 2015.)";

@@ -16,15 +16,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each image, its true boxes and RpnRois divided by the image's scale: a region stands for an object if it
-overlaps a true box by at least fg_thresh, and is background if its largest overlap is in
-[bg_thresh_lo, bg_thresh_hi). True boxes that are crowds stand for none. batch_size_per_im of them are kept,
-at most fg_fraction for objects: any of them with use_random, else the first. is_cascade_rcnn keeps all, and
-looks at RpnRois alone, which begin with the image's true boxes, undivided; regions without an extent are left
-out. Rois are those for objects, then the others, in the size of the network's input; LabelsInt32 the classes
-of the boxes that they overlap most, 0 for the background. BboxTargets has, at the four places of the class
-(of class 1 with is_cls_agnostic), how far the true box is away, divided by bbox_reg_weights; there the
-weights are 1, elsewhere 0.
+Samples regions of each image to train a classifier. The regions are the true boxes of the image and the
+RpnRois, divided by the image's scale. A region stands for an object if it overlaps a true box by at least
+fg_thresh; it is background if its largest overlap is in [bg_thresh_lo, bg_thresh_hi). True boxes that are
+crowds stand for no object. batch_size_per_im regions are kept, of which at most the share fg_fraction stands
+for objects: a random selection with use_random, else the first ones. With is_cascade_rcnn all regions are
+kept, and only RpnRois are considered; they begin with the true boxes of the image, which are not divided, and
+regions without an extent are left out.
+
+Rois are the regions for objects, then the others, in the size of the network's input. LabelsInt32 are the
+classes of the true boxes that they overlap most, or 0 for background. BboxTargets has, at the four places of
+the class (of class 1 with is_cls_agnostic), the offset of the true box divided by bbox_reg_weights. The
+weights are 1 at these places and 0 elsewhere.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Cai, Vasconcelos: "Cascade R-CNN", CVPR 2018.)";
 

@@ -17,19 +17,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-generate_proposals: of each image, of the anchors with the pre_nms_topN best Scores, moved by BboxDeltas
-(times
-Variances; exponents at most log(1000 / 16)) and cut to the image: those at least min_size wide and high in
-the original image, and whose centres are within it; of these, those that overlap no better one by more than
-nms_thresh, which shrinks by `eta` as multiclass_nms's; the best post_nms_topN. ImInfo is (height, width,
-scale) of each image. RpnRoisLod holds where each image's regions end.
+generate_proposals, for each image: the anchors with the pre_nms_topN best Scores are moved by BboxDeltas
+times Variances, with exponents of at most log(1000 / 16), and cut to the image. Regions that are less than
+min_size wide or high in the original image, or whose centre lies outside of it, are removed; so is each
+region that overlaps a better one by more than nms_thresh, which `eta` reduces as nms_eta does in
+multiclass_nms. The post_nms_topN best remain. ImInfo is (height, width, scale) of each image. RpnRoisLod
+holds the end of each image's regions.
 
-distribute_fpn_proposals: a region of area a is of level floor(log2(sqrt(a) / refer_scale) + refer_level),
-within min_level and max_level. MultiFpnRois are the regions of each level; RestoreIndex[i] is the place of
-region i among all of them, level after level.
+distribute_fpn_proposals: a region of area a belongs to level floor(log2(sqrt(a) / refer_scale) +
+refer_level), limited to min_level ... max_level. MultiFpnRois are the regions of each level. RestoreIndex[i]
+is the position of region i in the regions of all levels, one level after the other.
 
-collect_fpn_proposals: of the regions of all levels the post_nms_topN with the best scores, by image, best
-first.
+collect_fpn_proposals: the post_nms_topN regions of all levels with the best scores, ordered by image, then by
+score.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Lin et al.: "Feature pyramid networks for object
 detection", CVPR 2017.)";

@@ -17,12 +17,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of each level, the nms_top_k best of the scores above score_threshold (above 0 on the last level), each of one
-class of one anchor: the anchor, moved by BBoxes as decode_center_size of box_coder moves boxes in pixels,
-divided by the image's scale and cut to the image, is a box of that class. Of these, class by class, those
-that overlap no better one by more than nms_threshold, which shrinks by nms_eta as multiclass_nms's; of all
-together, the best keep_top_k, best first. A row of Out is (class + 1, score, box); the rows of an image are a
-sequence.
+On each level the nms_top_k best of the scores above score_threshold (on the last level, above 0) are taken.
+Each is the score of one class of one anchor. Its box is the anchor, moved by BBoxes as box_coder's
+decode_center_size moves boxes in pixels, divided by the image's scale and cut to the image. Within each
+class, a box that overlaps a better one by more than nms_threshold is removed; nms_eta reduces the threshold
+as in multiclass_nms. The keep_top_k best of all classes together remain, best first. A row of Out is (class +
+1, score, box); the rows of an image are a sequence.
 
 Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.)";
 

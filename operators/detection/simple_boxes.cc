@@ -12,12 +12,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-iou_similarity:        Out[i, j] is what boxes X[i] and Y[j] have in common, divided by what they cover
-together.
-box_clip:              Output is Input within its image: x in [0, round(width / scale) - 1], y the same of the
-                       height. Sequence n of Input is of the image ImInfo[n] = (height, width, scale).
-polygon_box_transform: Output = 4 * x - Input on even channels, 4 * y - Input on odd ones: what distances of
-                       corners, from pixels a quarter as many, are as places.)";
+iou_similarity: Out[i, j] is the area of the intersection of boxes X[i] and Y[j], divided by that of their
+union.
+
+box_clip: Output is Input, cut to its image: x to [0, round(width / scale) - 1], and y likewise to the height.
+Sequence n of Input belongs to the image ImInfo[n] = (height, width, scale).
+
+polygon_box_transform: Output is 4 * x - Input on even channels and 4 * y - Input on odd ones. It turns the
+distances of corners from the pixels of a map, which is smaller by a factor of four, into positions in the
+image.)";
 
 Status RequireBoxes(const InferContext& c, const char* slot) {
   const Shape& shape = c.ShapeOf(slot);

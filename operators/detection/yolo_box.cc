@@ -13,15 +13,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With t the numbers of an anchor of width a and height b in cell (x, y), s the logistic function and k =
-scale_x_y:
+With t the numbers of an anchor of width a and height b in cell (x, y), s the logistic function and
+k = scale_x_y:
 
-centre = (x + k * s(t0) - (k - 1) / 2, y + k * s(t1) - (k - 1) / 2) / height of X * (image width, image
-height) extents = (a * exp(t2) * image width, b * exp(t3) * image height) / (downsample_ratio * height of X)
-score of a class = s(t4) * s(its t)
+centre           = (x + k * s(t0) - (k - 1) / 2, y + k * s(t1) - (k - 1) / 2)
+                   / height of X * (image width, image height)
+extents          = (a * exp(t2) * image width, b * exp(t3) * image height) / (downsample_ratio * height of X)
+score of a class = s(t4) * s(t of the class)
 
-Boxes are (x1, y1, x2, y2), with clip_bbox within the image. Where s(t4) is below conf_thresh, box and scores
-are 0. The boxes of an anchor follow one another; ImgSize is (height, width) of each image.
+Boxes are (x1, y1, x2, y2); clip_bbox cuts them to the image. Where s(t4) is below conf_thresh, box and scores
+are 0. The boxes of an anchor follow one another. ImgSize is (height, width) of each image.
 
 Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.)";
 

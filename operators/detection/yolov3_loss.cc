@@ -14,21 +14,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A true box (x, y, width, height: parts of the image) of a positive extent belongs to the cell of its centre
-and
-to the anchor that it overlaps most, both around one point; GTMatchMask is that anchor's place in anchor_mask,
-or -1. Where there is one, with e the logistic cross entropy and k = GTScore (1 without it):
+A true box is (x, y, width, height) as fractions of the image. If its extents are positive, it belongs to the
+cell that contains its centre and to the anchor that it overlaps most if both have the same centre.
+GTMatchMask is the position of that anchor in anchor_mask, or -1. If there is such a position, then with t the
+numbers of that anchor in that cell, e the logistic cross entropy, and k = GTScore, or 1 without it:
 
-Loss += k * (2 - width * height) * (e(t0, x in its cell) + e(t1, y in its cell)
+Loss += k * (2 - width * height) * (e(t0, x within the cell) + e(t1, y within the cell)
                                     + |t2 - log(width / anchor's)| + |t3 - log(height / anchor's)|)
-        + k * sum over the classes of e(t, 1 or 0)                       (with use_label_smooth 1 - d and d
-        for
-                                                                         d = min(1 / class_num, 1 / 40))
+        + k * sum over the classes of e(t of the class, 1 or 0)
         + k * e(t4, 1)
 
-Boxes of other cells and anchors add e(t4, 0), unless the box that they stand for overlaps a true one by more
-than ignore_thresh. ObjectnessMask is k, 0 and -1 for these three. GTBox, GTLabel and GTScore have no
-gradient.
+With use_label_smooth, 1 - d and d replace 1 and 0 of the classes, where d = min(1 / class_num, 1 / 40). Each
+anchor of a cell to which no true box belongs adds e(t4, 0), unless the box that it predicts overlaps a true
+one by more than ignore_thresh. ObjectnessMask is k, 0 and -1 in these three cases. GTBox, GTLabel and GTScore
+have no gradient.
 
 Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.)";
 

@@ -14,15 +14,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-z[j]   = W[node j] . X + Bias[node j], cut off at -40 and 40, for the nodes on the way to Label
+z[j]   = W[node j] . X + Bias[node j], clipped to [-40, 40], for the nodes on the path to Label
 PreOut = log(1 + exp(z))
-Out    = sum of PreOut - (sum of z[j] where the way goes on by the right branch)
+Out    = sum of PreOut - (sum of z[j] over the nodes that the path leaves by the right branch)
 
-By default the tree is the complete one of num_classes leaves: bit j of c = Label + num_classes says the
-branch at node c / 2^(j + 1) - 1. PathTable and PathCode give other ways, one row an example: the nodes,
-ended by -1, and the branches. Ways differ in length; what lies behind the end of one counts log(2), as in
-Fluid, and has no gradient. With is_sparse the gradient of W is selected rows, one for each node of each
-way. Morin, Bengio: "Hierarchical probabilistic neural network language model", AISTATS 2005.)";
+By default the tree is the complete one with num_classes leaves: bit j of c = Label + num_classes is the
+branch at node c / 2^(j + 1) - 1. PathTable and PathCode define other paths, one row for each example: the
+nodes, ended by -1, and the branches. Paths differ in length; as in Fluid, each position after the end of a
+path adds log(2), which has no gradient. With is_sparse the gradient of W is selected rows, one for each node
+of each path. Morin, Bengio: "Hierarchical probabilistic neural network language model", AISTATS 2005.)";
 
 // How often a number can be halved until it is 0.
 Dim Halvings(std::int64_t number) {

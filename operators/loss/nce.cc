@@ -17,15 +17,17 @@ namespace {
 constexpr char kDoc[] = R"(
 For each example the classes of Label, and num_neg_samples classes that are drawn (or custom_neg_classes):
 
-o    = sigmoid(Weight[class] . Input + Bias[class])        SampleLogits; SampleLabels says which class
+o    = sigmoid(Weight[class] . Input + Bias[class])        SampleLogits; SampleLabels holds the classes
 b    = probability that the class is drawn * num_neg_samples
 Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the drawn of -log(b / (o + b)))
 
 sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for
-which CustomDistAlias and CustomDistAliasProbs are the tables of the alias method. Draws depend on seed and
-place only, the same at each run; seed 0 takes a new one from the process at every run. With is_sparse the
-gradient of Weight is selected rows, one for each class of each example. With remote_prefetch Weight lives on
-servers in slices (table_names, height_sections, epmap), who are asked for the rows of the chosen classes.
+which CustomDistAlias and CustomDistAliasProbs are the tables of the alias method. Draws depend only on the
+seed and the position, and are the same in every run; seed 0 takes a new seed from the process in every run.
+With is_sparse the gradient of Weight is selected rows, one for each class of each example. With
+remote_prefetch, servers hold slices of Weight (table_names, height_sections, epmap), and the op requests the
+rows of the chosen classes from them.
+
 Gutmann, Hyvarinen: "Noise-contrastive estimation", AISTATS 2010.)";
 
 Status InferNce(InferContext& c) {

@@ -32,8 +32,8 @@ With loss(x, z) = max(x, 0) - x * z + log(1 + exp(-|x|)), the log loss of sigmoi
 
 Y = loss(X, 0)                       where Label < -1: no click, and no teacher
 Y = loss(X, 1)                       where Label < 0:  a click, and no teacher
-Y = loss(X, 0) + loss(X, Label)      where Label < 1:  no click, and what the teacher said
-Y = loss(X, 1) + loss(X, Label - 1)  elsewhere:        a click, and 1 plus what the teacher said
+Y = loss(X, 0) + loss(X, Label)      where Label < 1:  no click; Label is the teacher's score
+Y = loss(X, 1) + loss(X, Label - 1)  elsewhere:        a click; Label is 1 plus the teacher's score
 
 The gradient is 0 unless X lies between soft_max_lower_bound and soft_max_up_bound. None flows to Label.)";
 

@@ -18,14 +18,14 @@ constexpr char kDoc[] = R"(
 Samples       = for each example its classes in Labels, then num_samples classes, the same for all examples
 Probabilities = how likely each of them is to be among the samples
 SampledLogits = Logits[Samples] - log(Probabilities)
-SampledLabels = 0, 1 ... for each example: where its classes stand among Samples
+SampledLabels = 0, 1 ... for each example: the positions of its classes in Samples
 
 Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), so classes should be sorted by
 their frequency; each is drawn only once. With remove_accidental_hits the SampledLogits of a drawn class that
 is one of the example's own are lowered by 1e20. With use_customized_samples Samples and Probabilities are
 CustomizedSamples and CustomizedProbabilities. Draws depend on the seed alone; seed 0 takes a new one from the
-process at every run. LogitsDim and LabelsDim hold nothing; their shapes are those of Logits and Labels, then
-0.
+process at every run. LogitsDim and LabelsDim have no elements; their shapes are those of Logits and Labels,
+followed by 0.
 Jean, Cho, Memisevic, Bengio: "On Using Very Large Target Vocabulary", ACL 2015.)";
 
 Status InferSampleLogits(InferContext& c) {

@@ -14,7 +14,7 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = X[i] . Y[i] / (|X[i]| * |Y[i]|)
 
-for rows, which are everything behind the first extent. Y may have one row for all rows of X. NaN where a row
+for rows, which have all extents after the first. Y may have one row for all rows of X. Out is NaN where a row
 is all zeros.)";
 
 Status InferCosSim(InferContext& c) {

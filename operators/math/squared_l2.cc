@@ -16,7 +16,7 @@ constexpr char kDistanceDoc[] = R"(
 sub_result = X - Y, as a matrix of rows
 Out[i]     = sum of sub_result[i] * sub_result[i]
 
-Rows are everything behind the first extent. Y may have one row for all rows of X.)";
+A row has all extents after the first. Y may have one row for all rows of X.)";
 
 template <typename Device, typename T>
 class SquaredNormKernel : public Kernel {

@@ -10,8 +10,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the k largest elements of each row (the last extent), largest first; Indices says where in the
-row each was. Of equal elements the first comes first. Cost: rows * width * log(k).)";
+Out holds the k largest elements of each row (the last extent), largest first, and Indices their positions in
+the row. Of equal elements the first ones are taken, in their order. Cost: rows * width * log(k).)";
 
 Status InferTopK(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));

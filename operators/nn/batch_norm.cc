@@ -15,12 +15,11 @@ namespace {
 constexpr char kDoc[] = R"(
 Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, per channel
 
-Training takes mean and (biased) variance of the batch, leaves them in SavedMean and, as
-1 / sqrt(variance + epsilon), in SavedVariance, and moves the running ones:
-MeanOut = momentum * Mean + (1 - momentum) * mean, the same for VarianceOut. With is_test or use_global_stats
-Mean and Variance are used as they are, and stay; SavedMean and SavedVariance are 0. trainable_statistics
-makes is_test train all the same. A batch with one element per channel has no variance: Y is X then, as in
-Fluid.
+In training, mean and (biased) variance are those of the batch. SavedMean is the mean, SavedVariance is
+1 / sqrt(variance + epsilon), and the running moments follow: MeanOut = momentum * Mean +
+(1 - momentum) * mean, and VarianceOut likewise. With is_test or use_global_stats, mean and variance are Mean
+and Variance, which do not change; SavedMean and SavedVariance are 0. trainable_statistics overrides is_test.
+A batch with one element per channel has no variance; as in Fluid, Y then is X.
 X is [N, C], [N, C, ...] or, with data_layout NHWC, [N, ..., C].)";
 
 Status InferBatchNorm(InferContext& c) {

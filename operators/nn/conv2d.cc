@@ -15,10 +15,10 @@ constexpr char kDoc[] = R"(
 Output[n, o, y, x] = Bias[o] + sum over c, i, j of
     Filter[o, c, i, j] * Input[n, c of o's group, y * stride - padding + i * dilation, the same for x and j]
 
-Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; with conv3d a
-depth stands before the height. Outside of Input is 0. Filters and channels are divided into `groups` that do
-not see each other. padding_algorithm EXPLICIT takes `paddings`; SAME pads so that ceil(extent / stride)
-windows fit; VALID does not pad.)";
+Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; conv3d has a
+depth before the height. Elements outside of Input are 0. A filter of one of `groups` sees only the channels
+of that group. padding_algorithm EXPLICIT pads by `paddings`; SAME pads so that ceil(extent / stride) windows
+fit; VALID does not pad.)";
 
 template <typename Context>
 Result<ConvGeometry> MakeConvGeometry(const Context& c, const Shape& input, const Shape& filter) {

@@ -12,16 +12,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each element of Input puts the Filter, times itself, onto Output:
+Each element of Input adds the Filter, multiplied by the element, to Output:
 
 Output[n, o, y * stride - padding + i * dilation, the same for x and j] += Filter[c, o of c's group, i, j] *
     Input[n, c, y, x]
 
-Input is [images, channels, height, width], Filter [channels, filters / groups, height, width]; with
-conv3d_transpose a depth stands before the height. An extent of Output is (extent of Input - 1) * stride -
-paddings + dilation * (extent of Filter - 1) + 1, or what output_size says, which may be up to stride - 1
-more. padding_algorithm EXPLICIT takes `paddings`; SAME pads as a convolution of Input would that keeps
-ceil(extent of Input / stride) windows, and dilates nothing; VALID does not pad.)";
+Input is [images, channels, height, width], Filter [channels, filters / groups, height, width];
+conv3d_transpose has a depth before the height. An extent of Output is (extent of Input - 1) * stride -
+paddings + dilation * (extent of Filter - 1) + 1, or the one in output_size, which may be larger by up to
+stride - 1. padding_algorithm EXPLICIT pads by `paddings`; SAME pads as a convolution of Input with
+ceil(extent of Input / stride) windows does, and ignores dilation; VALID does not pad.)";
 
 // The window of the convolution whose input is our Output and whose output is our Input.
 template <typename Context>

@@ -16,8 +16,9 @@ Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias
 
 Mean and (biased) variance are of one group of channels of one image: of (channels - 1) / groups + 1 channels
 with group_norm, of a single one with instance_norm. Scale and Bias have an element for each channel; without
-them they are 1 and 0. group_norm leaves the variances in Variance, instance_norm 1 / sqrt(variance + epsilon)
-in SavedVariance. The gradient of group_norm finds the normalised X from Y; where Scale is 0, it takes 0.
+them they are 1 and 0. Variance of group_norm is the variance, SavedVariance of instance_norm is
+1 / sqrt(variance + epsilon). The gradient of group_norm computes the normalised X from Y, as 0 where Scale is
+0.
 
 Wu, He: "Group normalization", ECCV 2018. Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing
 ingredient for fast stylization", 2016.)";

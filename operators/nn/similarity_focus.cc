@@ -13,10 +13,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each index of `indexes`, the matrix X[n] has at that index of extent `axis` is taken. Of its elements,
-from the largest on, each is marked whose row and column have none that is marked, until every row or every
-column has one. Out is 1 at the marked places of all indexes, whatever the index along `axis`, and 0
-elsewhere. Of equal elements the first is taken.
+Each of `indexes` selects a matrix: X[n] at that index of extent `axis`. Its elements are examined from the
+largest down, the first of equal ones first. An element is marked if neither its row nor its column has a
+marked element yet, until every row or every column has one. Out is 1 at the marked positions of all indexes,
+for every index along `axis`, and 0 elsewhere.
 
 This is the similarity focus layer of H. He, J. Lin: "Pairwise word interaction modeling with deep neural
 networks for semantic similarity measurement", NAACL 2016.)";

@@ -10,11 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Level p of pyramid_height levels, from 0, pools each channel of X in 2^p by 2^p windows. Out has the levels
-one behind the other, each with its channels one behind the other. The windows of a level have extents of
-ceil(extent of X / 2^p), lie as close as that, and begin (their sum - extent of X + 1) / 2 before X. A mean is
-of the elements of X under the window. A maximum's gradient goes to the first element that equals it. A window
-with no element of X gives 0.
+Level p of pyramid_height levels, counted from 0, pools each channel of X in 2^p by 2^p windows. Out has the
+levels one after the other, and within a level the channels. The windows of a level have extents of
+ceil(extent of X / 2^p) and lie side by side; the first begins (sum of the extents - extent of X + 1) / 2
+before X. A mean counts only elements of X. The gradient of a maximum goes to the first element that equals
+it. A window without an element of X gives 0.
 
 He, Zhang, Ren, Sun: "Spatial pyramid pooling in deep convolutional networks for visual recognition",
 ECCV 2014.)";

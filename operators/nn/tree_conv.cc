@@ -15,16 +15,17 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[b, u] = the sum over the nodes v of u's window, and over k, of eta_k(v) * NodesVector[b, v] . Filter[:, k]
 
-EdgeSet[b] lists edges (parent, child) of nodes that count from 1, up to the first one that holds a 0. The
-window of a node has the node itself, at depth 0, and what is below it at depths under max_depth. A node at
-depth d, the i-th of n children, has the weights
+EdgeSet[b] lists the edges (parent, child) of nodes that are numbered from 1, up to the first edge that
+contains a 0. The window of a node contains the node itself, at depth 0, and its descendants at depths below
+max_depth. A node at depth d, the i-th of n children, has the weights
 
-eta_t = (max_depth - d) / max_depth   eta_l = (1 - eta_t) * (i - 1) / (n - 1)   eta_r = (1 - eta_t) * (1 -
-eta_l)
+eta_t = (max_depth - d) / max_depth
+eta_l = (1 - eta_t) * (i - 1) / (n - 1)
+eta_r = (1 - eta_t) * (1 - eta_l)
 
 in the order l, r, t of Filter's second extent; for an only child, eta_l is (1 - eta_t) / 2. A tree of E
-edges has E + 1 nodes; further rows of Out are 0. A node that is none of the rows of NodesVector is an
-error. A node that several edges lead to counts once.
+edges has E + 1 nodes; further rows of Out are 0. A node without a row in NodesVector is an error. A node to
+which several edges lead counts once.
 
 Mou et al.: "Convolutional neural networks over tree structures for programming language processing", AAAI
 2016.)";

@@ -9,10 +9,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X and Indices are [images, channels, height, width]; an index is a place in the plane of Out that belongs to
-the same image and channel. Out[n, c] is 0 but at Indices[n, c, y, x], where it is X[n, c, y, x], and its
-extents are (extent of X - 1) * strides - 2 * paddings + ksize. Of two elements with one place the later one
-counts; both get its gradient.
+X and Indices are [images, channels, height, width]; an index is a position in the plane of Out of the same
+image and channel. Out[n, c] is X[n, c, y, x] at position Indices[n, c, y, x], and 0 elsewhere. Its extents
+are (extent of X - 1) * strides - 2 * paddings + ksize. If two elements have the same position, the later one
+counts, and both get the gradient.
 
 Zeiler, Taylor, Fergus: "Adaptive deconvolutional networks for mid and high level feature learning",
 ICCV 2011.)";

@@ -14,9 +14,9 @@ step(u)             = -sqrt((u + epsilon) / (AvgSquaredGradOut + epsilon)) * Gra
 AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * step(AvgSquaredUpdate)^2
 ParamOut            = Param + step(AvgSquaredUpdate)
 
-As in Fluid, the last line reads AvgSquaredUpdate after the line before has written: where the new average
-takes the old one's place, as an optimizer makes it, the parameter goes by step(AvgSquaredUpdateOut). The
-paper's goes by the old average.
+As in Fluid, the last line reads AvgSquaredUpdate after the previous line has written its result. If both are
+one variable, as in programs that an optimizer makes, the step is therefore step(AvgSquaredUpdateOut). The
+paper's step uses the old average.
 Zeiler: "ADADELTA: an adaptive learning rate method", 2012.)";
 
 template <typename Device, typename T>

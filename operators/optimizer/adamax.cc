@@ -15,8 +15,8 @@ MomentOut  = beta1 * Moment + (1 - beta1) * Grad
 InfNormOut = max(beta2 * InfNorm + epsilon, |Grad|)
 ParamOut   = Param - LearningRate / (1 - Beta1Pow) * MomentOut / InfNormOut
 
-Beta1Pow is beta1 to the power of the step, counted from 1. The op only reads it: a scale by beta1 stands
-behind the updates. Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
+Beta1Pow is beta1 to the power of the step, counted from 1. The op only reads it; a scale by beta1 follows the
+updates. Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
 class AdamaxKernel : public Kernel {

@@ -21,10 +21,11 @@ U_out    = m * U + G             V_out = V + U_out                 or, if use_ne
 U_out    = m * (U + G)           V_out = V + U_out + G
 Grad_out = V_out where |V_out| is among the k largest, else 0
 
-and where Grad_out has taken an element, U_out and V_out are 0. Of equally large elements the first are taken.
-k is (1 - s) times the number of elements, at least 1; the sparsity s goes through the list within rampup_step
-steps and stays at its last. Steps are compared as whole numbers.
-nranks is the number of ranks whose gradients, each a share of the mean, are added up behind this op.
+and U_out and V_out are 0 where Grad_out has an element of V_out. Of equally large elements the first are
+taken. k is (1 - s) times the number of elements, at least 1. The sparsity s runs through the list `sparsity`
+within rampup_step steps and keeps its last value. Steps are compared as whole numbers. After this op, the
+gradients of nranks ranks, each a share of the mean, are added up.
+
 Lin, Han, Mao, Wang, Dally: "Deep gradient compression", ICLR 2018.)";
 
 constexpr char kClipDoc[] = R"(

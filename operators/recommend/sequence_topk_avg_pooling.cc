@@ -15,10 +15,10 @@ using Ints = std::vector<std::int32_t>;
 
 constexpr char kDoc[] = R"(
 A sequence of X is channel_num matrices, each with as many rows as ROW's sequence and as many columns as
-COLUMN's, as match_matrix_tensor gives them. Out has a row for each row of ROW, with, for each channel and
-each k of topks, the sum of the k largest elements of that row in the channel, divided by k; where there are
-fewer, of all. Of equal elements the first is taken. pos keeps their columns for the gradient, -1 where
-there is none.)";
+COLUMN's, as match_matrix_tensor makes them. Out has a row for each row of ROW. Its elements are, for each
+channel and each k of topks, the sum of the k largest elements of that row in the channel, or of all if there
+are fewer, divided by k. Of equal elements the first is taken. pos keeps their columns for the gradient, and
+-1 where there is none.)";
 
 Status InferTopk(InferContext& c) {
   const Ints topks = c.Attr<Ints>("topks");

@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of all continuations of a source's branches, the beam_size with the highest score
+Selects the beam_size continuations with the highest scores among those of all branches of a source
 
-A row is a branch: pre_ids and pre_scores are its last token and its score so far, scores (and ids: else the
-columns' numbers) its continuations. A score counts as it is, or, if not is_accumulated, as pre_scores +
-log(scores). A branch that ended (pre_ids is end_id) goes on only as itself. A source all of whose chosen
-branches had ended already gets none. Of equal scores the one that stands later wins the last place. A score
-that is not a number is never chosen.
+A row is a branch: pre_ids and pre_scores are its last token and its score so far, and scores are those of its
+continuations, whose tokens are ids, or the numbers of the columns without ids. With is_accumulated a score
+counts as it is, otherwise as pre_scores + log(scores). A branch that has ended (pre_ids is end_id) has itself
+as its only continuation. If all selected branches of a source had ended before this step, the source gets
+none. Among equal scores the later one takes the last place. NaN is never selected.
 
 Level `level` of the sequences of scores says which rows belong to a source. The outputs have two levels:
 sources of branches, and for each branch its chosen continuations. parent_idx is the row that each one

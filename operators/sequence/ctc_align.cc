@@ -11,11 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output = Input without repetitions of the element before (merge_repeated) and without blanks
+Output = Input without repetitions of the previous element (merge_repeated) and without blanks
 
-The sequences are those of the LoD; if nothing is left of any, Output is one row that holds -1, without
-sequences. Or they are rows of a padded matrix with InputLength: then Output is one too, filled up with
-padding_value, and OutputLength says how much is left of each.)";
+The sequences are those of the LoD; if all of them become empty, Output is one row with the element -1 and has
+no sequences. With InputLength, the sequences are the rows of a padded matrix; Output then is one, too, padded
+with padding_value, and OutputLength is the new length of each row.)";
 
 Status InferCtcAlign(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));

@@ -12,9 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] = the least number of insertions, deletions and replacements that make sequence s of Hyps that of Refs
+Out[s] = the smallest number of insertions, deletions and replacements that turn sequence s of Hyps into that
+of Refs
 
-With `normalized` it is divided by the length of the reference, which must not be empty then. SequenceNum is
+With `normalized` it is divided by the length of the reference, which then must not be empty. SequenceNum is
 the number of sequences. The sequences are those of the LoD, or, with HypsLength and RefsLength, rows of
 padded matrices.)";
 

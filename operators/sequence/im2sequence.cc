@@ -13,12 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Sequence n of Out holds the windows of image n, line by line; a row is a window: its channels, then its lines.
+Sequence n of Out holds the windows of image n, line by line. A row is a window; its elements are ordered by
+channel, then by line of the window.
 
-There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down; what lies outside the
-image is zero. With Y, the extent of image n is its own, Y[n] = (height, width), divided by out_stride and
-rounded up; what of it lies beyond X is zero. A single image is always whole, as in Fluid. The gradient takes
-all images to be whole: Fluid's gets no Y.)";
+There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down. Elements outside of
+the image are zero. With Y, image n has its own extents: Y[n] = (height, width), divided by out_stride and
+rounded up; elements beyond X are zero. As in Fluid, Y is ignored for a single image, and the gradient, which
+does not read Y, takes all images for whole.)";
 
 // Windows along one axis.
 struct Axis {

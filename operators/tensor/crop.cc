@@ -28,8 +28,8 @@ end of X. Both may come from tensors: a shape from tensors is known when the op 
 the box has a gradient of 0.)";
 
 constexpr char kPadDoc[] = R"(
-Out has the shape of X. Y is its first box: Out[i, j, ...] = Y[i, j, ...] as far as Y reaches, and pad_value
-elsewhere. X's values are not read.)";
+Out has the shape of X: Out[i, j, ...] = Y[i, j, ...] where Y has such an element, and pad_value elsewhere.
+X's values are not read.)";
 
 // An extent of -1 reaches from `offset` to the end of X, or is X's own where offsets do not move it.
 Dim ExtentOf(const Op& op, Dim asked, Dim x, Dim offset) {

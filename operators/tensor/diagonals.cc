@@ -28,8 +28,8 @@ Out is the sum of a diagonal of the matrices that Input's extents dim1 and dim2 
 one. A negative dim counts from the end.)";
 
 constexpr char kTrilTriuDoc[] = R"(
-The last two extents of X are matrices. With `lower`, Out keeps what is on or below the diagonal that is
-`diagonal` above the main one, else what is on or above it; everything else is 0.)";
+The last two extents of X are matrices. With `lower`, Out keeps the elements on and below the diagonal that is
+`diagonal` above the main one, otherwise those on and above it. All other elements are 0.)";
 
 // The places of a diagonal of the matrices in two extents of `matrices`.
 class Diagonal {

@@ -10,9 +10,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[Index[i]], where a row is everything behind X's first extent. A number outside of X is an error.
-The gradient of a row is the sum over the places that took it; with overwrite the last of them alone, which
-is the same where no row is taken twice.)";
+Out[i] = X[Index[i]]; a row has all extents of X after the first. An index outside of X is an error. The
+gradient of a row is the sum over all i that read it; with overwrite it is that of the last one, which is the
+same if no row is read twice.)";
 
 // How many rows Index names: it has rank 1, or rank 2 with a last extent of 1.
 Status InferGather(InferContext& c) {

@@ -11,9 +11,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The last extent of Index, n, says how many of X's indices are given: Out[i..., :] = X[Index[i..., 0], ...,
-Index[i..., n - 1], :]. An index outside of its extent is an error. The gradient of a part is the sum over the
-places that took it.)";
+With n the last extent of Index, Out[i..., :] = X[Index[i..., 0], ..., Index[i..., n - 1], :]. An index
+outside of its extent is an error. The gradient of a part is the sum over all indices that read it.)";
 
 constexpr char kAddDoc[] = R"(
 Out is X, and Updates[i..., :] is added to the part that Index[i..., :] names, as gather_nd takes it. A part

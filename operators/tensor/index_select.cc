@@ -12,12 +12,12 @@ namespace penstock {
 namespace {
 
 constexpr char kSelectDoc[] = R"(
-Out[..., i, ...] = X[..., Index[i], ...] along extent `dim`, where a negative one counts from the end. An
-index outside of it is an error. The gradient of a part is the sum over the places that took it.)";
+Out[..., i, ...] = X[..., Index[i], ...] along extent `dim`; a negative one counts from the end. An index
+outside of it is an error. The gradient of a part is the sum over all i that read it.)";
 
 constexpr char kSampleDoc[] = R"(
 Out[i, j] = X[i, Index[i, j]]. An index outside of a row is an error. The gradient of an element is the sum
-over the places that took it.)";
+over all j that read it.)";
 
 Status InferSelect(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &index = c.ShapeOf("Index");

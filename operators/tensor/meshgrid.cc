@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kDoc[] = R"(
 All Out have the shape [elements of X[0], elements of X[1], ...], and Out[k] at [i0, i1, ...] is X[k][ik]. The
-gradient of an element is the sum over the places where it stands.)";
+gradient of an element is the sum over all its copies.)";
 
 constexpr int kMaxVectors = 6;
 

@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = Start + i * Step, as far as that lies before End: ceil((End - Start) / Step) numbers, computed in
-their own type. Step is not 0, and leads from Start towards End.)";
+Out[i] = Start + i * Step for the ceil((End - Start) / Step) numbers before End, computed in their own type.
+Step must not be 0, and must lead from Start towards End.)";
 
 constexpr char kLinspaceDoc[] = R"(
 Out holds Num numbers, evenly spaced from Start to Stop, both included; of one number, it is Start.)";

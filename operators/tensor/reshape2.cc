@@ -14,9 +14,9 @@ namespace penstock {
 namespace {
 
 constexpr char kReshapeDoc[] = R"(
-Out has X's elements in attribute shape, where 0 stands for X's extent at the same place and one extent may
-be -1: it follows from the number of elements. The shape may come from a tensor Shape, or from one tensor an
-extent; then it is known when the op runs.)";
+Out has X's elements in attribute shape. An extent of 0 means X's extent at the same position; one extent may
+be -1 and follows from the number of elements. The shape may come from a tensor Shape, or from one tensor for
+each extent; then it is known only when the op runs.)";
 
 constexpr char kFlattenDoc[] = R"(
 Out is a matrix: its rows run over X's first `axis` extents, its columns over the rest.)";

@@ -17,8 +17,7 @@ Out has each row of X once, with the sum of its values in X's order. Rows are in
 occurs more than once in X, otherwise in X's order.)";
 
 constexpr char kTensorDoc[] = R"(
-Out holds the values of X one after the other, as they stand: as many rows as X lists, which is known only at
-run time.)";
+Out holds the rows of X in their order. Their number is known only when the op runs.)";
 
 constexpr char kSplitDoc[] = R"(
 Out[i] gets the rows of section i of the tall tensor, height_sections[i] rows high, numbered from the

@@ -17,9 +17,9 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out holds the elements [starts[i], ends[i]) of Input's extent axes[i], and all of every other extent. A
-negative start or end counts from the end of the extent, and what lies outside is cut off; at least one
-element must be left. Extents in decrease_axis, which must be 1 then, go. Starts and ends may come from
-tensors (infer_flags is -1 for those); then Out's shape is known when the op runs.)";
+negative start or end counts from the end of the extent. Both are limited to the extent, and at least one
+element must remain. The extents in decrease_axis, which then must be 1, are removed. Starts and ends may come
+from tensors (infer_flags is -1 for those); then Out's shape is known only when the op runs.)";
 
 constexpr char kStridedDoc[] = R"(
 As slice, but of extent axes[i] the elements starts[i], starts[i] + strides[i], ... that lie before

@@ -17,13 +17,13 @@ Out is X without the extents in `axes` (negative: counted from the end) that are
 without all extents that are 1.)";
 
 constexpr char kUnsqueezeDoc[] = R"(
-Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted
-from the end of the shape as it is then. The axes may come from tensors; then Out's shape is known when the op
+Out is X with extents of 1 inserted at the positions `axes`, one after the other; a negative position counts
+from the end of the shape at that time. The axes may come from tensors; then Out's shape is known when the op
 runs.)";
 
 constexpr char kOldUnsqueezeDoc[] = R"(
-Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted
-from the end of the shape as it is then.)";
+Out is X with extents of 1 inserted at the positions `axes`, one after the other; a negative position counts
+from the end of the shape at that time.)";
 
 Status Finish(InferContext& c, const Shape& out) {
   const Shape& x = c.ShapeOf("X");

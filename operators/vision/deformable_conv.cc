@@ -15,13 +15,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output[n, o, y, x] = sum over c, i, j of Filter[o, c, i, j] * Mask[n, t, y, x] * Input[n, c] at the place
+Output[n, o, y, x] = sum over c, i, j of Filter[o, c, i, j] * Mask[n, t, y, x] * Input[n, c] at the position
     (y * stride - padding + i * dilation + Offset[n, 2 * t, y, x], the same for x and j with 2 * t + 1)
 
-with t = (deformable group of c) * height * width + i * width + j of the filter. A place between pixels takes
-the four around it, by how near they are; pixels outside of Input are 0. deformable_conv_v1 has no Mask: it is
-1. Filters and channels are divided into `groups` that do not see each other, channels for Offset and Mask
-into `deformable_groups`. A place that is NaN reads nothing, and its offset has no gradient.
+with t = (deformable group of c) * height * width + i * width + j of the filter. The value at a position
+between pixels is interpolated bilinearly from the four pixels around it; pixels outside of Input are 0.
+deformable_conv_v1 has no Mask: it is 1. A filter of one of `groups` sees only the channels of that group;
+channels of one of `deformable_groups` share Offset and Mask. A position that is NaN reads nothing, and its
+offset has no gradient.
 
 Dai et al.: "Deformable convolutional networks", ICCV 2017. Zhu, Hu, Lin, Dai: "Deformable ConvNets v2", CVPR
 2019.)";

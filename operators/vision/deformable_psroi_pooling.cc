@@ -18,10 +18,10 @@ namespace {
 constexpr char kDoc[] = R"(
 A region (x1, y1, x2, y2) runs from round(x1) * spatial_scale - 0.5 to (round(x2) + 1) * spatial_scale - 0.5,
 and the same for y, and is divided into pooled_height x pooled_width bins. An element of Output is the mean
-of sample_per_part x sample_per_part points of its bin, each of the four pixels around it; points that lie
-further than half a pixel outside of the image do not count. TopCount is the number of those that do. Bin
-(i, j) of channel c is of channel (c * group_size[0] + g) * group_size[1] + h of Input, where (g, h) is the
-bin's part among group_size parts.
+of sample_per_part x sample_per_part points of its bin, each interpolated from the four pixels around it.
+Points that lie further than half a pixel outside of the image do not count; TopCount is the number of points
+that count. Bin (i, j) of channel c reads channel (c * group_size[0] + g) * group_size[1] + h of Input, where
+(g, h) is the bin's part among group_size parts.
 
 Unless no_trans, a bin is shifted by Trans * trans_std of the region's width and height; Trans is
 [regions, 2 * classes, part_size[0], part_size[1]], x before y, and the channels of Output are divided among

@@ -12,10 +12,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output[n, c, i, j] = X[n, c] at the place Grid[n, i, j] = (x, y)
+Output[n, c, i, j] = X[n, c] at the position Grid[n, i, j] = (x, y)
 
--1 and 1 are the first and the last pixel of the width (x) and the height (y). A place between pixels takes
-the four around it, by how near they are; pixels outside of X are zero. The gradient goes to X and to Grid.)";
+-1 and 1 are the first and the last pixel of the width (x) and the height (y). The value at a position between
+pixels is interpolated bilinearly from the four pixels around it; pixels outside of X are zero. X and Grid
+have a gradient.)";
 
 Status InferGridSampler(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &grid = c.ShapeOf("Grid");

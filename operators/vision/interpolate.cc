@@ -16,15 +16,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is X with other spatial extents; attribute interp_method, not the op's type, says how an element is made
-of its neighbours along each axis: nearest takes one, bilinear and trilinear two, bicubic four (A = -0.75).
+Out is X, resized in its spatial extents. Attribute interp_method, not the op's type, selects how many
+elements of X along each axis make an element of Out: nearest takes one, bilinear and trilinear two, bicubic
+four (A = -0.75).
 
-The extents of Out are those of SizeTensor (one tensor an extent), else of OutSize, else of X times Scale or
-attribute scale, else out_d, out_h and out_w. Element i of an axis lies at r * i of X with
-r = (in - 1) / (out - 1) if align_corners, else r = in / out; without align_corners it lies at
-r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. An axis of one element reads
-the first one of X. The gradient goes back by the same weights. Bytes are added up as floats and cut down;
-they have no gradient.)";
+The extents of Out are those of SizeTensor (one tensor for each extent); without it, those of OutSize; without
+both, those of X times Scale or attribute scale; otherwise out_d, out_h and out_w. Element i of an axis lies
+at r * i of X with r = (in - 1) / (out - 1) if align_corners, else r = in / out; without align_corners it lies
+at r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. An axis of one element
+reads the first one of X. The gradient has the same weights. Elements of uint8 are added as floats and
+truncated; they have no gradient.)";
 
 constexpr Dim kMaxExtent = Dim{1} << 20;
 

@@ -19,10 +19,11 @@ constexpr char kDoc[] = R"(
 Each region (x1, y1, x2, y2), times spatial_scale, is divided into pooled_height x pooled_width bins, and each
 bin of each channel becomes one element of Out. A region belongs to the image whose sequence it is in.
 
-roi_align:   the mean of points between pixels, sampling_ratio along each axis (0 or less: as many as the bin
-             has pixels), each of the four pixels around it. A point further than a pixel outside is 0.
-psroi_pool:  the mean of the pixels that the bin touches, of the region's rounded corners; bin (i, j) of
-             channel c is of channel (c * pooled_height + i) * pooled_width + j of X.
+roi_align:   the mean of points, each interpolated bilinearly from the four pixels around it: sampling_ratio
+             points along each axis, or if that is at most 0, as many as the bin has pixels. A point that is
+             more than a pixel outside of the image is 0.
+psroi_pool:  the mean of the pixels that the bin touches, after the corners of the region are rounded; bin
+             (i, j) of channel c reads channel (c * pooled_height + i) * pooled_width + j of X.
 prroi_pool:  the integral over the bin of the plane that runs through the pixels, divided by its area;
              pixels outside of the image are 0. It has a gradient for ROIs, too.
 

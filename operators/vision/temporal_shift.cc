@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X holds videos of seg_num frames each, frame after frame. With c channels, the first c * shift_ratio channels
-of a frame of Out are those of the frame before, the next ones up to c * 2 * shift_ratio those of the frame
-behind, and the others its own; what would come from outside of the video is zero.
+X holds videos of seg_num frames each, one frame after the other. With c channels, the first c * shift_ratio
+channels of a frame of Out are those of the previous frame, the next ones up to c * 2 * shift_ratio are those
+of the next frame, and the others are its own. Channels from outside of the video are zero.
 
 Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.)";
 

@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Column l of Y[n] is window l of image n, windows line by line: its channels, of each its lines. What lies
-outside of the image is zero. There are (extent + paddings - dilation * (kernel - 1) - 1) / stride + 1 windows
-along an axis, rounded down.)";
+Column l of Y[n] is window l of image n, counted line by line; within the column, the elements are ordered by
+channel, then by line of the window. Elements outside of the image are zero. There are
+(extent + paddings - dilation * (kernel - 1) - 1) / stride + 1 windows along an axis, rounded down.)";
 
 struct UnfoldAxis {
   Dim extent = 0, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;

@@ -194,7 +194,7 @@ def test_a_python_optimizer_takes_the_slow_way(fluid):
                 {k: v for k, v in b.all_attrs().items() if k not in ignored})
 
 
-def test_both_ways_update_tables_that_are_dealt_out_first(fluid):
+def test_both_ways_update_tables_that_are_sharded_by_id_first(fluid):
     ids = fluid.layers.data('ids', [1], dtype='int64')
     rows = fluid.layers.embedding(ids, [10, 4], is_sparse=True, is_distributed=True)
     loss = fluid.layers.reduce_mean(fluid.layers.fc(fluid.layers.fc(rows, 3, param_attr='a'), 2, param_attr='b'))

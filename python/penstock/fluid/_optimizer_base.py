@@ -258,11 +258,11 @@ class Optimizer:
         block = program.current_block()
         pairs = [pair for pair in params_grads if pair[0].trainable]
         begin = len(block.ops)
-        dealt_out = self._dealt_out_in(block)
-        pairs.sort(key=lambda pair: pair[0].name not in dealt_out)
+        sharded = self._sharded_tables_in(block)
+        pairs.sort(key=lambda pair: pair[0].name not in sharded)
         with program_guard(program, startup):
             self._create_accumulators(block, [param for param, _ in pairs])
-            if not pairs or pairs[0][0].name not in dealt_out:
+            if not pairs or pairs[0][0].name not in sharded:
                 self._create_global_learning_rate()
             for pair in pairs:
                 with program._optimized_guard(pair), framework.name_scope('optimizer'):
@@ -273,7 +273,7 @@ class Optimizer:
         return block.ops[begin:]
 
     @staticmethod
-    def _dealt_out_in(block):
+    def _sharded_tables_in(block):
         """Returns the tables that are sharded by id over pservers; as in Fluid, they are updated first."""
         names = set()
         for op in block.ops:

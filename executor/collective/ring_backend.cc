@@ -61,25 +61,18 @@ Status RingBackend::Reduce(const Operation& op) {
     copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
     CopyBytes(copy.get(), op.in.data, op.in.bytes());
   }
-  Pass pass{.data = wants ? op.out.data : copy.get(),
-            .parts = EqualParts(op.in.count, op.type),
-            .first = Neighbour(-1),
-            .adding = Others(),
-            .passing = Others(),
-            .added = &op};
-  return GoAround(pass);
+  std::byte* const data = wants ? op.out.data : copy.get();
+  const std::vector<Range> parts = EqualParts(op.in.count, op.type);
+  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(data, parts, op));
+  return GoAround(data, parts);
 }
 
 Status RingBackend::ReduceScatter(const Operation& op) {
   const auto copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
   CopyBytes(copy.get(), op.in.data, op.in.bytes());
-  Pass pass{.data = copy.get(),
-            .parts = EqualParts(op.in.count, op.type),
-            .first = Neighbour(-1),
-            .adding = Others(),
-            .added = &op};
-  PENSTOCK_RETURN_IF_ERROR(GoAround(pass));
-  CopyBytes(op.out.data, copy.get() + pass.parts[static_cast<std::size_t>(rank())].begin, op.out.bytes());
+  const std::vector<Range> parts = EqualParts(op.in.count, op.type);
+  PENSTOCK_RETURN_IF_ERROR(ReduceOwnPart(copy.get(), parts, op));
+  CopyBytes(op.out.data, copy.get() + parts[static_cast<std::size_t>(rank())].begin, op.out.bytes());
   return OkStatus();
 }
 
@@ -93,8 +86,7 @@ Status RingBackend::AllGather(const Operation& op) {
   }
   const Range mine = parts[static_cast<std::size_t>(rank())];
   CopyBytes(op.out.data + mine.begin, op.in.data, mine.bytes);
-  Pass pass{.data = op.out.data, .parts = std::move(parts), .first = rank(), .passing = Others()};
-  return GoAround(pass);
+  return GoAround(op.out.data, parts);
 }
 
 // Along a binomial tree: who has the data sends it to ranks at half the distance, then a quarter, and so on.

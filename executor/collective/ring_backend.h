@@ -7,11 +7,10 @@
 // so ranks that disagree find out before any memory is written. Small data travels with the agreement, and
 // each rank adds up all ranks' data in rank order.
 //
-// A larger reduction goes around in pieces: a rank adds its own elements to what comes from its left
-// neighbour and passes the sum on. Part c of the data is thus added in the fixed order c+1, c+2, ..., c
-// (modulo the ranks), and one rank computes each part, so all get the same bytes. Partial sums have the
-// elements' type: for fp16 and bf16 each step is rounded. With two ranks the order makes no difference. The
-// first pieces are sent while the ranks still agree; they arrive in the backend's own memory.
+// In a larger reduction each rank collects its part of the data from all others and reduces it in rank order;
+// the reduced parts then go around the ring. That sends as many bytes as adding along the ring, in as many
+// messages, and its sums are those of one process. The first pieces are sent while the ranks still agree;
+// they arrive in the backend's own memory.
 #pragma once
 
 #include <array>
@@ -34,8 +33,8 @@ struct RingOptions {
   // then gets all data of all others, while a ring would bring it two elements for each of its own, in 2(P-1)
   // sequential messages instead of log2 P: worth it as long as a message costs more than its bytes.
   std::size_t small_bytes = std::size_t{128} << 10;
-  // The size of a ring's message; equal on all ranks. What has arrived is still in a cache when it is added,
-  // and a network delivers other messages in between.
+  // The size of a ring's message, and of the messages that a rank collects at a time; equal on all ranks. What
+  // has arrived is still in a cache when it is added, and a network delivers other messages in between.
   std::size_t piece_bytes = std::size_t{256} << 10;
 };
 
@@ -47,7 +46,7 @@ class RingBackend : public Backend {
   int rank() const override { return links_->rank(); }
   int size() const override { return links_->size(); }
   std::string_view name() const override { return name_; }
-  bool adds_in_rank_order() const override { return size() <= 2; }
+  bool adds_in_rank_order() const override { return true; }
   Status Run(const Operation& op) override;
   void Abort(const Status& why) override { end_.Abort(why); }
 
@@ -56,18 +55,9 @@ class RingBackend : public Backend {
   struct Range {
     std::size_t begin = 0, bytes = 0;
   };
-  // Parts of the data on their way around the ring, in rounds. In each round a rank sends a part to the
-  // right and receives one from the left: in the first rounds it adds what arrives, in the others it keeps
-  // it.
-  struct Pass {
-    std::byte* data;
-    std::vector<Range> parts;
-    int first;                         // the part that this rank sends first; it receives the one before
-    std::size_t adding = 0;            // rounds
-    std::size_t passing = 0;           // rounds
-    const Operation* added = nullptr;  // the reduction, if any
-  };
-  class Stream;  // of a pass's pieces: ring_pass.cc
+  static constexpr std::size_t kAtOnce = 2;  // pieces that arrive from a rank, and that leave for it
+  class Collection;                          // of the pieces of this rank's part: ring_sum.cc
+  class Stream;                              // of the pieces that go around: ring_pass.cc
 
   // One round of the agreement: sends what this rank knows to `to`, and receives as much from `from`.
   struct Round {
@@ -94,8 +84,10 @@ class RingBackend : public Backend {
   Status Exchange(const Operation& op);
   Status ReceiveMessage(const Operation& op, const Signature& wanted);
 
-  // Agrees, and sends parts of data around: ring_pass.cc.
-  Status GoAround(const Pass& pass);
+  // Agrees, and reduces part rank() of the data; part r of all ranks' data has the same size: ring_sum.cc.
+  Status ReduceOwnPart(std::byte* data, const std::vector<Range>& parts, const Operation& op);
+  // Sends each rank's part of the data around the ring, so that all get all parts: ring_pass.cc.
+  Status GoAround(std::byte* data, const std::vector<Range>& parts);
   std::byte* Scratch(std::size_t bytes);
   std::vector<Range> EqualParts(std::int64_t elements, ElementType type) const;
 

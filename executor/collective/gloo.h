@@ -9,6 +9,8 @@
 // it forked keeps them open. A rank whose host vanishes is only reported (report_after). Connections are
 // neither encrypted nor authenticated: use a group only inside the network of one job.
 //
+// Costs: those of "net" in collective_group.h.
+//
 // Ignores SIGPIPE in this process unless it is handled: Gloo may write to a closed connection.
 #pragma once
 

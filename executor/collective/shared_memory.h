@@ -8,6 +8,8 @@
 // end. Each rank holds a lock on the memory, which the system releases with its process; so the others learn
 // of a death even if a child that the process forked lives on. A process can hold at most one rank of a
 // group.
+//
+// Costs: those of "host" in collective_group.h.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,8 @@
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto groups, MakeThreadGroups(4));
 //   ... thread r:  groups[r]->AllReduce(...)
+//
+// Costs: those of "host" in collective_group.h.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,8 @@ from rank_processes import Ranks
 
 # A rank: argv is the mode. It saves its parameters in a file. Ranks start with different values. Options may
 # follow the mode: "nccl2 rings groups norm" has two rings, groups of two ranks and sync_batch_norm;
-# "compiled levels" groups that the strategy asks for.
+# "compiled levels" groups that the strategy asks for; "local_sgd k3" averages every third step, and "dgc late"
+# compresses after the last step. "apart" is local_sgd of two ranks in one process, in scopes of their own.
 RANK = """
     import os, sys
     import numpy as np
@@ -22,17 +23,18 @@ RANK = """
         hidden = fluid.layers.batch_norm(hidden)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
     if 'dgc' in options:
-        fluid.optimizer.DGCMomentumOptimizer(0.01, 0.9, 2, sparsity=[0.75]).minimize(loss)
+        begin = 100 if 'late' in options else 2
+        fluid.optimizer.DGCMomentumOptimizer(0.01, 0.9, begin, sparsity=[0.75]).minimize(loss)
     else:
         fluid.optimizer.Momentum(0.05, 0.9).minimize(loss)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
-    ranks = len(addresses)
-    if mode != 'alone':
+    ranks, k = len(addresses), 3 if 'k3' in options else 1
+    if mode not in ('alone', 'apart'):
         config = fluid.DistributeTranspilerConfig()
         config.mode = 'nccl2' if mode in ('nccl2', 'compiled') else 'collective'
         if config.mode == 'collective':
             config.collective_mode = mode
-        config.nccl_comm_num = 2 if 'rings' in options else 1
+        config.nccl_comm_num, config.local_sgd_k_steps = 2 if 'rings' in options else 1, k
         if 'groups' in options:
             config.use_hierarchical_allreduce, config.hierarchical_allreduce_inter_nranks = True, 2
         t = fluid.DistributeTranspiler(config)
@@ -54,12 +56,25 @@ RANK = """
     else:
         run = lambda feed: exe.run(main, feed=feed, fetch_list=[loss])
     random = np.random.RandomState(3)
+    names = [p.name for p in main.all_parameters()]
+    apart = [fluid.Scope() for _ in range(2)] if mode == 'apart' else []
+    for scope in apart:
+        exe.run(startup, scope=scope)
     for step in range(6):
         xs = random.rand(16, 13).astype('float32')
         ys = xs.sum(axis=1, keepdims=True) / 5
+        for part, scope in enumerate(apart):
+            mine = slice(8 * part, 8 * part + 8)
+            exe.run(main, feed={'x': xs[mine], 'y': ys[mine]}, scope=scope)
+        if apart:
+            for name in names if step % k == k - 1 else ():
+                tensors = [scope.find_var(name).get_tensor() for scope in apart]
+                mean = np.mean([np.array(tensor) for tensor in tensors], axis=0)
+                for tensor in tensors + [fluid.global_scope().var(name).get_tensor()]:
+                    tensor.set(mean, fluid.CPUPlace())
+            continue
         mine = slice(None) if mode == 'alone' else slice(16 // ranks * rank, 16 // ranks * (rank + 1))
         run({'x': xs[mine], 'y': ys[mine]})
-    names = [p.name for p in main.all_parameters()]
     np.savez('end%d.npz' % rank, **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names})
     exe.close()
 """
@@ -89,14 +104,27 @@ def test_ranks_equal_one_process_on_the_joined_batch_and_a_rerun_has_the_same_by
     check_equal_to_one_process(tmp_path, mode, ranks)
 
 
-@pytest.mark.parametrize('mode', ['nccl2 rings groups', 'compiled norm groups levels', 'nccl2 rings norm'])
+@pytest.mark.parametrize('mode', ['nccl2 rings groups', 'compiled norm groups levels', 'nccl2 rings norm',
+                                  'grad_allreduce rings'])
 def test_so_do_ranks_in_groups_with_several_rings_and_with_moments_of_all(tmp_path, mode):
     check_equal_to_one_process(tmp_path, mode, 4)
 
 
+@pytest.mark.parametrize('mode', ['grad_allreduce dgc late', 'nccl2 dgc late'])
+def test_before_gradients_are_compressed_ranks_equal_one_process(tmp_path, mode):
+    check_equal_to_one_process(tmp_path, mode, 2)
+
+
+def test_ranks_average_their_parameters_every_k_steps(tmp_path):
+    expected, = train(tmp_path, 'apart k3', 1)
+    for found in train(tmp_path, 'local_sgd k3', 2):
+        for name, value in expected.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize('mode', ['grad_allreduce dgc', 'nccl2 dgc'])
 def test_what_deep_gradient_compression_lets_pass_is_added_up(tmp_path, mode):
-    """Before compression starts, training equals that of one process; then each rank selects its own elements."""
+    """Each rank selects its own elements."""
     first, again = train(tmp_path, mode, 2), train(tmp_path, mode, 2)
     for name, value in first[0].items():
         assert np.all(np.isfinite(value))

@@ -9,6 +9,8 @@
 // those of our ring everywhere, ranks that start different operations are named instead of hanging, and a
 // wait can be ended.
 //
+// Costs: those of "net" in collective_group.h.
+//
 // Failures: a rank that fails or leaves tells the others (group_end.h). When a process dies, mpirun ends all
 // others, so E-collective-peer-lost comes only from an MPI that reports lost processes.
 //

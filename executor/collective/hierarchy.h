@@ -8,8 +8,8 @@
 // leader represents its host in the outer group. Before each operation the ranks exchange what they are about
 // to do (an inner all_gather, an outer one, and an inner broadcast, of about 200 bytes a rank).
 //
-// Costs of all_reduce, with H hosts and S bytes: on each rank those of an inner reduce and broadcast of S bytes
-// ("host" in collective_group.h); on each leader also 2(H-1) messages with 2 S (H-1)/H bytes ("net").
+// Costs of all_reduce, with H hosts and S bytes: on each rank those of an inner reduce and broadcast of S
+// bytes ("host" in collective_group.h); on each leader also 2(H-1) messages with 2 S (H-1)/H bytes ("net").
 //
 // Sums are added host by host, so adds_in_rank_order() is true only with one host, or one rank per host, and
 // if that group adds in rank order; partial sums of fp16 and bf16 are rounded.

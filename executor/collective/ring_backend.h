@@ -33,8 +33,8 @@ struct RingOptions {
   // then gets all data of all others, while a ring would bring it two elements for each of its own, in 2(P-1)
   // sequential messages instead of log2 P: worth it as long as a message costs more than its bytes.
   std::size_t small_bytes = std::size_t{128} << 10;
-  // The size of a ring's message, and of the messages that a rank collects at a time; equal on all ranks. What
-  // has arrived is still in a cache when it is added, and a network delivers other messages in between.
+  // The size of a ring's message, and of the messages that a rank collects at a time; equal on all ranks.
+  // What has arrived is still in a cache when it is added, and a network delivers other messages in between.
   std::size_t piece_bytes = std::size_t{256} << 10;
 };
 

@@ -1,4 +1,5 @@
-// Parts of the data on their way around the ring, piece by piece: while one piece arrives, the one before leaves.
+// Parts of the data on their way around the ring, piece by piece: while one piece arrives, the one before it
+// leaves.
 #include <algorithm>
 #include <utility>
 

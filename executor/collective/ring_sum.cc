@@ -1,5 +1,5 @@
-// The first half of a large reduction: each rank collects its part of the data from all others, piece by piece,
-// and reduces it in rank order. While one piece is reduced, the next one arrives.
+// The first half of a large reduction: each rank collects its part of the data from all others, piece by
+// piece, and reduces it in rank order. While one piece is reduced, the next one arrives.
 #include <algorithm>
 #include <utility>
 

@@ -15,21 +15,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row of DetectRes is (class, score, box), one of Label (class, box) or (class, whether it is difficult, box);
-each image has a sequence of them. Of each image and class, the best found box first: it is right if the true
-box that it overlaps most does so by more than overlap_threshold and is not found yet, else wrong; without
-evaluate_difficult, one whose true box is difficult is neither, and difficult ones are not counted. MAP is the
-mean over the classes with true boxes of the average precision: with ap_type 11point the mean of the largest
-precision at recalls of at least 0, 0.1, ..., 1; with integral the sum of precision times the gain of recall.
-background_label has no average precision.
+A row of DetectRes is (class, score, box). A row of Label is (class, box) or (class, difficult, box), where
+`difficult` is a flag. Both have one sequence per image. Within an image and class, detections are considered
+in descending order of score. A detection is a true positive if the ground-truth box that it overlaps most has
+an overlap above overlap_threshold and is not matched yet; otherwise it is a false positive. Without
+evaluate_difficult, detections of difficult boxes are ignored, and difficult boxes are not counted. MAP is the
+mean, over the classes that have ground-truth boxes, of the average precision. With ap_type 11point, average
+precision is the mean of the largest precision at recalls of at least 0, 0.1, ..., 1; with integral it is the
+sum of precision times increase of recall. background_label is excluded.
 
-AccumPosCount is the number of true boxes of each class; AccumTruePos and AccumFalsePos, in a sequence for
-each class, are rows of a score and 1 or 0. With HasState (not 0), those of PosCount, TruePos and FalsePos
-come first.
+AccumPosCount is the number of ground-truth boxes of each class. AccumTruePos and AccumFalsePos have one
+sequence per class, whose rows are (score, 1 or 0). If HasState is given and not 0, they continue PosCount,
+TruePos and FalsePos.
 
 Everingham et al.: "The PASCAL visual object classes (VOC) challenge", IJCV 2010.)";
 
-using Hits = std::vector<std::pair<float, int>>;  // score, whether
+using Hits = std::vector<std::pair<float, int>>;  // pairs of a score and whether it is a hit
 
 Status InferDetectionMap(InferContext& c) {
   const Shape &found = c.ShapeOf("DetectRes"), &label = c.ShapeOf("Label");
@@ -47,7 +48,8 @@ Status InferDetectionMap(InferContext& c) {
   return c.SetShape("MAP", {1});
 }
 
-// The average precision of one class with `positives` true boxes; the hits of both lists belong together.
+// Returns the average precision of one class with `positives` ground-truth boxes, whose hits are in both
+// lists.
 double AveragePrecision(const Hits& right, const Hits& wrong, int positives, bool integral,
                         std::vector<std::size_t>& order) {
   order.resize(right.size());
@@ -265,24 +267,26 @@ class DetectionMapKernel : public Kernel {
 
 void RegisterDetectionMap(OpRegistry& ops) {
   ops.Add("detection_map")
-      .Doc("The mean average precision of the boxes that a detector finds.", kDoc)
-      .Input("DetectRes", "[boxes, 6], in a sequence for each image", Floats())
-      .Input("Label", "[boxes, 5] or [boxes, 6], in a sequence for each image", SameTypeAs("DetectRes"))
-      .Input("HasState", "not 0 if the state counts", Only(DType::kInt32), Optional())
-      .Input("PosCount", "the number of true boxes of each class so far", Only(DType::kInt32), Optional())
-      .Input("TruePos", "the scores of found boxes so far, and whether each was right", Only(DType::kFp32),
+      .Doc("The mean average precision of detected boxes, accumulated over batches.", kDoc)
+      .Input("DetectRes", "[boxes, 6], one sequence per image", Floats())
+      .Input("Label", "[boxes, 5] or [boxes, 6], one sequence per image", SameTypeAs("DetectRes"))
+      .Input("HasState", "nonzero if PosCount, TruePos and FalsePos are to be continued", Only(DType::kInt32),
              Optional())
-      .Input("FalsePos", "the same, and whether each was wrong", Only(DType::kFp32), Optional())
-      .Output("AccumPosCount", "the new PosCount", Only(DType::kInt32), InPlaceInAnySize())
-      .Output("AccumTruePos", "the new TruePos", Only(DType::kFp32), InPlaceInAnySize())
-      .Output("AccumFalsePos", "the new FalsePos", Only(DType::kFp32), InPlaceInAnySize())
+      .Input("PosCount", "the number of ground-truth boxes of each class so far", Only(DType::kInt32),
+             Optional())
+      .Input("TruePos", "the scores of the detections so far, and whether each is a true positive",
+             Only(DType::kFp32), Optional())
+      .Input("FalsePos", "the same for false positives", Only(DType::kFp32), Optional())
+      .Output("AccumPosCount", "the updated PosCount", Only(DType::kInt32), InPlaceInAnySize())
+      .Output("AccumTruePos", "the updated TruePos", Only(DType::kFp32), InPlaceInAnySize())
+      .Output("AccumFalsePos", "the updated FalsePos", Only(DType::kFp32), InPlaceInAnySize())
       .Output("MAP", "the mean average precision, [1]", Only(DType::kFp32))
       .ReadsOnlySome()
       .RequiredAttr("class_num", AttrKind::kInt, "the number of classes", AtLeast(1))
-      .Attr("background_label", 0, "the class that has no average precision; -1: none")
-      .Attr("overlap_threshold", 0.5f, "overlaps of right boxes are above this")
+      .Attr("background_label", 0, "the class that is excluded; -1: none")
+      .Attr("overlap_threshold", 0.5f, "overlaps of true positives are above this")
       .Attr("evaluate_difficult", true, "whether difficult boxes count")
-      .Attr("ap_type", "integral", "the kind of average", OneOf({"integral", "11point"}))
+      .Attr("ap_type", "integral", "how average precision is computed", OneOf({"integral", "11point"}))
       .Nan("a box with a NaN overlaps nothing.")
       .ReadsOnlySome()
       .InferShape(InferDetectionMap)

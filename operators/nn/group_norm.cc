@@ -140,8 +140,8 @@ class GroupNormGradKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     single_ = StartsWith(k.op().type(), "instance");
     x_ = k.Input(single_ ? "X" : "Y");
-    mean_ =
-        k.Input(single_ ? "SavedMean" : "Variance");  // the gradient of group_norm does not need the means
+    // The gradient of group_norm does not need the means.
+    mean_ = k.Input(single_ ? "SavedMean" : "Variance");
     variance_ = k.Input(single_ ? "SavedVariance" : "Variance");
     scale_ = k.Input("Scale");
     bias_ = k.Input("Bias");

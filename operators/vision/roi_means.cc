@@ -272,9 +272,7 @@ OpDef& AddRoiMean(OpRegistry& ops, const char* type, const char* summary) {
       .Attr("spatial_scale", 1.0f, "the factor of the regions", Between(0, 1e6))
       .Attr("pooled_height", 1, "the number of bins along the height", Between(1, 1 << 12))
       .Attr("pooled_width", 1, "the number of bins along the width", Between(1, 1 << 12))
-      .Nan(
-          "a region with a NaN yields NaN and no gradient of X; the gradient of X receives NaN only from "
-          "other regions.")
+      .Nan("a region with a NaN yields NaN and adds nothing to the gradient of X; other NaN propagate.")
       .InferShape(InferRoiMean)
       .KernelTypeFrom("X")
       .Kernel<Cpu, RoiMeanKernel, float, double>();

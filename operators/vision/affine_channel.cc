@@ -131,7 +131,7 @@ void RegisterAffineChannel(OpRegistry& ops) {
       .Doc("Multiplies each channel by its scale and adds its bias.", kDoc)
       .Input("X", "of rank 2 or more", Floats())
       .Input("Scale", "one element per channel", SameTypeAs("X"))
-      .Input("Bias", "one element for each channel", SameTypeAs("X"))
+      .Input("Bias", "one element per channel", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"))
       .Attr("data_layout", "AnyLayout", "the memory layout of X; AnyLayout is NCHW",
             OneOf({"AnyLayout", "NCHW", "NHWC"}))

@@ -12,12 +12,12 @@ namespace penstock {
 namespace {
 
 constexpr char kBmmDoc[] = R"(
-Out[b] = X[b] . Y[b], for each b of the first extent.)";
+Out[b] = X[b] . Y[b] for each b.)";
 
 constexpr char kAddmmDoc[] = R"(
-Out = Alpha * X . Y + Beta * Input, where Input is repeated along extents of 1.)";
+Out = Alpha * X . Y + Beta * Input, where Input is repeated along dimensions of 1.)";
 
-// The shape of X . Y, with `batch` extents in front.
+// The shape of X . Y, preceded by `batch` dimensions.
 Status InferProduct(InferContext& c, int batch) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", batch + 2));
@@ -45,14 +45,14 @@ Status InferAddmm(InferContext& c) {
   return OkStatus();
 }
 
-// A matrix, or one for each index of the first of three extents.
+// A matrix, or one for each index of the first of three dimensions.
 MatrixSlot SlotOfMatrices(const Operand& operand) {
   const Shape& s = operand.shape;
   if (s.rank() == 2) return {operand, 1, s[0], s[1], 0, s[1], 1};
   return {operand, s[0], s[1], s[2], s[1] * s[2], s[2], 1};
 }
 
-// Whether X, Y and `out` are matrices, or as many of them, that make a product.
+// Checks that X, Y and `out` are matrices, or equally many matrices, that form a product.
 Status RequireProduct(const KernelSetup& k, const Shape& x, const Shape& y, const Shape& out) {
   const int rank = x.rank();
   const bool fits = (rank == 2 || rank == 3) && y.rank() == rank && out.rank() == rank &&

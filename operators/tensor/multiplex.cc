@@ -1,4 +1,4 @@
-// multiplex: takes each row from one of several tensors.
+// multiplex: selects each row from one of several tensors.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Row i of Out is row i of X[Ids[i]]. All X have the same shape; a number outside [0, number of X) is an error.
+Row i of Out is row i of X[Ids[i]]. All X have the same shape. An index outside [0, number of X) is an error.
 The gradient of a row that is not selected is 0.)";
 
 Status InferMultiplex(InferContext& c) {
@@ -84,9 +84,9 @@ class MultiplexKernel : public Kernel {
 
 void RegisterMultiplex(OpRegistry& ops) {
   ops.Add("multiplex")
-      .Doc("Each row from one of several tensors.", kDoc)
-      .Input("Ids", "[n, 1]: which X gives the row", Integers())
-      .Input("X", "alike in shape, n rows each", AnyType(), Repeated())
+      .Doc("Selects each row from one of several tensors.", kDoc)
+      .Input("Ids", "[n, 1], the index of the tensor for each row", Integers())
+      .Input("X", "tensors of the same shape with n rows", AnyType(), Repeated())
       .Output("Out", "shaped like each X", SameTypeAs("X"), Apart())
       .InferShape(InferMultiplex)
       .KernelForAnyType<Cpu, MultiplexKernel>()

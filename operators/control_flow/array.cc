@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-// An index beyond this is a mistake, and growing to it would take the process's memory.
+// A larger index is a mistake; an array of that size would exhaust the memory of the process.
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;
 
 }  // namespace

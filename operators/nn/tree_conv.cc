@@ -112,11 +112,10 @@ class TreeWindows {
   }
 
   double max_depth_ = 2;
-  Dim rows_ = 0;  // the number of rows of Out that have a window
-  std::vector<std::size_t> begins_,
-      children_;                   // the children of node i are from begins_[i] to begins_[i + 1]
-  std::vector<std::size_t> next_;  // by node: the position in children_ of its next child
-  std::vector<std::size_t> seen_;  // by node: the root of the window that visited it last
+  Dim rows_ = 0;                                // the number of rows of Out that have a window
+  std::vector<std::size_t> begins_, children_;  // children of node i: from begins_[i] to begins_[i + 1]
+  std::vector<std::size_t> next_;               // by node: the position in children_ of its next child
+  std::vector<std::size_t> seen_;               // by node: the root of the window that visited it last
   std::vector<Pending> pending_;
 };
 

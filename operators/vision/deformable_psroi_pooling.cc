@@ -20,8 +20,8 @@ A region (x1, y1, x2, y2) extends from round(x1) * spatial_scale - 0.5 to
 (round(x2) + 1) * spatial_scale - 0.5, likewise for y, and is divided into pooled_height x pooled_width bins.
 An element of Output is the mean of sample_per_part x sample_per_part points of its bin, each interpolated
 bilinearly. Points more than half a pixel outside the image are excluded. TopCount is the number of points
-included. Bin (i, j) of channel c reads channel (c * group_size[0] + g) * group_size[1] + h of Input, where (g, h) is the bin's part if the
-region is divided into group_size parts.
+included. Bin (i, j) of channel c reads channel (c * group_size[0] + g) * group_size[1] + h of Input, where
+(g, h) is the bin's part if the region is divided into group_size parts.
 
 Unless no_trans is set, a bin is shifted by Trans * trans_std times the region's width and height. Trans is
 [regions, 2 * classes, part_size[0], part_size[1]], x before y; the channels of Output are divided among the

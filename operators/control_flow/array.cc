@@ -33,7 +33,7 @@ Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_vie
   if (auto* found = k.Var(array).If<TensorArray>()) return found;
   return FailedPrecondition(
       "E-op-array", op, ": ", array.name,
-      k.Var(array).initialized() ? " is no tensor array" : " has no value: nothing was written to it yet");
+      k.Var(array).initialized() ? " is not a tensor array" : " has no value: nothing was written to it yet");
 }
 
 }  // namespace penstock

@@ -18,7 +18,7 @@ std::shared_ptr<Variable> Borrowed(Variable& variable) {
 
 Result<int> BlockOf(KernelSetup& k) {
   if (k.services().blocks == nullptr || k.site().program == nullptr) {
-    return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+    return FailedPrecondition("E-op-block", k.op().type(), ": blocks cannot be run here");
   }
   const auto* ref = k.op().Get<BlockRef>("sub_block");
   if (ref == nullptr || ref->index < 0 || ref->index >= k.site().program->block_count()) {
@@ -141,7 +141,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   const Program& program = *k.site().program;
   const int forward = program.block(block).forward_block();
   if (forward < 0 || forward >= program.block_count())
-    return k.Error("block ", block, " is the gradient of no block");
+    return k.Error("block ", block, " is not the gradient of a block");
 
   const std::span<const Operand> of = k.Inputs(of_slot);
   if (of.size() != of_names.size()) {
@@ -161,7 +161,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   }
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i]) continue;
-    if (!inputs[i]) return k.Error("gradient ", grads[i].name, " is of no variable");
+    if (!inputs[i]) return k.Error("gradient ", grads[i].name, " has no forward variable");
     const std::string inside = StrCat(inputs[i].name, kGradSuffix);
     yields_.push_back(
         {.inside = inside, .outside = grads[i], .forward = inputs[i], .carried = Contains(of_names, inside)});

@@ -48,7 +48,7 @@ class CutKernel : public RankedKernel {
     const LoD& lod = x.lod().empty() && ranked == 0 ? implied_ : x.lod();
     if (lod.size() <= ranked || lod[ranked] != implied_.front() || !IsValid(lod, x.shape()[0])) {
       return InvalidArgument("E-op-rank-table", "lod_tensor_to_array: the sequences of X (", x_.name,
-                             ") have not the lengths of the rank table ", table_.name);
+                             ") do not have the lengths of the rank table ", table_.name);
     }
     TensorArray& array = k.Var(out_).As<TensorArray>();
     const auto steps = static_cast<std::size_t>(LongestOf(*table));
@@ -118,7 +118,7 @@ class JoinKernel : public Kernel {
     for (int d = 1; d < out_.shape.rank(); ++d) known = known && out_.shape[d] != kUnknownDim;
     if (known) return nullptr;
     return FailedPrecondition("E-op-array", "array_to_lod_tensor: ", x_.name,
-                              " has no elements, and nothing says how wide they are");
+                              " has no elements, so their width is unknown");
   }
 
   Status CheckElements(const TensorArray& array, const RankTable& table, const Tensor* like) const {

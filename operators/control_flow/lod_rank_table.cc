@@ -34,7 +34,7 @@ class RankTableKernel : public Kernel {
     const auto level = static_cast<std::size_t>(level_);
     if (level >= x.lod().size()) {
       return InvalidArgument("E-op-lod", "lod_rank_table: X (", x_.name, ") has ", x.lod().size(),
-                             " LoD levels; there is none of number ", level_);
+                             " LoD levels; there is no level ", level_);
     }
     if (!IsValid(x.lod(), x.shape()[0]))
       return InvalidArgument("E-op-lod", "lod_rank_table: the LoD of X (", x_.name,

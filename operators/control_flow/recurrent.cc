@@ -32,7 +32,7 @@ class Steps {
  public:
   Status Prepare(KernelSetup& k) {
     if (k.services().blocks == nullptr || k.site().program == nullptr)
-      return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+      return FailedPrecondition("E-op-block", k.op().type(), ": blocks cannot be run here");
     block_ = k.Attr<BlockRef>("sub_block").index;
     if (block_ < 0 || block_ >= k.site().program->block_count())
       return k.Error("sub_block must name a block of the program");
@@ -47,7 +47,7 @@ class Steps {
       return k.Error("each input and each initial state must be a variable");
     if (states_.size() != ex_states_.size() || states_.size() != initial_.size()) {
       return k.Error("there are ", states_.size(), " states, ", ex_states_.size(), " ex_states and ",
-                     initial_.size(), " initial_states; they belong together");
+                     initial_.size(), " initial_states; the numbers must be equal");
     }
     return OkStatus();
   }
@@ -76,7 +76,7 @@ class Steps {
     if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0 ||
         t >= tensor->shape()[0]) {
       return FailedPrecondition("E-op-no-value", "recurrent: ", operand.name, " has no row ", t,
-                                " any more; no step may write it");
+                                " any more; steps must not write it");
     }
     return tensor->Rows(t, t + 1).Reshaped(tensor->shape().From(1)).Clone();
   }
@@ -84,7 +84,8 @@ class Steps {
   // Copies `row` to row t of `whole`, which is created with the first row.
   static Status SetRow(const Tensor& row, Dim t, Dim count, const std::string& name, Tensor& whole) {
     if (!row.initialized())
-      return FailedPrecondition("E-op-no-value", "recurrent: the block has made no ", name, " in step ", t);
+      return FailedPrecondition("E-op-no-value", "recurrent: the block did not compute ", name, " in step ",
+                                t);
     Shape shape = {count};
     for (int d = 0; d < row.shape().rank(); ++d) shape.Append(row.shape()[d]);
     if (!whole.initialized() || whole.shape() != shape || whole.dtype() != row.dtype())
@@ -146,7 +147,7 @@ class RecurrentKernel : public Kernel {
       const Shape none = output.shape.rank() == 0 ? output.shape : output.shape.WithRows(0);
       if (none.rank() == 0 || !none.IsKnown()) {
         return FailedPrecondition("E-op-no-steps",
-                                  "recurrent: the inputs have no rows, and no step says the shape of ",
+                                  "recurrent: the inputs have no rows, so no step determines the shape of ",
                                   output.name, ", which is declared as ", output.shape);
       }
       k[output].Reset(output.dtype, none);
@@ -190,7 +191,7 @@ class RecurrentGradKernel : public Kernel {
     const Program& program = *k.site().program;
     const int forward = program.block(steps_.block_).forward_block();
     if (forward < 0 || forward >= program.block_count())
-      return k.Error("block ", steps_.block_, " is the gradient of no block");
+      return k.Error("block ", steps_.block_, " is not the gradient of a block");
     scopes_ = k.Input("step_scopes");
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "outputs", k.Inputs("outputs"), k.Inputs("outputs@GRAD"), outputs_));
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "inputs", k.Inputs("inputs"), k.Outputs("inputs@GRAD"), d_inputs_));
@@ -243,7 +244,8 @@ class RecurrentGradKernel : public Kernel {
                      " gradients");
     for (std::size_t i = 0; i < outside.size(); ++i) {
       if (outside[i] && !forward[i])
-        return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name, ") of no variable");
+        return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name,
+                       ") without a forward variable");
       out.push_back({forward[i].name + kGradSuffix, outside[i], forward[i]});
     }
     return OkStatus();

@@ -23,8 +23,8 @@ class MemoryHelperGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     Tensor& dx = k[dx_];
     if (!dx.initialized()) {
-      return FailedPrecondition("E-op-no-value",
-                                "rnn_memory_helper_grad: X has no value, and its gradient no shape");
+      return FailedPrecondition(
+          "E-op-no-value", "rnn_memory_helper_grad: X has no value, so the shape of its gradient is unknown");
     }
     const Tensor* dout = dout_ ? k.Var(dout_).If<Tensor>() : nullptr;
     if (dout == nullptr || !dout->initialized()) {

@@ -27,7 +27,7 @@ const Tensor* MaskIn(KernelRun& k, const Operand& mask) {
 }
 
 Status NoMask(const char* op, const Operand& mask) {
-  return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold truth values");
+  return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold booleans");
 }
 
 std::int64_t PartsOf(const Tensor& x, std::size_t level) {
@@ -169,7 +169,7 @@ class MergeKernel : public Kernel {
       return OkStatus();
     return InvalidArgument("E-op-mask", type_, ": InTrue (", DTypeName(yes.dtype()), yes.shape(),
                            ") and InFalse (", DTypeName(no.dtype()), no.shape(),
-                           ") must agree but for their rows");
+                           ") must agree except in their rows");
   }
 
   // X gives the grouping of the parts: adds those levels above the parts' own.

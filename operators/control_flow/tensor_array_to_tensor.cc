@@ -43,8 +43,8 @@ class Joined : public Kernel {
       if (!alike) {
         return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor: element ", i, " of ", x_.name,
                                " is ", DTypeName(element.dtype()), element.shape(), ", element 0 ",
-                               DTypeName(array.front().dtype()), first, "; they must be alike",
-                               stack_ ? "" : " but for extent `axis`");
+                               DTypeName(array.front().dtype()), first, "; type and shape must agree",
+                               stack_ ? "" : " except in dimension `axis`");
       }
       bytes_.push_back(static_cast<std::size_t>(element.shape().Product(axis, element.shape().rank())) *
                        SizeOf(element.dtype()));

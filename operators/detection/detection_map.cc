@@ -40,7 +40,7 @@ Status InferDetectionMap(InferContext& c) {
     return c.Error("shape of Label (", label, ") must be [boxes, 5] or [boxes, 6]");
   const bool state = c.HasInput("PosCount");
   if (c.HasInput("TruePos") != state || c.HasInput("FalsePos") != state)
-    return c.Error("PosCount, TruePos and FalsePos belong together");
+    return c.Error("PosCount, TruePos and FalsePos must be given together");
   const Dim classes = c.Attr<std::int32_t>("class_num");
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("AccumPosCount", {classes, 1}));
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("AccumTruePos", {kUnknownDim, 2}));
@@ -138,7 +138,7 @@ class DetectionMapKernel : public Kernel {
     for (const Operand* operand : state) {
       if (*operand && !k.Var(*operand).initialized())
         return FailedPrecondition("E-run-uninitialized", "detection_map: ", operand->name,
-                                  " has no value, and HasState does not say that there is none");
+                                  " has no value; set HasState to 0 if there is no state yet");
     }
     if (k[count_].count() != classes_)
       return InvalidArgument("E-op-value", "detection_map: PosCount holds ", k[count_].count(),

@@ -30,7 +30,7 @@ Status InferRetinanetOutput(InferContext& c) {
   const int levels = c.InputCount("BBoxes");
   if (c.InputCount("Scores") != levels || c.InputCount("Anchors") != levels)
     return c.Error("there are ", levels, " BBoxes, ", c.InputCount("Scores"), " Scores and ",
-                   c.InputCount("Anchors"), " Anchors; each level has one of them");
+                   c.InputCount("Anchors"), " Anchors; each level needs one of each");
   const Shape& info = c.ShapeOf("ImInfo");
   if (info.rank() != 2 || !Compatible(info[1], 3))
     return c.Error("shape of ImInfo (", info, ") must be [images, 3]");

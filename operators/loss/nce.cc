@@ -53,7 +53,7 @@ Status InferNce(InferContext& c) {
     return c.Error("custom_neg_classes has ", custom.size(), " entries; num_neg_samples is ", drawn);
   if (c.Attr<int>("sampler") == 2) {
     for (const char* slot : {"CustomDistProbs", "CustomDistAlias", "CustomDistAliasProbs"}) {
-      if (!c.HasInput(slot)) return c.Error("sampler 2 wants input ", slot);
+      if (!c.HasInput(slot)) return c.Error("sampler 2 needs input ", slot);
       if (!Compatible(c.ShapeOf(slot).Count(), classes))
         return c.Error(slot, " (", c.ShapeOf(slot), ") must hold num_total_classes (", classes, ") elements");
     }

@@ -27,7 +27,7 @@ Status InferWarpCtc(InferContext& c) {
   const Shape &logits = c.ShapeOf("Logits"), &label = c.ShapeOf("Label");
   const bool padded = c.HasInput("LogitsLength");
   if (padded != c.HasInput("LabelLength"))
-    return c.Error("LogitsLength and LabelLength must be given both, or none of them");
+    return c.Error("LogitsLength and LabelLength must be given both or neither");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Logits", padded ? 3 : 2));
   const Dim classes = logits[logits.rank() - 1], blank = c.Attr<int>("blank");
   if (classes != kUnknownDim && blank >= classes)

@@ -59,7 +59,7 @@ struct Arg {
       const bool known = VisitElementType(
           out_.dtype, [this]<typename Index>(std::type_identity<Index>) { find_ = &Forward::Find<Index>; });
       return known ? OkStatus()
-                   : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
+                   : k.Error("dtype (", DTypeName(out_.dtype), ") is not an element type of tensors");
     }
     Status Run(KernelRun& k) override {
       (this->*find_)(k);

@@ -117,7 +117,7 @@ struct Second {
     if (kKind == Kind::kDiv) {
       if (forward.Output("X@GRAD").empty() || forward.OutputName("X@GRAD") == kEmptyVarName) {
         return InvalidArgument("E-backward-no-grad", forward.type(),
-                               " has no second gradient where X itself needs none");
+                               " has no second-order gradient if X has no gradient");
       }
       op.AddInput("Out", {forward.InputName("Out")}).AddInput("DX", {forward.OutputName("X@GRAD")});
     } else {

@@ -33,7 +33,7 @@ Status Merge(const InferContext& c, const Shape& next, int i, int first, Shape& 
 Status InferArrays(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (c.Input("X", i).kind != VarKind::kTensorArray)
-      return c.Error("X[", i, "] is no tensor array, but X[0] is");
+      return c.Error("X[", i, "] is not a tensor array, but X[0] is");
   }
   c.SetKind("Out", VarKind::kTensorArray);
   c.SetLodLevel("Out", c.Input("X").lod_level);
@@ -62,7 +62,7 @@ Status InferSum(InferContext& c) {
                      ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
     }
     if (c.Input("X", i).kind == VarKind::kTensorArray)
-      return c.Error("X[", i, "] is a tensor array, but X[0] is none");
+      return c.Error("X[", i, "] is a tensor array, but X[0] is not");
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;
     if (AddsNothing(c.Input("X", i))) continue;
     // Selected rows that were never assigned have only a height.

@@ -63,7 +63,7 @@ class DotGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dy_ = k.Output("Y@GRAD");
-    if (x_.shape.rank() == 0) return k.Error("X must have an extent");
+    if (x_.shape.rank() == 0) return k.Error("X must have rank 1 or more");
     width_ = x_.shape[x_.shape.rank() - 1];
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", x_.shape));
     return RequireCount(k, "Out@GRAD", x_.shape.Product(0, x_.shape.rank() - 1));
@@ -96,7 +96,7 @@ Result<int> CrossAxis(const Context& c, const Shape& x) {
     for (int i = 0; i < x.rank(); ++i) {
       if (x[i] == 3) return i;
     }
-    return c.Error("X (", x, ") has no extent of 3 elements, which dim ", dim, " asks for");
+    return c.Error("X (", x, ") has no dimension of 3 elements, which dim ", dim, " requires");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, dim));
   if (!Compatible(x[axis], 3)) return c.Error("extent ", axis, " of X (", x, ") must have 3 elements");

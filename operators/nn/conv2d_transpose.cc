@@ -73,7 +73,7 @@ Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, co
 Status RefuseBias(const std::string& type, bool given) {
   if (!given) return OkStatus();
   return Unimplemented("E-op-unimplemented", type,
-                       ": input Bias is of a fused backend; add it by elementwise_add");
+                       ": input Bias is not supported; add it with elementwise_add");
 }
 
 Status InferConv2dTranspose(InferContext& c) {

@@ -68,7 +68,7 @@ class LayerNormKernel : public Kernel {
     epsilon_ = k.Attr<float>("epsilon");
     threads_ = k.threads();
     shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
-    if (!mean_ || !variance_) return k.Error("it needs the outputs Mean and Variance");
+    if (!mean_ || !variance_) return k.Error("outputs Mean and Variance must be given");
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
@@ -161,7 +161,7 @@ class LayerNormGradKernel : public Kernel {
     for (const char* slot : {"Scale", "Bias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.columns));
       const std::string grad = StrCat(slot, kGradSuffix);
-      if (!k.Input(slot) && k.Output(grad)) return k.Error(grad, " is asked for without ", slot);
+      if (!k.Input(slot) && k.Output(grad)) return k.Error(grad, " is requested without ", slot);
     }
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();

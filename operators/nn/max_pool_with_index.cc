@@ -36,7 +36,7 @@ class PoolWithIndexKernel : public Kernel {
     shape_ = MakeImageShape(x_.shape, false);
     shape_.images *= shape_.channels;  // planes, one after another
     if (shape_.points() <= std::numeric_limits<std::int32_t>::max()) return OkStatus();
-    return k.Error("a plane of X (", x_.shape, ") has more elements than Mask can tell");
+    return k.Error("a plane of X (", x_.shape, ") has more elements than Mask can index");
   }
   Status Run(KernelRun& k) override {
     const T* x = std::as_const(k[x_]).template Data<T>();

@@ -137,7 +137,7 @@ class FilterGradKernel : public Kernel {
     dins_ = k.Output("Ins@GRAD");
     if (map_.dtype != DType::kInt64 || weight_.dtype != DType::kFp32)
       return k.Error("IndexMap must be i64, and LossWeight f32");
-    if (k.Input("Ins").shape.rank() == 0) return k.Error("Ins must have an extent");
+    if (k.Input("Ins").shape.rank() == 0) return k.Error("Ins must have rank 1 or more");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -155,7 +155,7 @@ class FilterGradKernel : public Kernel {
         return begin >= 0 && count >= 0 && begin <= all && count <= all - begin;
       };
       if (!lies_in(at[0], out_rows) || !lies_in(at[1], rows))
-        return Wrong("IndexMap names rows that are not there");
+        return Wrong("IndexMap names rows that do not exist");
       std::copy_n(dout.Data<T>() + at[0] * width, at[2] * width, k[dins_].template Data<T>() + at[1] * width);
     }
     return OkStatus();

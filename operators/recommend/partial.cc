@@ -50,7 +50,7 @@ Status InferPartial(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (Compatible(c.ShapeOf("X", i), first) && c.DTypeOf("X", i) == c.DTypeOf("X")) continue;
     return c.Error("X[", i, "] (", DTypeName(c.DTypeOf("X", i)), c.ShapeOf("X", i),
-                   ") must be alike to X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
+                   ") must have the type and shape of X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(c, first));
   const Dim parts = c.op().type() == "partial_concat" ? c.InputCount("X") : 1;

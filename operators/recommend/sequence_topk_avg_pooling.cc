@@ -172,7 +172,7 @@ class TopkAvgGradKernel : public Kernel {
       }
     });
     return fits ? OkStatus()
-                : LodError("sequence_topk_avg_pooling_grad: pos names columns that are not there");
+                : LodError("sequence_topk_avg_pooling_grad: pos names columns that do not exist");
   }
 
  private:

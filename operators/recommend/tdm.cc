@@ -107,7 +107,7 @@ Result<Dim> SampledNodes(const Context& c, const Shape& travel, const Shape& lay
     return c.Error("layer_offset_lod has ", offsets.size(),
                    " entries; there must be one more than neg_samples_num_list (", samples.size(), ")");
   if (travel.rank() != 2 || !Compatible(travel[1], static_cast<Dim>(samples.size())))
-    return c.Error("Travel (", travel, ") must be [items, layers], of which there are ", samples.size());
+    return c.Error("Travel (", travel, ") must be [items, layers]; the number of layers is ", samples.size());
   Dim all = 0;
   for (std::size_t l = 0; l < samples.size(); ++l) {
     const std::int64_t nodes = std::int64_t{offsets[l + 1]} - offsets[l];

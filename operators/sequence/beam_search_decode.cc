@@ -130,7 +130,7 @@ class BeamSearchDecodeKernel : public Kernel {
       if (ends_here) PENSTOCK_RETURN_IF_ERROR(StartAt(*step, source));
       if (count_ > 0 && begin == end)
         return LodError("beam_search_decode: source ", source, " has no branch at step ",
-                        steps_.rend() - step - 1, ", but goes on after it");
+                        steps_.rend() - step - 1, ", but continues after it");
       for (std::size_t i = 0; i < count_; ++i) {
         Sentence<T>& sentence = sentences_[i];
         const std::int64_t id = step->ids[sentence.at];

@@ -24,7 +24,7 @@ Status InferEditDistance(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Hyps", 0));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Refs", 0));
   if (c.HasInput("HypsLength") != c.HasInput("RefsLength"))
-    return c.Error("HypsLength and RefsLength must be given both, or none of them");
+    return c.Error("HypsLength and RefsLength must be given both or neither");
   if (c.HasInput("HypsLength") && !Compatible(hyps[0], c.ShapeOf("Refs")[0]))
     return c.Error("Refs (", c.ShapeOf("Refs"), ") must have the ", hyps[0], " sequences of Hyps");
   const Dim sequences = c.HasInput("HypsLength") ? hyps[0] : kUnknownDim;
@@ -56,7 +56,7 @@ class EditDistanceKernel : public Kernel {
       const Dim length = refs_.length(s);
       if (normalized_ && length == 0)
         return InvalidArgument("E-op-value", what_, ": reference ", s,
-                               " is empty, so nothing can be divided by its length");
+                               " is empty, so the distance cannot be divided by its length");
       const Dim distance = Distance(hyps + hyps_.begin(s), hyps_.length(s), refs + refs_.begin(s), length);
       out[s] = normalized_ ? static_cast<float>(distance) / static_cast<float>(length)
                            : static_cast<float>(distance);

@@ -163,7 +163,7 @@ class GruGradKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(require(slot, {rows, width}));
     for (const std::string slot : {"H0", "Bias"}) {
       if (k.Output(slot + kGradSuffix) && !k.Input(slot))
-        return k.Error(slot, kGradSuffix, " is asked for, but ", slot, " is not given");
+        return k.Error(slot, kGradSuffix, " is requested, but ", slot, " is not given");
     }
     if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(require("Bias", {1, 3 * width}));
     return require("Weight", {width, 3 * width});

@@ -24,7 +24,7 @@ Status InferLodReset(InferContext& c) {
   if (c.HasInput("Y")) {
     c.SetLodLevel("Out", (append ? c.Input("X").lod_level : 0) + std::max(c.Input("Y").lod_level, 1));
   } else if (c.Attr<std::vector<std::int32_t>>("target_lod").empty()) {
-    return c.Error("target_lod must not be empty where Y is not given");
+    return c.Error("target_lod must not be empty if Y is not given");
   } else {
     c.SetLodLevel("Out", append ? c.Input("X").lod_level + 1 : 1);
   }

@@ -81,7 +81,7 @@ class LstmGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(require("Bias", {1, (s_.peepholes ? 7 : 4) * s_.width}));
     for (const std::string slot : {"H0", "C0", "ProjWeight"}) {
       if (k.Output(slot + kGradSuffix) && !k.Input(slot))
-        return k.Error(slot, kGradSuffix, " is asked for, but ", slot, " is not given");
+        return k.Error(slot, kGradSuffix, " is requested, but ", slot, " is not given");
     }
     if (s_.projected && !hidden_) return k.Error("input BatchHidden is missing");
     if (!cell_) return k.Error("input Cell is missing");

@@ -202,7 +202,7 @@ class SequenceConvGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", {x[0], filter_.shape[1]}));
     if (padding_)
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PaddingData", {window_.before() + window_.after(), x[1]}));
-    if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is asked for, but PaddingData is not used");
+    if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is requested, but PaddingData is not used");
     windows_.Prepare(k, x.Count() * window_.length);
     return OkStatus();
   }

@@ -87,7 +87,7 @@ class ExpansionInputs {
     const Dim parts = found.has_levels() ? Offsets(x->front()).count() : rows;
     if (parts == found.count()) return found;
     return LodError(x_.what(), " has ", parts, found.has_levels() ? " sequences" : " rows", "; Y has ",
-                    found.count(), " sequences in level ", ref, ", one for each");
+                    found.count(), " sequences in level ", ref, "; the numbers must be equal");
   }
 
  private:

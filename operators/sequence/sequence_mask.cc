@@ -47,7 +47,7 @@ class SequenceMaskKernel : public Kernel {
     const bool known =
         VisitElementType(y_.dtype, [this]<typename U>(std::type_identity<U>) { fill_ = &Fill<U>; });
     return known ? OkStatus()
-                 : k.Error("out_dtype (", DTypeName(y_.dtype), ") is no type of a tensor's elements");
+                 : k.Error("out_dtype (", DTypeName(y_.dtype), ") is not an element type of tensors");
   }
 
   Status Run(KernelRun& k) override {

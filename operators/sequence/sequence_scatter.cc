@@ -48,7 +48,7 @@ class ScatterIds {
     const Offsets sequences(lod->front());
     if (sequences.count() != matrix_[0]) {
       return LodError(ids_.what(), " has ", sequences.count(), " sequences; X has ", matrix_[0],
-                      " rows, one for each");
+                      " rows; the numbers must be equal");
     }
     const Dim width = matrix_[1];
     const Tensor& tensor = k[ids_.operand()];

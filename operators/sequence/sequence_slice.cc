@@ -46,7 +46,7 @@ class Parts {
     lengths_ = k[length_].Data<std::int64_t>();
     if (k[offset_].count() != count() || k[length_].count() != count()) {
       return LodError(x_.what(), " has ", count(), " sequences; Offset has ", k[offset_].count(),
-                      " elements and Length ", k[length_].count(), ", one for each");
+                      " elements and Length ", k[length_].count(), "; the numbers must be equal");
     }
     rows_ = 0;
     for (Dim s = 0; s < count(); ++s) {

@@ -118,7 +118,7 @@ Status InferDiag(InferContext& c) {
 template <typename Context>
 Result<Shape> EmbeddedShape(const Context& c, const Shape& input) {
   const int rank = input.rank() + 1, offset = c.template Attr<int>("offset");
-  if (input.rank() == 0) return c.Error("Input must have an extent");
+  if (input.rank() == 0) return c.Error("Input must have rank 1 or more");
   int dims[2] = {c.template Attr<int>("dim1"), c.template Attr<int>("dim2")};
   for (int& dim : dims) {
     if (dim < -rank || dim >= rank) return c.Error("dim (", dim, ") must be in [", -rank, ", ", rank, ")");

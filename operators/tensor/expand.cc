@@ -38,7 +38,7 @@ std::optional<std::string> TimesMistake(const Shape& x, const std::vector<std::i
     if (one < 1) return StrCat("expand_times holds ", one, "; each must be at least 1");
     const bool fits = !__builtin_mul_overflow(bytes, std::max<Dim>(x[i], 1), &bytes) &&
                       !__builtin_mul_overflow(bytes, one, &bytes);
-    if (!fits) return StrCat("X (", x, "), expanded that often, is too large for any memory");
+    if (!fits) return StrCat("X (", x, "), expanded that often, is too large");
   }
   return std::nullopt;
 }

@@ -33,7 +33,7 @@ class GivenValuesKernel : public Kernel {
         // A conversion that does not fit is undefined.
         constexpr double kMost = static_cast<double>(std::numeric_limits<T>::max());
         if (!(value >= -kMost && value < kMost))
-          return k.Error("value (", value, ") is no ", DTypeName(out_.dtype));
+          return k.Error("value (", value, ") is not a valid ", DTypeName(out_.dtype));
       }
       values_.push_back(static_cast<T>(value));
     }

@@ -50,7 +50,7 @@ class NamedParts {
     type_ = k.op().type();
     index_ = k.Input("Index");
     whole_ = whole;
-    if (index_.shape.rank() == 0) return k.Error("Index must have an extent");
+    if (index_.shape.rank() == 0) return k.Error("Index must have rank 1 or more");
     given_ = index_.shape[index_.shape.rank() - 1];
     if (given_ > whole.rank())
       return k.Error("the last extent of Index (", index_.shape, ") must be at most ", whole.rank());

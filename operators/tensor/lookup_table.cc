@@ -78,7 +78,7 @@ class LookupKernel : public Kernel {
     index_.Update(table.rows);
     const auto find = [this](std::int64_t id) { return index_.Find(id); };
     return LookUp(k, table.value, find, [&](std::int64_t id) {
-      return InvalidArgument("E-op-index", type_, ": id ", id, " is none of the ", table.rows.size(),
+      return InvalidArgument("E-op-index", type_, ": id ", id, " is not one of the ", table.rows.size(),
                              " rows of W (", w_.name, ")");
     });
   }
@@ -151,7 +151,7 @@ class LookupGradKernel : public Kernel {
       const SelectedRows& w = k.Var(w_).template As<SelectedRows>();
       if (!w.value.initialized() || w.value.shape().rank() == 0) {
         return FailedPrecondition("E-op-no-value", type_, ": W (", w_.name,
-                                  ") has no values, so nothing says how wide its rows are");
+                                  ") has no values, so the width of its rows is unknown");
       }
       table_ = w.value.shape();
       table_.Set(0, w.height);

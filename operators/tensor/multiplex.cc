@@ -19,7 +19,7 @@ Status InferMultiplex(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (Compatible(c.ShapeOf("X", i), first) && c.DTypeOf("X", i) == c.DTypeOf("X")) continue;
     return c.Error("X[", i, "] (", DTypeName(c.DTypeOf("X", i)), c.ShapeOf("X", i),
-                   ") must be alike to X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
+                   ") must have the type and shape of X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
   }
   const bool is_column = ids.rank() == 2 && Compatible(ids[1], 1);
   if (!(is_column || ids.rank() == 1) || !Compatible(ids[0], first[0]))

@@ -51,7 +51,7 @@ class OneHotKernel : public Kernel {
     const bool known = VisitElementType(
         out_.dtype, [this]<typename Out>(std::type_identity<Out>) { fill_ = &OneHotKernel::Fill<Out>; });
     return known ? OkStatus()
-                 : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
+                 : k.Error("dtype (", DTypeName(out_.dtype), ") is not an element type of tensors");
   }
   Status Run(KernelRun& k) override {
     if (given_) PENSTOCK_RETURN_IF_ERROR(TakeDepth(k));

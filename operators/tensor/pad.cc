@@ -21,8 +21,8 @@ constexpr int kMaxPadRank = StridedLoops::kMaxExtents;
 std::optional<std::string> PaddingsMistake(const Shape& x, const std::vector<std::int32_t>& paddings) {
   if (x.rank() > kMaxPadRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxPadRank);
   if (static_cast<int>(paddings.size()) == 2 * x.rank()) return std::nullopt;
-  return StrCat("paddings has ", paddings.size(), " entries; X (", x, ") wants ", 2 * x.rank(),
-                ", two an extent");
+  return StrCat("paddings has ", paddings.size(), " entries; X (", x, ") needs ", 2 * x.rank(),
+                ", two per dimension");
 }
 
 Dim Around(const std::vector<std::int32_t>& paddings, int extent) {

@@ -38,7 +38,7 @@ class NamedRows {
   Status Prepare(const KernelSetup& k, const Shape& whole) {
     type_ = k.op().type();
     ids_ = k.Input("Ids");
-    if (whole.rank() == 0) return k.Error("the rows of a tensor without extents cannot be named");
+    if (whole.rank() == 0) return k.Error("a tensor of rank 0 has no rows");
     if (ids_.dtype != DType::kInt32 && ids_.dtype != DType::kInt64)
       return k.Error("element type of Ids (", DTypeName(ids_.dtype), ") must be i32 or i64");
     rows_ = whole[0];

@@ -130,7 +130,7 @@ Status InferSlice(InferContext& c) {
   }
   for (const std::int32_t axis : decreased) {
     if (!Compatible(cut[axis], 1))
-      return c.Error("extent ", axis, " of the slice (", cut[axis], ") must be 1 to go");
+      return c.Error("extent ", axis, " of the slice (", cut[axis], ") must be 1 to be removed");
   }
   if (!Holds(axes, 0)) c.ShareLod("Input", "Out");
   return c.SetShape("Out", Decreased(cut, decreased));
@@ -188,7 +188,8 @@ class SliceLoops {
       cut_.Set(axes_[i], range.count);
     }
     for (const std::int32_t axis : decreased_) {
-      if (cut_[axis] != 1) return StrCat("extent ", axis, " of the slice (", cut_[axis], ") must be 1 to go");
+      if (cut_[axis] != 1)
+        return StrCat("extent ", axis, " of the slice (", cut_[axis], ") must be 1 to be removed");
     }
     loops_.Clear();
     offset_ = 0;

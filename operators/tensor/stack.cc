@@ -134,7 +134,8 @@ Status InferUnstackGrad(InferContext& c) {
   for (int i = 1; i < c.InputCount("Y@GRAD"); ++i) {
     if (Compatible(c.ShapeOf("Y@GRAD", i), first) && c.DTypeOf("Y@GRAD", i) == c.DTypeOf("Y@GRAD")) continue;
     return c.Error("Y@GRAD[", i, "] (", DTypeName(c.DTypeOf("Y@GRAD", i)), c.ShapeOf("Y@GRAD", i),
-                   ") must be alike to Y@GRAD[0] (", DTypeName(c.DTypeOf("Y@GRAD")), first, ")");
+                   ") must have the type and shape of Y@GRAD[0] (", DTypeName(c.DTypeOf("Y@GRAD")), first,
+                   ")");
   }
   Shape x = first.First(axis);
   x.Append(c.InputCount("Y@GRAD"));

@@ -56,7 +56,7 @@ class WhereGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dy_ = k.Output("Y@GRAD");
-    if (condition_.dtype != DType::kBool) return k.Error("Condition must hold truth values");
+    if (condition_.dtype != DType::kBool) return k.Error("Condition must hold booleans");
     for (const char* slot : {"X", "Y", "Condition"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, dout_.shape));
     return OkStatus();

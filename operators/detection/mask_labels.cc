@@ -1,4 +1,4 @@
-// generate_mask_labels: the masks that the mask head of a detector is trained with.
+// generate_mask_labels: the training targets of the mask head of a detector.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -82,7 +82,7 @@ class PolygonFiller {
   static constexpr double kTimes = 5;
 
   static Dim Scaled(double place) {
-    constexpr double kMost = 1 << 22;  // bounds the points of an edge; a nearer bound would turn edges
+    constexpr double kMost = 1 << 22;  // bounds coordinates; a smaller bound would change slopes
     return static_cast<Dim>(std::clamp(kTimes * place + 0.5, -kMost, kMost));
   }
   // Appends the points of an edge, one for each step along its longer side.

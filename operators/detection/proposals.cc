@@ -1,4 +1,4 @@
-// generate_proposals, distribute_fpn_proposals, collect_fpn_proposals: regions that may hold objects.
+// generate_proposals, distribute_fpn_proposals, collect_fpn_proposals: regions that may contain objects.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -329,7 +329,7 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
           .Output("Out", "shaped like X", SameTypeAs("X"))
           .Attr("normalize", false, "whether to divide by the number of elements that are not ignored")
           .Attr("ignore_index", -100, "elements with this label are ignored")
-          .Nan("a label of NaN is not ignore_index: its element is NaN, and counts as not ignored."));
+          .Nan("a label of NaN is not ignore_index: its element is NaN and is not ignored."));
   WithKernels<TeacherStudent>(ops.Add("teacher_student_sigmoid_loss")
                                   .Doc("The log loss of clicks and of teacher scores.", kTeacherDoc)
                                   .Input("X", "logits", Floats())

@@ -40,9 +40,9 @@ std::function<Status(InferContext&)> AllAlike(std::vector<std::string> inputs,
   };
 }
 
-// Math names the slots and gives
-//   T Out(label, difference)     of the first score and the second
-//   T Slope(label, seen)         of Out by the difference; `seen` is the difference, or Activated
+// Math names the slots and provides
+//   T Out(label, difference)     `difference` is the first score minus the second
+//   T Slope(label, seen)         the derivative by the difference; `seen` is the difference, or Activated
 template <typename Math>
 struct Ranking {
   template <typename Device, typename T>

@@ -23,7 +23,7 @@ Status InferProduct(InferContext& c, int batch) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", batch + 2));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Y", batch + 2));
   if (!Compatible(x.First(batch), y.First(batch)))
-    return c.Error("X (", x, ") and Y (", y, ") must hold as many matrices");
+    return c.Error("X (", x, ") and Y (", y, ") must hold the same number of matrices");
   if (!Compatible(x[batch + 1], y[batch]))
     return c.Error("width of X (", x[batch + 1], ") must equal height of Y (", y[batch], ")");
   return c.SetShape("Out", Concat(x.First(batch + 1), {y[batch + 1]}));

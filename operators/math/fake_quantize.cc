@@ -160,7 +160,7 @@ class QuantizeRangeKernel : public Kernel {
     T& place = scales[step % window_];
     const T removed = std::exchange(place, now);
     if (before < now) return now;
-    // The largest one may have left the window.
+    // The largest scale may have left the window.
     if (std::abs(removed - before) < T(1e-6)) return LargestOf(scales, std::min<Dim>(step + 1, window_));
     return MaxOrNan(before, now);
   }

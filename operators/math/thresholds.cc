@@ -114,7 +114,7 @@ struct Selu {
 struct Mish {
   static constexpr Reads kReads = Reads::kX;
   void Read(const KernelSetup& k) { threshold = k.Attr<float>("threshold"); }
-  // The softplus of x, as Fluid takes it beyond the threshold.
+  // The softplus of x, approximated beyond the threshold as in Fluid.
   template <typename T>
   T Plus(T x) const {
     const T t = static_cast<T>(threshold);

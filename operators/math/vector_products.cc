@@ -191,7 +191,7 @@ Shape KronShape(const Shape& x, const Shape& y) {
 
 Status InferKron(InferContext& c) { return c.SetShape("Out", KronShape(c.ShapeOf("X"), c.ShapeOf("Y"))); }
 
-// Visits (element of Out, of X, of Y).
+// Calls visit(element of Out, of X, of Y) for each element of Out.
 class KronPlaces {
  public:
   void Prepare(const Shape& x, const Shape& y) {

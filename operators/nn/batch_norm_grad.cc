@@ -173,8 +173,8 @@ OpDef& DeclareBatchNormGrad(OpDef& op) {
            .of = {"Y"}})
       .GradMadeBy(BatchNormGradReading("X"));
   return op.GradDef()
-      .Input("Mean", "the running mean, where it was used", AnyType(), Optional())
-      .Input("Variance", "the running variance, where it was used", AnyType(), Optional())
+      .Input("Mean", "the running mean, if the forward op used it", AnyType(), Optional())
+      .Input("Variance", "the running variance, if the forward op used it", AnyType(), Optional())
       .Input("ReserveSpace", "of a GPU backend; not read", AnyType(), Optional())
       .KernelTypeFrom("X");
 }

@@ -1,5 +1,5 @@
 // conv2d, depthwise_conv2d and conv3d: convolution of images and volumes in groups. The first two have the
-// same slots, attributes and kernels; Fluid's programs name the second one where each group has one input
+// same slots, attributes and kernels; Fluid's programs use the second one if each group has one input
 // channel.
 #include "operators/nn/conv2d.h"
 

@@ -17,7 +17,7 @@ DFilter  = the gradient of Filter in a convolution of DDInput, for Output@GRAD =
 
 All use the attributes of the convolution. An absent DDInput or DDFilter counts as 0.)";
 
-// What the kernels of both element types read and write.
+// The arguments of the kernels of both element types.
 struct SecondOrderArguments {
   Operand input, filter, doutput, ddinput, ddfilter, ddoutput, dinput, dfilter;
 

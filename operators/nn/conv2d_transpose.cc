@@ -33,7 +33,7 @@ Result<Window> TransposedWindow(const Context& c, const std::vector<Dim>& input,
     return c.Error("output_size has ", wanted.size(), " entries; it must have ", axes, " or none");
   // SAME and VALID derive the paddings from the size of Input, as for a convolution of Input.
   const WindowAttrs attrs = ConvWindowAttrs(c);
-  // With extents that no window is too large for, this checks the attributes and settles the paddings.
+  // With unknown sizes, no window is too large: this checks the attributes and determines the paddings.
   const bool same = attrs.padding_algorithm == "SAME";
   const auto settled = MakeWindow(attrs, same ? input : std::vector<Dim>(axes, kUnknownDim), kernel);
   if (!settled.ok()) return c.Error(settled.status().message());
@@ -157,7 +157,8 @@ class Conv2dTransposeKernel<Cpu, double> : public Kernel {
 template <typename Device, typename T>
 class Conv2dTransposeGradKernel;
 
-// The gradient of Input is the convolution of Output@GRAD; that of Filter is the one of that convolution.
+// The gradient of Input is the convolution of Output@GRAD; that of Filter is the filter gradient of that
+// convolution.
 template <>
 class Conv2dTransposeGradKernel<Cpu, float> : public Kernel {
  public:
@@ -212,7 +213,7 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-// Slots and attributes of the transposes of images or volumes, except those of conv2d_transpose alone.
+// Slots and attributes of the transposes of images or volumes, except those that only conv2d_transpose has.
 OpDef& DeclareTranspose(OpDef& op, int axes) {
   const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
   op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));

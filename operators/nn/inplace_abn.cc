@@ -211,8 +211,8 @@ void RegisterInplaceAbn(OpRegistry& ops) {
       .GradMadeBy(BatchNormGradReading("Y"))
       .GradKernel<Cpu, InplaceAbnGradKernel, float, double>();
   op.GradDef()
-      .Input("Mean", "the running mean, where it was used; not read", AnyType(), Optional())
-      .Input("Variance", "the running variance, where it was used", AnyType(), Optional())
+      .Input("Mean", "the running mean, if the forward op used it; not read", AnyType(), Optional())
+      .Input("Variance", "the running variance, if the forward op used it", AnyType(), Optional())
       .InferShape([](InferContext& c) -> Status {
         for (const auto& [from, to] :
              {std::pair("Y", "X@GRAD"), {"Scale", "Scale@GRAD"}, {"Bias", "Bias@GRAD"}})

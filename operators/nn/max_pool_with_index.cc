@@ -103,7 +103,7 @@ class PoolWithIndexGradKernel : public Kernel {
 void AddPoolWithIndex(OpRegistry& ops, const char* type, std::size_t axes) {
   ops.Add(type)
       .Doc("The largest element of each window and its index.", kDoc)
-      .Input("X", "[images, channels, spatial extents]", Floats())
+      .Input("X", "[images, channels, spatial dimensions]", Floats())
       .Output("Out", "one element per window", SameTypeAs("X"), Apart())
       .Output("Mask", "the index of the element in its plane of X", Only(DType::kInt32))
       .RequiredAttr("ksize", AttrKind::kInts,

@@ -241,10 +241,10 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
   Operand x_, out_, dout_, dx_;
 };
 
-// Slots and attributes of pool2d and pool3d, except those of pool2d alone.
+// Slots and attributes of pool2d and pool3d, except those that only pool2d has.
 OpDef& DeclarePooling(OpDef& op, int axes) {
   const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
-  return op.Input("X", "the images, [images, channels, spatial extents]", Floats())
+  return op.Input("X", "the images, [images, channels, spatial dimensions]", Floats())
       .Output("Out", "one element per window", SameTypeAs("X"))
       .RequiredAttr("pooling_type", AttrKind::kString, "what is computed of each window",
                     OneOf({"max", "avg"}))

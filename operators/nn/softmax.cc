@@ -1,4 +1,4 @@
-// softmax: exponentials along one axis, divided by their sum.
+// softmax: normalised exponentials along one axis.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -146,8 +146,8 @@ class SoftmaxKernel : public Kernel {
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
 //
-// oneDNN's where the elements of a line lie together and the processor has a kernel for them, as those with
-// AVX-512 have; its reference kernel is slower than loops.
+// Uses oneDNN if the elements of a line are contiguous and oneDNN has a kernel for the processor, as for
+// those with AVX-512; its reference kernel is slower than loops.
 template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:

@@ -41,7 +41,7 @@ Status InferUnpool(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The planes of X and Out.
+// The geometry of the planes of X and Out.
 struct Planes {
   Dim count = 0, from = 0, to = 0;
 

@@ -51,7 +51,7 @@ class MatrixSequences {
     PENSTOCK_ASSIGN_OR_RETURN(columns_, column_.Innermost(k));
     if (rows_.count() != xs_.count() || columns_.count() != xs_.count())
       return LodError(x_.what(), " has ", xs_.count(), " sequences, ROW ", rows_.count(), " and COLUMN ",
-                      columns_.count(), "; they must have as many");
+                      columns_.count(), "; the numbers must be equal");
     if (k[x_.operand()].count() != xs_.total())
       return LodError(x_.what(), " must hold one element for each of its rows");
     for (Dim s = 0; s < xs_.count(); ++s) {

@@ -55,7 +55,7 @@ Status InferVarConv(InferContext& c) {
   return OkStatus();
 }
 
-// The images of one run.
+// The sizes and positions of the images of one run.
 class VariedImages {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -75,7 +75,7 @@ class VariedImages {
     PENSTOCK_ASSIGN_OR_RETURN(widths_, columns_.Innermost(k));
     if (heights_.count() != xs_.count() || widths_.count() != xs_.count())
       return LodError(type_, ": X has ", xs_.count(), " sequences, ROW ", heights_.count(), " and COLUMN ",
-                      widths_.count(), "; they must have as many");
+                      widths_.count(), "; the numbers must be equal");
     for (Dim s = 0; s < xs_.count(); ++s) {
       if (IsImage(s)) continue;
       return LodError(type_, ": sequence ", s, " of X has ", xs_.length(s), " elements, which are not ",

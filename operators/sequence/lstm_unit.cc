@@ -40,7 +40,7 @@ T Sigmoid(T x) {
 template <typename T>
 struct Gates {
   T i, f, o, g;
-  // Of element j of a row of X.
+  // Computes the gates of element j from a row of X.
   Gates(const T* x, Dim j, Dim width, T forget_bias)
       : i(Sigmoid(x[j])),
         f(Sigmoid(x[width + j] + forget_bias)),

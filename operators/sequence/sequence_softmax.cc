@@ -1,4 +1,4 @@
-// sequence_softmax: a softmax over the rows of each sequence.
+// sequence_softmax: softmax over the rows of each sequence.
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -50,7 +50,7 @@ std::optional<std::string> BoxMistake(const Shape& x, const Shape& box, const In
     const Dim offset = (*offsets)[static_cast<std::size_t>(i)];
     if (offset < 0) return StrCat("offsets holds ", offset, "; each must be at least 0");
     const bool is_known = x[i] != kUnknownDim && box[i] != kUnknownDim;
-    // Beyond X no extent fits: -1 is then no unknown one, but what is left of X.
+    // Beyond the end of X, no box fits: -1 then does not mean unknown; it is the remainder of X.
     if ((is_known && (box[i] < 0 || offset + box[i] > x[i])) || (x[i] != kUnknownDim && offset > x[i])) {
       return StrCat("the box at ", offset, " of extent ", box[i], " must lie in extent ", i, " of X (", x,
                     ")");

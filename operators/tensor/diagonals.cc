@@ -138,7 +138,7 @@ Status InferDiagEmbed(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// diag and diag_embed.
+// The kernel of diag and diag_embed.
 class LayDiagonals : public Kernel {
  public:
   Status PrepareLay(KernelSetup& k, const char* from, int dim1, int dim2, int offset) {

@@ -51,7 +51,8 @@ class SelectedPlaces {
       return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
     if (samples_) {
       if (x.rank() != 2 || index_.shape.rank() != 2 || x[0] != index_.shape[0])
-        return k.Error("X (", x, ") and Index (", index_.shape, ") must be matrices of as many rows");
+        return k.Error("X (", x, ") and Index (", index_.shape,
+                       ") must be matrices with the same number of rows");
       view_ = ViewAlong(x, 1);
       each_ = index_.shape[1];
       return OkStatus();

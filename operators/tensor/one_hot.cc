@@ -109,8 +109,9 @@ OpDef& AddOneHot(OpRegistry& ops, const std::string& type, std::string x, std::s
 }  // namespace
 
 void RegisterOneHot(OpRegistry& ops) {
-  AddOneHot(ops, "one_hot", "class indices; the last dimension is 1", "X with its last extent made `depth`");
-  AddOneHot(ops, "one_hot_v2", "class indices", "X with an extent `depth` more");
+  AddOneHot(ops, "one_hot", "class indices; the last dimension is 1",
+            "X with its last dimension replaced by `depth`");
+  AddOneHot(ops, "one_hot_v2", "class indices", "the dimensions of X, then `depth`");
 }
 
 }  // namespace penstock

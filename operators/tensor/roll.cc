@@ -27,7 +27,7 @@ Result<std::vector<Shift>> ShiftsOf(const Context& c, const Shape& x, bool back)
   const auto shifts = c.template Attr<Longs>("shifts"), dims = c.template Attr<Longs>("dims");
   if (shifts.size() != dims.size() || dims.empty())
     return c.Error("shifts has ", shifts.size(), " entries, and dims ", dims.size(),
-                   "; they must have as many, at least 1");
+                   "; the numbers must be equal and at least 1");
   std::vector<Shift> made;
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, dims[i]));

@@ -81,7 +81,7 @@ std::optional<std::string> FindRange(const Shape& input, std::int32_t axis, cons
 std::string CountMistake(std::size_t axes, std::size_t starts, std::size_t ends, std::size_t strides) {
   const std::string others = strides == axes ? StrCat(starts, " and ends ", ends)
                                              : StrCat(starts, ", ends ", ends, " and strides ", strides);
-  return StrCat("axes has ", axes, " entries, starts ", others, "; they must have as many");
+  return StrCat("axes has ", axes, " entries, starts ", others, "; the numbers must be equal");
 }
 
 // Returns `cut` without the dimensions to remove.

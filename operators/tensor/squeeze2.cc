@@ -71,7 +71,7 @@ Status InferUnsqueeze(InferContext& c) {
     return Finish(c, Shape(std::move(dims)));
   }
   const Dim count = ListSize(c, "AxesTensor", "AxesTensorList");
-  if (count == kUnknownDim) return c.Error("how many axes AxesTensor holds must be known");
+  if (count == kUnknownDim) return c.Error("the number of axes in AxesTensor must be known");
   return Finish(c, Shape(std::vector<Dim>(dims.size() + static_cast<std::size_t>(count), kUnknownDim)));
 }
 

@@ -28,7 +28,7 @@ Status CheckGrid(const Context& c, const Shape& theta, Dim images, Dim height, D
   if (theta.rank() != 3 || !Compatible(theta[1], 2) || !Compatible(theta[2], 3))
     return c.Error("shape of Theta (", theta, ") must be [images, 2, 3]");
   if (!Compatible(theta[0], images))
-    return c.Error("output_shape has ", images, " images; Theta (", theta, ") must have as many");
+    return c.Error("output_shape has ", images, " images; Theta (", theta, ") must have the same number");
   for (const Dim side : {height, width}) {
     if (side != kUnknownDim && (side < 1 || side > kMaxSide))
       return c.Error("an image would be ", height, " x ", width, "; a side must be in [1, ", kMaxSide, "]");

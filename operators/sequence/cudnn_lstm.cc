@@ -23,7 +23,7 @@ Input is [steps, sequences, input_size], InitH and InitC are [layers, sequences,
 [steps, sequences, hidden_size]. With is_bidirec, each layer runs in both directions and concatenates the two
 outputs; InitH and InitC then have two entries per layer. In training, dropout between layers sets elements to
 0 with probability dropout_prob and divides the others by 1 - dropout_prob. With `seed` -1, each run draws a
-new seed from the process. Cache keeps the seed for the gradient.
+new seed from the process. Cache keeps the random state for the gradient.
 
 W is [count]. For each layer and direction, it first holds W_i W_f W_g W_o, each [hidden_size, width of the
 layer's input], and R_i R_f R_g R_o, each [hidden_size, hidden_size]; after all of these, in the same order,
@@ -98,7 +98,7 @@ class LayerDropout {
     key_ = seed_ == -1 ? source_->Next() : PhiloxKey(static_cast<std::uint64_t>(state[0]));
     state[1] = static_cast<std::int64_t>(key_);
   }
-  // Call it before a gradient run: takes the key of the forward run.
+  // Call it before a gradient run: restores the key of the forward run.
   Status Recall(KernelRun& k) {
     if (!active_) return OkStatus();
     const auto* const cache = k.Var(cache_).If<Tensor>();

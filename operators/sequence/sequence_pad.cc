@@ -15,8 +15,8 @@ constexpr char kPadDoc[] = R"(
 Out[s, i] = X[begin(s) + i] for i < length(s), and PadValue for larger i;  Length[s] = length(s)
 
 s is an innermost sequence of X; i is below padded_length or, if that is -1, below the length of the longest
-sequence. PadValue is one element, or one step. While the number of rows of X is unknown, the declared shape
-of Out has one step, as in Fluid.)";
+sequence. PadValue is one element, or one step. If padded_length is -1 and the number of rows of X is unknown,
+the declared shape of Out has one step, as in Fluid.)";
 
 constexpr char kUnpadDoc[] = R"(
 Sequence s of Out holds the first Length[s] steps of X[s].

@@ -25,7 +25,7 @@ times Scale or attribute scale, else out_d, out_h and out_w. Element i along an 
 X, where r = (in - 1) / (out - 1) with align_corners, otherwise r = in / out. Without align_corners, the
 position is r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. If Out has one
 element along an axis, it reads the first one of X. The gradient uses the same weights. For u8, elements are
-summed in f32 and truncated; there is no gradient.)";
+summed in f32, clamped to [0, 255] and truncated; there is no gradient.)";
 
 constexpr Dim kMaxExtent = Dim{1} << 20;
 
@@ -259,7 +259,7 @@ class InterpKernel : public Kernel {
   }
 
  private:
-  // Calls add(sums), where sums start at zero; bytes are truncated from their sums.
+  // Calls add(sums), where sums start at zero; for bytes, the sums are clamped and truncated.
   template <typename Add>
   void AddUp(std::span<T> out, Add add) {
     if constexpr (std::is_same_v<T, SumOf<T>>) {

@@ -217,8 +217,7 @@ OpDef& DeclareBatchNorm(OpDef& op) {
       .Input("MomentumTensor", "replaces the attribute momentum; one element", SameTypeAs("X"), Optional())
       .Output("Y", "shaped like X", SameTypeAs("X"))
       .Output("MeanOut", "the updated running mean; the same variable as Mean", SameTypeAs("X"))
-      .Output("VarianceOut", "the updated running variance; the same variable as Variance",
-              SameTypeAs("X"))
+      .Output("VarianceOut", "the updated running variance; the same variable as Variance", SameTypeAs("X"))
       .Output("SavedMean", "the mean that was subtracted", SameTypeAs("X"), Intermediate() | Apart())
       .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate() | Apart())
       .Output("ReserveSpace", "used by a GPU backend; not written", SameTypeAs("X"), Optional())

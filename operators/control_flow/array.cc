@@ -3,7 +3,7 @@
 namespace penstock {
 namespace {
 
-// An index beyond this is a mistake, and growing to it would take the process's memory.
+// A larger index is a mistake; an array of that size would exhaust the memory of the process.
 constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;
 
 }  // namespace
@@ -33,7 +33,7 @@ Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_vie
   if (auto* found = k.Var(array).If<TensorArray>()) return found;
   return FailedPrecondition(
       "E-op-array", op, ": ", array.name,
-      k.Var(array).initialized() ? " is no tensor array" : " has no value: nothing was written to it yet");
+      k.Var(array).initialized() ? " is not a tensor array" : " has no value: nothing was written to it yet");
 }
 
 }  // namespace penstock

@@ -11,14 +11,14 @@
 namespace penstock {
 namespace {
 
-// The variable, for a scope that must not own it.
+// Returns the variable for a scope that must not own it.
 std::shared_ptr<Variable> Borrowed(Variable& variable) {
   return std::shared_ptr<Variable>(std::shared_ptr<void>(), &variable);
 }
 
 Result<int> BlockOf(KernelSetup& k) {
   if (k.services().blocks == nullptr || k.site().program == nullptr) {
-    return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+    return FailedPrecondition("E-op-block", k.op().type(), ": blocks cannot be run here");
   }
   const auto* ref = k.op().Get<BlockRef>("sub_block");
   if (ref == nullptr || ref->index < 0 || ref->index >= k.site().program->block_count()) {
@@ -31,15 +31,15 @@ bool Contains(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Whether an op reads the name that does not hand it to a further block.
+// Whether an op reads the name itself, not only passes it to a nested block.
 bool ReadByPlainOp(const Block& block, const std::string& name) {
   return std::any_of(block.ops().begin(), block.ops().end(), [&](const OpEntry& entry) {
     return StartedBlocks(*entry.op).empty() && Contains(entry.op->InputNames(), name);
   });
 }
 
-// Whether a variable that an op's block writes had a value already that a gradient may be asked for. `block`
-// is where the gradient op stands.
+// Whether a variable that an op's block writes already had a value whose gradient may be requested. `block`
+// is the block of the gradient op.
 bool WrittenBefore(const Program& program, int block, const std::string& name) {
   const int forward = program.block(block).forward_block();
   const Block& there = program.block(forward >= 0 ? forward : block);
@@ -55,8 +55,8 @@ void Zero(Variable& variable) {
     std::memset(tensor->raw(), 0, tensor->bytes());
 }
 
-// Of the outer variables that the block writes, those whose former value its gradients read. A counter that a
-// gradient itself counts back is none: it is where the forward run left it.
+// The outer variables that the block writes and whose previous values its gradients read. A counter that the
+// gradient itself decrements is not among them: it has the value at which the forward run left it.
 Result<std::vector<std::string>> OverwrittenNames(const Program& program, int block,
                                                   std::span<const std::string> writes) {
   std::vector<std::string> names;
@@ -114,14 +114,14 @@ Status Body::Prepare(KernelSetup& k) {
 }
 
 Status Body::Run(KernelRun& k) {
-  // The same scope each time: the block finds its variables where they were.
+  // The same scope for each run: the block finds its variables where they were.
   if (scope_ == nullptr || scope_->parent() != &k.scope()) scope_ = std::make_unique<Scope>(&k.scope());
   for (const std::string& name : keeps_) scope_->Erase(name);
   return block_->Run(*scope_);
 }
 
 Result<std::shared_ptr<Scope>> Body::RunForGradient(KernelRun& k) {
-  // Without a parent: it outlives the frame that it ran over.
+  // Has no parent: it outlives the frame over which it ran.
   auto left = std::make_shared<Scope>();
   Scope scope(&k.scope());
   for (const std::string& name : keeps_)
@@ -141,7 +141,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   const Program& program = *k.site().program;
   const int forward = program.block(block).forward_block();
   if (forward < 0 || forward >= program.block_count())
-    return k.Error("block ", block, " is the gradient of no block");
+    return k.Error("block ", block, " is not the gradient of a block");
 
   const std::span<const Operand> of = k.Inputs(of_slot);
   if (of.size() != of_names.size()) {
@@ -161,7 +161,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   }
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i]) continue;
-    if (!inputs[i]) return k.Error("gradient ", grads[i].name, " is of no variable");
+    if (!inputs[i]) return k.Error("gradient ", grads[i].name, " has no forward variable");
     const std::string inside = StrCat(inputs[i].name, kGradSuffix);
     yields_.push_back(
         {.inside = inside, .outside = grads[i], .forward = inputs[i], .carried = Contains(of_names, inside)});
@@ -203,7 +203,7 @@ void BodyGradient::Begin(KernelRun& k) {
       outside.Clear();
       continue;
     }
-    // It starts as the gradient that comes in, which may stand under another name.
+    // Starts as the incoming gradient, which may have another name.
     const auto read = std::find_if(reads_.begin(), reads_.end(),
                                    [&](const Pair& other) { return other.inside == pair.inside; });
     if (!read->outside || read->outside.index == pair.outside.index) continue;

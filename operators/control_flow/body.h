@@ -51,7 +51,7 @@ class BodyGradient {
     std::string inside;    // the gradient's name in the block
     Operand outside;       // absent: the gradient does not exist or is not needed outside
     Operand forward;       // absent for gradients that are only read
-    bool carried = false;  // each run reads what the run before it yielded
+    bool carried = false;  // each run reads the gradient that the previous run yielded
     // The forward variable is overwritten by each run without being read. The gradient is therefore consumed
     // by one run, and is zero for earlier values of the variable.
     bool used_up = false;

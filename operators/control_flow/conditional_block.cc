@@ -41,7 +41,7 @@ class ConditionalBlockKernel : public Kernel {
     if (!holds) return OkStatus();
     if (!scopes_ || !body_.has_gradient()) return body_.Run(k);
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Scope> scope, body_.RunForGradient(k));
-    // The variable again: the block may have named it too.
+    // Looks the variable up again: the block may have named it too.
     k.Var(scopes_).As<StepScopes>().push_back(std::move(scope));
     return OkStatus();
   }
@@ -112,12 +112,14 @@ void RegisterConditionalBlock(OpRegistry& ops) {
   ops.Add("conditional_block")
       .Doc("Runs a block if a condition holds.", kDoc)
       .Input("Cond", "the condition", AnyType(), Optional() | Repeated())
-      .Input("Input", "what the block reads from outside", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Output("Scope", "what the block's gradient reads of its run", AnyType(),
+      .Input("Input", "the outer variables that the block reads", AnyType(),
+             Optional() | Repeated() | OfAnyKind())
+      .Output("Out", "the outer variables that the block writes", AnyType(),
+              Optional() | Repeated() | OfAnyKind())
+      .Output("Scope", "the values of the run that the block's gradient reads", AnyType(),
               Optional() | OfKind(VarKind::kStepScopes))
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
-      .Attr("is_scalar_condition", false, "whether Cond is one truth value")
+      .Attr("is_scalar_condition", false, "whether Cond is one boolean")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, ConditionalBlockKernel>()
@@ -127,14 +129,15 @@ void RegisterConditionalBlock(OpRegistry& ops) {
   ops.Add("conditional_block_grad")
       .Doc("The gradient of conditional_block.", kConditionalBlockGradDoc)
       .Input("Cond", "the forward condition", AnyType(), Optional() | Repeated())
-      .Input("Input", "what the forward block reads from outside", AnyType(),
+      .Input("Input", "the outer variables that the forward block reads", AnyType(),
              Optional() | Repeated() | OfAnyKind())
-      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Input("Out@GRAD", "gradients of those", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Input("Scope", "what the forward run left", AnyType(), OfKind(VarKind::kStepScopes))
-      .Output("Input@GRAD", "gradients of what it reads", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("Out", "the outer variables that the forward block writes", AnyType(),
+             Optional() | Repeated() | OfAnyKind())
+      .Input("Out@GRAD", "the gradients of Out", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("Scope", "the values that the forward run kept", AnyType(), OfKind(VarKind::kStepScopes))
+      .Output("Input@GRAD", "the gradients of Input", AnyType(), Optional() | Repeated() | OfAnyKind())
       .RequiredAttr("sub_block", AttrKind::kBlock, "the gradient of the forward op's block")
-      .Attr("is_scalar_condition", false, "as the forward op's")
+      .Attr("is_scalar_condition", false, "as in the forward op")
       .InferShape([](InferContext& c) { return LikeForward(c, "Input"); })
       .KernelForAnyType<Cpu, ConditionalBlockGradKernel>()
       .NoGrad();

@@ -5,7 +5,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = whether X has no elements.)";
+Out is true if X has no elements.)";
 
 class IsEmptyKernel : public Kernel {
  public:
@@ -29,7 +29,7 @@ void RegisterIsEmpty(OpRegistry& ops) {
   ops.Add("is_empty")
       .Doc("Whether a tensor has no elements.", kDoc)
       .Input("X", "any dense tensor", AnyType())
-      .Output("Out", "one truth value", Only(DType::kBool))
+      .Output("Out", "one boolean", Only(DType::kBool))
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .KernelForAnyType<Cpu, IsEmptyKernel>()
       .NoGrad();

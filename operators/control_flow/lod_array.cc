@@ -1,4 +1,4 @@
-// lod_tensor_to_array, array_to_lod_tensor, shrink_rnn_memory: sequences cut into steps, and back.
+// lod_tensor_to_array, array_to_lod_tensor, shrink_rnn_memory: split sequences into steps, and join them.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -14,18 +14,18 @@ namespace {
 constexpr char kCutDoc[] = R"(
 Out[t] holds element t of each sequence of X that is long enough, with the sequences in the order of
 RankTable. An element is a row, or a sequence of the level below the ranked one. The lengths must be those of
-the table. X may come without LoD if the lengths determine its sequences.)";
+the table. X may have no LoD if the lengths determine its sequences.)";
 
 constexpr char kJoinDoc[] = R"(
 The inverse of lod_tensor_to_array: element t of the sequence at position p of RankTable is element p of X[t].
-The sequences are back in their original order. Elements that X lacks are zeros (if X is a gradient, no op has
+Out has the sequences in their original order. Elements that X lacks are zeros (if X is a gradient, no op has
 read them).)";
 
 constexpr char kShrinkDoc[] = R"(
-Out = the first rows of X, one for each sequence of RankTable that is longer than I (or the first sequences,
+Out has the first rows of X, one for each sequence of RankTable that is longer than I (or the first sequences,
 if X has LoD). These are the sequences that take part in step I. The gradient is zero for all others.)";
 
-// The sequences of the ranked level by their own order: offsets of the table's lengths.
+// The sequences of the ranked level in their original order: offsets computed from the lengths in the table.
 void OffsetsOf(const RankTable& table, LoDLevel& offsets) {
   offsets.assign(table.items.size() + 1, 0);
   for (const RankTable::Item& item : table.items)
@@ -48,7 +48,7 @@ class CutKernel : public RankedKernel {
     const LoD& lod = x.lod().empty() && ranked == 0 ? implied_ : x.lod();
     if (lod.size() <= ranked || lod[ranked] != implied_.front() || !IsValid(lod, x.shape()[0])) {
       return InvalidArgument("E-op-rank-table", "lod_tensor_to_array: the sequences of X (", x_.name,
-                             ") have not the lengths of the rank table ", table_.name);
+                             ") do not have the lengths of the rank table ", table_.name);
     }
     TensorArray& array = k.Var(out_).As<TensorArray>();
     const auto steps = static_cast<std::size_t>(LongestOf(*table));
@@ -76,11 +76,11 @@ class CutKernel : public RankedKernel {
     made_[t].Set(out, levels_(lod, ranked + 1, elements_));
   }
 
-  LoD implied_;  // of rows without LoD: one level, by the table
+  LoD implied_;  // the LoD of rows without LoD: one level, from the table
   std::vector<std::uint64_t> elements_;
   RowsLike rows_;
   LevelsInOrder levels_;
-  std::vector<MadeLod> made_;  // by step
+  std::vector<MadeLod> made_;  // one per step
 };
 
 class JoinKernel : public Kernel {
@@ -109,7 +109,7 @@ class JoinKernel : public Kernel {
   }
 
  private:
-  // An element to take type and width from; null if there is none, and the declaration has to do.
+  // Returns an element that gives type and width; null if there is none, and the declaration is used.
   Result<const Tensor*> Like(const TensorArray& array) const {
     for (const Tensor& element : array) {
       if (element.initialized() && element.shape().rank() > 0) return &element;
@@ -118,7 +118,7 @@ class JoinKernel : public Kernel {
     for (int d = 1; d < out_.shape.rank(); ++d) known = known && out_.shape[d] != kUnknownDim;
     if (known) return nullptr;
     return FailedPrecondition("E-op-array", "array_to_lod_tensor: ", x_.name,
-                              " has no elements, and nothing says how wide they are");
+                              " has no elements, so their width is unknown");
   }
 
   Status CheckElements(const TensorArray& array, const RankTable& table, const Tensor* like) const {
@@ -177,7 +177,8 @@ class JoinKernel : public Kernel {
     made_.Set(out, lod_);
   }
 
-  // Those above the steps and of the steps; `nested` ones below, to be filled from the number that is given.
+  // Starts the levels above the steps and that of the steps; `nested` levels below are filled from the given
+  // number on.
   std::size_t StartLevels(const RankTable& table, std::size_t nested) {
     const std::size_t below = table.coarse.size() + 1;
     lod_.resize(below + nested);
@@ -195,7 +196,8 @@ class JoinKernel : public Kernel {
   MadeLod made_;
 };
 
-// The rows of the first `count` sequences of X, rows if it has no LoD; -1 if there are fewer.
+// Returns the number of rows in the first `count` sequences of X (rows if it has no LoD); -1 if there are
+// fewer.
 std::int64_t RowsOfFirst(const Tensor& x, std::int64_t count) {
   if (x.lod().empty()) return count <= x.shape()[0] ? count : -1;
   if (count > static_cast<std::int64_t>(x.lod().front().size()) - 1) return -1;
@@ -266,7 +268,7 @@ class ShrinkGradKernel : public Kernel {
   Operand x_, dout_, dx_;
 };
 
-// The gradient of either of the two is the other.
+// Each of the two ops is the gradient of the other.
 GradMaker Reversed(const char* type) {
   return [type](const GradRequest& request) -> Result<std::vector<Op>> {
     const std::string dx = request.grad_of(request.forward.InputName("X"));
@@ -293,17 +295,17 @@ Status InferSteps(InferContext& c, VarKind kind, int level) {
 
 void RegisterLodArray(OpRegistry& ops) {
   ops.Add("lod_tensor_to_array")
-      .Doc("Sequences cut into steps.", kCutDoc)
+      .Doc("Splits sequences into steps.", kCutDoc)
       .Input("X", "sequences", AnyType())
-      .Input("RankTable", "their order", AnyType(), OfKind(VarKind::kRankTable))
+      .Input("RankTable", "the order of the sequences", AnyType(), OfKind(VarKind::kRankTable))
       .Output("Out", "an array of the steps", AnyType(), OfKind(VarKind::kTensorArray))
       .InferShape(
           [](InferContext& c) { return InferSteps(c, VarKind::kTensorArray, c.Input("X").lod_level - 1); })
       .KernelForAnyType<Cpu, CutKernel>()
       .GradMadeBy(Reversed("array_to_lod_tensor"));
   ops.Add("array_to_lod_tensor")
-      .Doc("Steps joined to sequences.", kJoinDoc)
-      .Input("X", "an array of the steps", AnyType(), OfKind(VarKind::kTensorArray))
+      .Doc("Joins steps to sequences.", kJoinDoc)
+      .Input("X", "an array with one element per step", AnyType(), OfKind(VarKind::kTensorArray))
       .Input("RankTable", "the order of the sequences", AnyType(), OfKind(VarKind::kRankTable))
       .Output("Out", "sequences", AnyType())
       .InferShape([](InferContext& c) { return InferSteps(c, VarKind::kTensor, c.Input("X").lod_level + 1); })
@@ -311,13 +313,13 @@ void RegisterLodArray(OpRegistry& ops) {
       .GradMadeBy(Reversed("lod_tensor_to_array"));
   ops.Add("shrink_rnn_memory")
       .Doc("The rows of the sequences that take part in a step.", kShrinkDoc)
-      .Input("X", "one row or sequence each, in the table's order", AnyType())
+      .Input("X", "one row or sequence for each sequence of the table, in its order", AnyType())
       .Input("RankTable", "the sequences", AnyType(), OfKind(VarKind::kRankTable))
       .Input("I", "one integer: the step", Integers())
-      .Output("Out", "the first of X", SameTypeAs("X"))
+      .Output("Out", "the first rows or sequences of X", SameTypeAs("X"))
       .InferShape([](InferContext& c) {
         PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
-        c.SetLodLevel("Out", c.Input("X").lod_level);  // fewer offsets
+        c.SetLodLevel("Out", c.Input("X").lod_level);  // with fewer offsets
         return OkStatus();
       })
       .KernelTypeFrom("X")

@@ -14,10 +14,10 @@ Out lists the sequences of X's LoD level `level`, longest first; sequences of eq
 For each it holds its position in X and its length, counted in elements of the level below.)";
 
 constexpr char kMaxDoc[] = R"(
-Out = the length of the longest sequence of RankTable, 0 if it has none.)";
+Out is the length of the longest sequence of RankTable, or 0 if it has none.)";
 
 constexpr char kReorderDoc[] = R"(
-Out = the sequences of X in the order of RankTable. Without LoD, each row of X is a sequence. X must have as
+Out has the sequences of X in the order of RankTable. Without LoD, each row of X is a sequence. X must have as
 many sequences as the table. The gradient restores the original order.)";
 
 class RankTableKernel : public Kernel {
@@ -34,7 +34,7 @@ class RankTableKernel : public Kernel {
     const auto level = static_cast<std::size_t>(level_);
     if (level >= x.lod().size()) {
       return InvalidArgument("E-op-lod", "lod_rank_table: X (", x_.name, ") has ", x.lod().size(),
-                             " LoD levels; there is none of number ", level_);
+                             " LoD levels; there is no level ", level_);
     }
     if (!IsValid(x.lod(), x.shape()[0]))
       return InvalidArgument("E-op-lod", "lod_rank_table: the LoD of X (", x_.name,
@@ -75,7 +75,7 @@ class MaxSequenceLenKernel : public Kernel {
   Operand table_, out_;
 };
 
-// Sequences from the table's order into X's own, or the other way round.
+// Copies sequences from the order of the table to that of X, or the reverse.
 template <bool kBack>
 class ReorderKernel : public RankedKernel {
  public:
@@ -119,16 +119,16 @@ Result<std::vector<Op>> ReorderGrad(const GradRequest& request) {
 
 Status InferReorder(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
-  c.SetLodLevel("Out", c.Input("X").lod_level);  // other offsets
+  c.SetLodLevel("Out", c.Input("X").lod_level);  // with other offsets
   return OkStatus();
 }
 
 OpDef& DeclareReorder(OpRegistry& ops, const std::string& type, std::string summary) {
   return ops.Add(type)
       .Doc(std::move(summary), kReorderDoc)
-      .Input("X", "sequences, or one row each", AnyType())
+      .Input("X", "sequences, or one row per sequence", AnyType())
       .Input("RankTable", "the order", AnyType(), OfKind(VarKind::kRankTable))
-      .Output("Out", "the same in another order", SameTypeAs("X"))
+      .Output("Out", "the same sequences in another order", SameTypeAs("X"))
       .InferShape(InferReorder);
 }
 
@@ -136,10 +136,10 @@ OpDef& DeclareReorder(OpRegistry& ops, const std::string& type, std::string summ
 
 void RegisterLodRankTable(OpRegistry& ops) {
   ops.Add("lod_rank_table")
-      .Doc("Sequences by their length.", kTableDoc)
+      .Doc("Sorts sequences by length.", kTableDoc)
       .Input("X", "sequences", AnyType())
       .Output("Out", "the table", AnyType(), OfKind(VarKind::kRankTable))
-      .Attr("level", 0, "which LoD level", AtLeast(0))
+      .Attr("level", 0, "the LoD level to sort", AtLeast(0))
       .InferShape([](InferContext& c) {
         c.SetKind("Out", VarKind::kRankTable);
         return OkStatus();
@@ -153,7 +153,7 @@ void RegisterLodRankTable(OpRegistry& ops) {
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .KernelForAnyType<Cpu, MaxSequenceLenKernel>()
       .NoGrad();
-  DeclareReorder(ops, "reorder_lod_tensor_by_rank", "Sequences in the order of a rank table.")
+  DeclareReorder(ops, "reorder_lod_tensor_by_rank", "Puts sequences into the order of a rank table.")
       .KernelForAnyType<Cpu, ReorderKernel<false>>()
       .GradMadeBy(ReorderGrad);
   DeclareReorder(ops, "reorder_lod_tensor_by_rank_grad", "The gradient of reorder_lod_tensor_by_rank.")

@@ -65,7 +65,7 @@ const LoD& LevelsInOrder::operator()(const LoD& lod, std::size_t level,
       for (std::uint64_t child = lod[level][i]; child < lod[level][i + 1]; ++child) below_.push_back(child);
       offsets.push_back(below_.size());
     }
-    sequences_ = below_;  // not swapped: each keeps the memory that it has needed
+    sequences_ = below_;  // not swapped, so that each keeps its memory
     ++level;
   }
   return out_;

@@ -14,11 +14,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Runs sub_block once for each step t of the first extent of `inputs`, in reverse order with `reverse`. In the
-block, the name of an input denotes its row t, and ex_states[i] the value of states[i] after the previous
-step, or initial_states[i] in the first step. Row t of each of `outputs` is the value that the block computes
-under that name; without steps, the outputs have no rows. With is_train, step_scopes keeps what the gradient
-reads of each step.)";
+Runs sub_block once for each step t, an index of the first dimension of `inputs`, in reverse order with
+`reverse`. In the block, the name of an input denotes its row t, and ex_states[i] is the value of states[i]
+after the previous step, or initial_states[i] in the first step. Row t of each of `outputs` is the value that
+the block computes under that name; without steps, the outputs have no rows. With is_train, step_scopes keeps
+the values of each step that the gradient reads.)";
 
 constexpr char kRecurrentGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, for each step, the last one first. The gradient of
@@ -27,12 +27,12 @@ The gradients of `parameters` are sums over all steps. The op consumes step_scop
 
 using Names = std::vector<std::string>;
 
-// What forward and gradient have in common: the names inside, and one step's rows.
+// Shared by forward and gradient: the names in the block, and the rows of one step.
 class Steps {
  public:
   Status Prepare(KernelSetup& k) {
     if (k.services().blocks == nullptr || k.site().program == nullptr)
-      return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+      return FailedPrecondition("E-op-block", k.op().type(), ": blocks cannot be run here");
     block_ = k.Attr<BlockRef>("sub_block").index;
     if (block_ < 0 || block_ >= k.site().program->block_count())
       return k.Error("sub_block must name a block of the program");
@@ -47,12 +47,12 @@ class Steps {
       return k.Error("each input and each initial state must be a variable");
     if (states_.size() != ex_states_.size() || states_.size() != initial_.size()) {
       return k.Error("there are ", states_.size(), " states, ", ex_states_.size(), " ex_states and ",
-                     initial_.size(), " initial_states; they belong together");
+                     initial_.size(), " initial_states; the numbers must be equal");
     }
     return OkStatus();
   }
 
-  // The number of steps: all inputs must have as many rows.
+  // Returns the number of steps: all inputs must have the same number of rows.
   Result<Dim> Count(KernelRun& k) const {
     Dim count = -1;
     for (const Operand& input : inputs_) {
@@ -70,21 +70,22 @@ class Steps {
     return count;
   }
 
-  // A copy of row t. What the block or an earlier step wrote may have left no such row.
+  // Returns a copy of row t. The block or an earlier step may have written the variable without such a row.
   static Result<Tensor> Row(KernelRun& k, const Operand& operand, Dim t) {
     const Tensor* tensor = operand ? k.Var(operand).If<Tensor>() : nullptr;
     if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0 ||
         t >= tensor->shape()[0]) {
       return FailedPrecondition("E-op-no-value", "recurrent: ", operand.name, " has no row ", t,
-                                " any more; no step may write it");
+                                " any more; steps must not write it");
     }
     return tensor->Rows(t, t + 1).Reshaped(tensor->shape().From(1)).Clone();
   }
 
-  // Puts `row` at t of `whole`, which is made when the first one comes.
+  // Copies `row` to row t of `whole`, which is created with the first row.
   static Status SetRow(const Tensor& row, Dim t, Dim count, const std::string& name, Tensor& whole) {
     if (!row.initialized())
-      return FailedPrecondition("E-op-no-value", "recurrent: the block has made no ", name, " in step ", t);
+      return FailedPrecondition("E-op-no-value", "recurrent: the block did not compute ", name, " in step ",
+                                t);
     Shape shape = {count};
     for (int d = 0; d < row.shape().rank(); ++d) shape.Append(row.shape()[d]);
     if (!whole.initialized() || whole.shape() != shape || whole.dtype() != row.dtype())
@@ -125,7 +126,7 @@ class RecurrentKernel : public Kernel {
     std::shared_ptr<Scope> before;
     for (Dim s = 0; s < count; ++s) {
       const Dim t = steps_.reverse_ ? count - 1 - s : s;
-      auto now = std::make_shared<Scope>();  // without a parent: it outlives the frame that it ran over
+      auto now = std::make_shared<Scope>();  // no parent: it outlives the frame over which it ran
       PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before.get(), now));
       for (const Operand& output : outputs_) {
         const auto* row = now->FindLocal(output.name)->If<Tensor>();
@@ -140,13 +141,13 @@ class RecurrentKernel : public Kernel {
   }
 
  private:
-  // What no step has made a row of has no rows, of the declared shape.
+  // If no step has created a row, sets the output to no rows, with the declared shape.
   Status MakeEmpty(KernelRun& k) {
     for (const Operand& output : outputs_) {
       const Shape none = output.shape.rank() == 0 ? output.shape : output.shape.WithRows(0);
       if (none.rank() == 0 || !none.IsKnown()) {
         return FailedPrecondition("E-op-no-steps",
-                                  "recurrent: the inputs have no rows, and no step says the shape of ",
+                                  "recurrent: the inputs have no rows, so no step determines the shape of ",
                                   output.name, ", which is declared as ", output.shape);
       }
       k[output].Reset(output.dtype, none);
@@ -190,7 +191,7 @@ class RecurrentGradKernel : public Kernel {
     const Program& program = *k.site().program;
     const int forward = program.block(steps_.block_).forward_block();
     if (forward < 0 || forward >= program.block_count())
-      return k.Error("block ", steps_.block_, " is the gradient of no block");
+      return k.Error("block ", steps_.block_, " is not the gradient of a block");
     scopes_ = k.Input("step_scopes");
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "outputs", k.Inputs("outputs"), k.Inputs("outputs@GRAD"), outputs_));
     PENSTOCK_RETURN_IF_ERROR(Pair(k, "inputs", k.Inputs("inputs"), k.Outputs("inputs@GRAD"), d_inputs_));
@@ -217,11 +218,12 @@ class RecurrentGradKernel : public Kernel {
     if (static_cast<Dim>(found->size()) != count)
       return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has left ", found->size(),
                                 " steps of ", count);
-    // Taken out of the variable, which the block may name too.
+    // Moved out of the variable, because the block may name it too.
     StepScopes left;
     left.swap(*found);
     Begin(k);
-    std::vector<Variable> states(steps_.states_.size());  // gradients of what the step at hand hands on
+    // The gradients of the values that the current step passes on.
+    std::vector<Variable> states(steps_.states_.size());
     for (Dim s = count; s-- > 0; left.pop_back()) {
       const Dim t = steps_.reverse_ ? count - 1 - s : s;
       PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, count, *left.back(), states));
@@ -242,7 +244,8 @@ class RecurrentGradKernel : public Kernel {
                      " gradients");
     for (std::size_t i = 0; i < outside.size(); ++i) {
       if (outside[i] && !forward[i])
-        return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name, ") of no variable");
+        return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name,
+                       ") without a forward variable");
       out.push_back({forward[i].name + kGradSuffix, outside[i], forward[i]});
     }
     return OkStatus();
@@ -277,7 +280,7 @@ class RecurrentGradKernel : public Kernel {
       if (states[i].initialized()) {
         inside = std::move(states[i]);
       } else if (const Variable* state = forward.FindLocal(steps_.states_[i])) {
-        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(*state, inside));  // nobody reads it after the last step
+        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(*state, inside));  // no later step reads it
       }
     }
     PENSTOCK_RETURN_IF_ERROR(body_->Run(scope));
@@ -346,7 +349,7 @@ Result<std::vector<Op>> MakeRecurrentGrad(const GradRequest& request) {
   grad.AddInput("outputs", forward.Output("outputs"))
       .AddInput("outputs@GRAD", grads(forward.Output("outputs")));
   grad.AddInput("step_scopes", forward.Output("step_scopes"));
-  grad.AddInput("step_scopes@GRAD", forward.Output("step_scopes"));  // as Fluid; nothing reads it
+  grad.AddInput("step_scopes@GRAD", forward.Output("step_scopes"));  // as in Fluid; nothing reads it
   for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
   grad.Set("sub_block", BlockRef{request.grad_block});
   return std::vector<Op>{std::move(grad)};
@@ -354,11 +357,11 @@ Result<std::vector<Op>> MakeRecurrentGrad(const GradRequest& request) {
 
 OpDef& DeclareAttrs(OpDef& def) {
   return def.RequiredAttr("sub_block", AttrKind::kBlock, "the block of one step")
-      .Attr("has_states", false, "whether steps hand something on")
-      .Attr("ex_states", Names(), "what the block calls what the step before handed on")
-      .Attr("states", Names(), "what it calls what it hands on")
+      .Attr("has_states", false, "whether steps pass values to the next step")
+      .Attr("ex_states", Names(), "the names in the block of the values from the previous step")
+      .Attr("states", Names(), "the names in the block of the values for the next step")
       .Attr("reverse", false, "whether the last row is the first step")
-      .Attr("is_train", true, "whether a gradient may be asked for")
+      .Attr("is_train", true, "whether a gradient may be requested")
       .Attr("skip_eager_deletion_vars", Names(), kNoEffect);
 }
 
@@ -374,34 +377,35 @@ void RegisterRecurrent(OpRegistry& ops) {
   DeclareAttrs(
       ops.Add("recurrent")
           .Doc("Runs a block once for each row.", kDoc)
-          .Input("inputs", "what has a row for each step", AnyType(), Repeated())
-          .Input("initial_states", "what the first step starts from", AnyType(), Optional() | Repeated())
-          .Input("parameters", "what else the block reads", AnyType(), Optional() | Repeated() | OfAnyKind())
-          .Output("outputs", "a row for each step", AnyType(), Optional() | Repeated())
-          .Output("step_scopes", "what the gradient reads of each step", AnyType(),
+          .Input("inputs", "tensors with one row per step", AnyType(), Repeated())
+          .Input("initial_states", "the values for the first step", AnyType(), Optional() | Repeated())
+          .Input("parameters", "other variables that the block reads", AnyType(),
+                 Optional() | Repeated() | OfAnyKind())
+          .Output("outputs", "tensors with one row per step", AnyType(), Optional() | Repeated())
+          .Output("step_scopes", "the values of each step that the gradient reads", AnyType(),
                   Optional() | OfKind(VarKind::kStepScopes)))
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, RecurrentKernel>()
       .SideEffect()
       .GradOfBlock("sub_block")
       .GradMadeBy(MakeRecurrentGrad);
-  DeclareAttrs(
-      ops.Add("recurrent_grad")
-          .Doc("The gradient of recurrent.", kRecurrentGradDoc)
-          .Input("inputs", "the forward inputs", AnyType(), Repeated())
-          .Input("initial_states", "the forward initial states", AnyType(), Optional() | Repeated())
-          .Input("parameters", "what else the forward block reads", AnyType(),
-                 Optional() | Repeated() | OfAnyKind())
-          .Input("outputs", "the forward outputs", AnyType(), Optional() | Repeated())
-          .Input("outputs@GRAD", "gradients of those", AnyType(), Optional() | Repeated())
-          .Input("step_scopes", "what the forward steps left", AnyType(), OfKind(VarKind::kStepScopes))
-          .Input("step_scopes@GRAD", "no value: Fluid's programs name it", AnyType(),
-                 Optional() | OfAnyKind())
-          .Output("inputs@GRAD", "gradients of the inputs", AnyType(), Optional() | Repeated())
-          .Output("initial_states@GRAD", "gradients of the initial states", AnyType(),
-                  Optional() | Repeated())
-          .Output("parameters@GRAD", "gradients of the parameters", AnyType(),
-                  Optional() | Repeated() | OfAnyKind()))
+  DeclareAttrs(ops.Add("recurrent_grad")
+                   .Doc("The gradient of recurrent.", kRecurrentGradDoc)
+                   .Input("inputs", "the forward inputs", AnyType(), Repeated())
+                   .Input("initial_states", "the forward initial states", AnyType(), Optional() | Repeated())
+                   .Input("parameters", "other variables that the forward block reads", AnyType(),
+                          Optional() | Repeated() | OfAnyKind())
+                   .Input("outputs", "the forward outputs", AnyType(), Optional() | Repeated())
+                   .Input("outputs@GRAD", "the gradients of outputs", AnyType(), Optional() | Repeated())
+                   .Input("step_scopes", "the values that the forward steps kept", AnyType(),
+                          OfKind(VarKind::kStepScopes))
+                   .Input("step_scopes@GRAD", "not read; Fluid's programs name it", AnyType(),
+                          Optional() | OfAnyKind())
+                   .Output("inputs@GRAD", "the gradients of inputs", AnyType(), Optional() | Repeated())
+                   .Output("initial_states@GRAD", "the gradients of initial_states", AnyType(),
+                           Optional() | Repeated())
+                   .Output("parameters@GRAD", "the gradients of parameters", AnyType(),
+                           Optional() | Repeated() | OfAnyKind()))
       .InferShape(InferGrads)
       .KernelForAnyType<Cpu, RecurrentGradKernel>()
       .NoGrad();

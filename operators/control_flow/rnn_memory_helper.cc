@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X. Gives the value that a step passes to the next one a separate name.)";
+Out = X. The op gives the value that a step passes to the next one a separate name.)";
 
-// Of a state that no later step reads nothing comes back.
+// A state that no later step reads has no incoming gradient.
 class MemoryHelperGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -23,8 +23,8 @@ class MemoryHelperGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     Tensor& dx = k[dx_];
     if (!dx.initialized()) {
-      return FailedPrecondition("E-op-no-value",
-                                "rnn_memory_helper_grad: X has no value, and its gradient no shape");
+      return FailedPrecondition(
+          "E-op-no-value", "rnn_memory_helper_grad: X has no value, so the shape of its gradient is unknown");
     }
     const Tensor* dout = dout_ ? k.Var(dout_).If<Tensor>() : nullptr;
     if (dout == nullptr || !dout->initialized()) {
@@ -47,9 +47,9 @@ class MemoryHelperGradKernel : public Kernel {
 
 void RegisterRnnMemoryHelper(OpRegistry& ops) {
   ops.Add("rnn_memory_helper")
-      .Doc("A name for what a step hands on.", kDoc)
+      .Doc("Gives the value that a step passes on a separate name.", kDoc)
       .Input("X", "any dense tensor", AnyType())
-      .Output("Out", "the same", SameTypeAs("X"))
+      .Output("Out", "equal to X", SameTypeAs("X"))
       .Attr("dtype", 5, kNoEffect)
       .InferShape(SameShape("X", "Out"))
       .KernelForAnyType<Cpu, CopyXKernel>()

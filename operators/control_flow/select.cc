@@ -1,4 +1,4 @@
-// select_input: reads one of several variables, chosen by number. select_output: writes one of several.
+// select_input: reads one of several variables, selected by an index. select_output: writes one of several.
 #include <cstring>
 
 #include "framework/op/op_registry.h"
@@ -8,17 +8,18 @@ namespace penstock {
 namespace {
 
 constexpr char kInputDoc[] = R"(
-Out = X[n], where n is the one element of Mask. It follows the two blocks of a condition, of which one has
+Out = X[n], where n is the one element of Mask. The op follows the two blocks of a condition, one of which has
 run; the other variables of X need not have a value. Its gradient is select_output.)";
 
 constexpr char kOutputDoc[] = R"(
 Out[n] = X, where n is the one element of Mask; the other variables of Out do not change. As the gradient of
-select_input (role backward), the op sets those of them that hold a tensor to zeros.)";
+select_input (role backward), the op sets to zeros those other variables that hold a tensor.)";
 
-// What is not alike in all of X is known only at run time. Of other ranks the first one is declared.
+// Properties in which the variables of X differ are known only at run time. If the ranks differ, the shape of
+// the first is declared.
 Status InferSelectInput(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
-  c.SetLodLevel("Out", c.Input("X").lod_level);  // the offsets are those of the chosen one
+  c.SetLodLevel("Out", c.Input("X").lod_level);  // the offsets are those of the selected variable
   Shape shape = c.ShapeOf("X");
   for (int i = 1; i < c.InputCount("X"); ++i) {
     const Shape& other = c.ShapeOf("X", i);
@@ -39,7 +40,7 @@ Status InferSelectOutput(InferContext& c) {
   return OkStatus();
 }
 
-// Which of `choices` the mask names.
+// Returns the index in the mask, below `choices`.
 Result<std::size_t> Chosen(KernelRun& k, const Operand& mask, std::size_t choices, const char* op) {
   const Tensor* tensor = k.Var(mask).If<Tensor>();
   if (tensor == nullptr || !tensor->initialized() || tensor->count() != 1 ||
@@ -136,23 +137,23 @@ Result<std::vector<Op>> SelectOutputGrad(const GradRequest& request) {
 
 void RegisterSelect(OpRegistry& ops) {
   ops.Add("select_input")
-      .Doc("One of several variables, by number.", kInputDoc)
-      .Input("X", "what is chosen from", AnyType(),
+      .Doc("Reads one of several variables, selected by an index.", kInputDoc)
+      .Input("X", "the variables to select from", AnyType(),
              Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
-      .Input("Mask", "one element: which", Only(DType::kInt32))
-      .Output("Out", "the chosen one", SameTypeAs("X"),
+      .Input("Mask", "one element: the index", Only(DType::kInt32))
+      .Output("Out", "the selected variable", SameTypeAs("X"),
               OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectInput)
       .ReadsOnlySome()
       .KernelForAnyType<Cpu, SelectInputKernel>()
       .GradMadeBy(SelectInputGrad);
   ops.Add("select_output")
-      .Doc("Into one of several variables, by number.", kOutputDoc)
-      .Input("X", "what goes there", AnyType(),
+      .Doc("Writes one of several variables, selected by an index.", kOutputDoc)
+      .Input("X", "the value to write", AnyType(),
              OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
-      .Input("Mask", "one element: which", Only(DType::kInt32))
+      .Input("Mask", "one element: the index", Only(DType::kInt32))
       .Output(
-          "Out", "where it may go", SameTypeAs("X"),
+          "Out", "the variables to select from", SameTypeAs("X"),
           Optional() | Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectOutput)
       .KernelForAnyType<Cpu, SelectOutputKernel>()

@@ -12,22 +12,22 @@ namespace penstock {
 namespace {
 
 constexpr char kSplitDoc[] = R"(
-OutTrue gets the parts of X where Mask holds, OutFalse the others, in their order. A part is a sequence of LoD
-level `level`, or a row if X has no LoD. Mask has one truth value for each part.)";
+OutTrue receives the parts of X where Mask is true, OutFalse the others, in order. A part is a sequence of LoD
+level `level`, or a row if X has no LoD. Mask has one boolean per part.)";
 
 constexpr char kMergeDoc[] = R"(
-Out takes its next part from InTrue where Mask holds, else from InFalse: the opposite of split_lod_tensor.
-A part is a sequence of LoD level `level` of X, or a row if X has no LoD. merge_lod_tensor_infer has no
-gradient.)";
+The inverse of split_lod_tensor: the next part of Out comes from InTrue where Mask is true, otherwise from
+InFalse. A part is a sequence of LoD level `level` of X, or a row if X has no LoD. merge_lod_tensor_infer has
+no gradient.)";
 
-// The mask's truth values. Null: it is something else.
+// Returns the booleans of the mask; null if it is something else.
 const Tensor* MaskIn(KernelRun& k, const Operand& mask) {
   const Tensor* tensor = k.Var(mask).If<Tensor>();
   return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kBool ? tensor : nullptr;
 }
 
 Status NoMask(const char* op, const Operand& mask) {
-  return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold truth values");
+  return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold booleans");
 }
 
 std::int64_t PartsOf(const Tensor& x, std::size_t level) {
@@ -35,7 +35,7 @@ std::int64_t PartsOf(const Tensor& x, std::size_t level) {
   return x.shape().rank() == 0 ? 0 : x.shape()[0];
 }
 
-// The level parts are counted on: `level`, or rows.
+// Returns the level whose sequences are the parts: `level`, or rows.
 Status CheckParts(const char* op, const char* slot, const Operand& operand, const Tensor& x,
                   std::size_t level) {
   if (x.shape().rank() == 0 || !IsValid(x.lod(), x.shape()[0]) ||
@@ -88,7 +88,7 @@ class SplitKernel : public Kernel {
   }
 
   Operand x_, mask_;
-  Operand outs_[2];  // by the mask's value
+  Operand outs_[2];  // indexed by the value of the mask
   std::size_t level_ = 0;
   std::vector<std::uint64_t> parts_;
   RowsLike rows_;
@@ -140,7 +140,7 @@ class MergeKernel : public Kernel {
   }
 
  private:
-  // A side from which nothing is taken may have no value: its block did not run.
+  // A side from which no part is taken may have no value, because its block did not run.
   Status ReadSides(KernelRun& k, const Tensor& mask, const Tensor* (&sides)[2]) const {
     std::int64_t wanted[2] = {0, 0};
     for (std::int64_t i = 0; i < mask.count(); ++i) ++wanted[mask.Data<bool>()[i]];
@@ -169,10 +169,10 @@ class MergeKernel : public Kernel {
       return OkStatus();
     return InvalidArgument("E-op-mask", type_, ": InTrue (", DTypeName(yes.dtype()), yes.shape(),
                            ") and InFalse (", DTypeName(no.dtype()), no.shape(),
-                           ") must agree but for their rows");
+                           ") must agree except in their rows");
   }
 
-  // X says how the parts themselves are grouped: puts those levels above the parts' own.
+  // X gives the grouping of the parts: adds those levels above the parts' own.
   std::size_t OuterLevels(KernelRun& k, const Tensor& like) {
     const Tensor* x = k.Var(x_).If<Tensor>();
     if (level_ == 0 || x == nullptr || x->lod().size() < level_ || like.lod().empty()) return 0;
@@ -183,7 +183,7 @@ class MergeKernel : public Kernel {
 
   std::string type_;
   Operand x_, mask_, out_;
-  Operand sides_[2];  // by the mask's value
+  Operand sides_[2];  // indexed by the value of the mask
   std::size_t level_ = 0;
   RowsLike rows_;
   LevelsInOrder levels_;
@@ -194,7 +194,7 @@ class MergeKernel : public Kernel {
 Status InferSplit(InferContext& c) {
   for (const char* out : {"OutTrue", "OutFalse"}) {
     PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", out));
-    c.SetLodLevel(out, c.Input("X").lod_level);  // offsets of its own
+    c.SetLodLevel(out, c.Input("X").lod_level);  // with separate offsets
   }
   return OkStatus();
 }
@@ -233,13 +233,13 @@ Result<std::vector<Op>> MergeGrad(const GradRequest& request) {
 
 OpDef& AddMerge(OpRegistry& ops, const char* type) {
   return ops.Add(type)
-      .Doc("Rows or sequences of two tensors, by a mask.", kMergeDoc)
-      .Input("X", "what was split; says how parts are grouped", AnyType())
-      .Input("Mask", "one truth value for each part", Only(DType::kBool))
-      .Input("InTrue", "the parts where it holds", AnyType())
-      .Input("InFalse", "the others", SameTypeAs("InTrue"))
+      .Doc("Merges the rows or sequences of two tensors by a mask.", kMergeDoc)
+      .Input("X", "the tensor that was split; gives the grouping of the parts", AnyType())
+      .Input("Mask", "one boolean per part", Only(DType::kBool))
+      .Input("InTrue", "the parts where Mask is true", AnyType())
+      .Input("InFalse", "the other parts", SameTypeAs("InTrue"))
       .Output("Out", "all parts", SameTypeAs("InTrue"), Apart())
-      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
+      .Attr("level", 0, "the LoD level whose sequences are the parts", AtLeast(0))
       .InferShape(InferMerge)
       .ReadsOnlySome()
       .KernelForAnyType<Cpu, MergeKernel>();
@@ -249,12 +249,12 @@ OpDef& AddMerge(OpRegistry& ops, const char* type) {
 
 void RegisterSplitLodTensor(OpRegistry& ops) {
   ops.Add("split_lod_tensor")
-      .Doc("Rows or sequences by a mask.", kSplitDoc)
-      .Input("X", "what is split", AnyType())
-      .Input("Mask", "one truth value for each part", Only(DType::kBool))
-      .Output("OutTrue", "the parts where it holds", SameTypeAs("X"), Apart())
-      .Output("OutFalse", "the others", SameTypeAs("X"), Apart())
-      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
+      .Doc("Splits rows or sequences by a mask.", kSplitDoc)
+      .Input("X", "the tensor to split", AnyType())
+      .Input("Mask", "one boolean per part", Only(DType::kBool))
+      .Output("OutTrue", "the parts where Mask is true", SameTypeAs("X"), Apart())
+      .Output("OutFalse", "the other parts", SameTypeAs("X"), Apart())
+      .Attr("level", 0, "the LoD level whose sequences are the parts", AtLeast(0))
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel>()
       .GradMadeBy(SplitGrad);

@@ -10,17 +10,17 @@ namespace penstock {
 namespace {
 
 constexpr char kWriteDoc[] = R"(
-Out[I] = a copy of X. The array grows as necessary; elements in between are empty. As the gradient of
-read_from_array (role backward) the op adds to Out[I], because an element may have been read more than
-once.)";
+Sets Out[I] to a copy of X. The array grows as necessary; elements in between are empty. As the gradient of
+read_from_array (role backward), the op adds to Out[I], because an element may have been read several
+times.)";
 
 constexpr char kReadDoc[] = R"(
-Out = a copy of X[I]. As the gradient of write_to_array (X_W is the written value), the op gives zeros shaped
-like X_W if no op has read that element. In a block that is the gradient of another, it also removes the
-element, because the value before that write, in an earlier iteration, has a gradient of its own.)";
+Out is a copy of X[I]. As the gradient of write_to_array (X_W is the written value), the op yields zeros
+shaped like X_W if no op has read that element. In a block that is the gradient of another, it also removes
+the element, because the value before that write, in an earlier iteration, has a separate gradient.)";
 
 constexpr char kLengthDoc[] = R"(
-Out = the number of elements of X, empty ones included.)";
+Out is the number of elements of X, including empty ones.)";
 
 bool IsBackward(const Op& op) { return Has(op.role(), Role::kBackward); }
 
@@ -156,17 +156,16 @@ void RegisterTensorArray(OpRegistry& ops) {
   ops.Add("write_to_array")
       .Doc("Sets one element of a tensor array.", kWriteDoc)
       .Input("X", "the element", AnyType())
-      .Input("I", "one integer: which element", Integers())
-      .Output("Out", "the array; kept as it is but for that element", AnyType(),
-              OfKind(VarKind::kTensorArray))
+      .Input("I", "one integer: the index", Integers())
+      .Output("Out", "the array; its other elements do not change", AnyType(), OfKind(VarKind::kTensorArray))
       .InferShape(InferWrite)
       .KernelForAnyType<Cpu, WriteKernel>()
       .GradMadeBy(WriteGrad);
   ops.Add("read_from_array")
-      .Doc("One element of a tensor array.", kReadDoc)
+      .Doc("Reads one element of a tensor array.", kReadDoc)
       .Input("X", "the array", AnyType(), OfKind(VarKind::kTensorArray))
-      .Input("I", "one integer: which element", Integers())
-      .Input("X_W", "in gradients: what was written to the element", AnyType(), Optional())
+      .Input("I", "one integer: the index", Integers())
+      .Input("X_W", "in gradients: the value that was written to the element", AnyType(), Optional())
       .Output("Out", "the element", SameTypeAs("X"))
       .InferShape(InferRead)
       .ReadsOnlySome()

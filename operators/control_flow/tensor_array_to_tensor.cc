@@ -1,4 +1,4 @@
-// tensor_array_to_tensor: the elements of an array joined along an extent, or stacked.
+// tensor_array_to_tensor: concatenates or stacks the elements of an array.
 #include <cstring>
 
 #include "framework/op/op_registry.h"
@@ -8,9 +8,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = the elements of X concatenated along axis `axis`, in which their extents may differ; with use_stack,
-stacked along a new axis, in which case all shapes must be equal. OutIndex holds the extent `axis` of each
-element, 1 if it has none. A negative axis counts from the end. The gradient splits Out@GRAD again.)";
+Out concatenates the elements of X along dimension `axis`, in which they may differ. With use_stack, it stacks
+them along a new axis, and all shapes must be equal. OutIndex holds the size of dimension `axis` of each
+element, or 1 if an element has no such dimension. A negative axis counts from the end. The gradient splits
+Out@GRAD again.)";
 
 class Joined : public Kernel {
  protected:
@@ -21,7 +22,7 @@ class Joined : public Kernel {
     return OkStatus();
   }
 
-  // Finds the shape of all elements joined, and how they lie in it.
+  // Computes the shape of the concatenation and the positions of the elements in it.
   Status Measure(const TensorArray& array) {
     if (array.empty() || !array.front().initialized()) return Empty(0);
     const Shape& first = array.front().shape();
@@ -42,8 +43,8 @@ class Joined : public Kernel {
       if (!alike) {
         return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor: element ", i, " of ", x_.name,
                                " is ", DTypeName(element.dtype()), element.shape(), ", element 0 ",
-                               DTypeName(array.front().dtype()), first, "; they must be alike",
-                               stack_ ? "" : " but for extent `axis`");
+                               DTypeName(array.front().dtype()), first, "; type and shape must agree",
+                               stack_ ? "" : " except in dimension `axis`");
       }
       bytes_.push_back(static_cast<std::size_t>(element.shape().Product(axis, element.shape().rank())) *
                        SizeOf(element.dtype()));
@@ -55,7 +56,7 @@ class Joined : public Kernel {
     return OkStatus();
   }
 
-  // The elements lie side by side: `outer_` times, a run of bytes of each.
+  // The elements are interleaved: `outer_` times a run of bytes of each element.
   std::int64_t outer_ = 1;
   std::vector<std::size_t> bytes_;
   Shape joined_;
@@ -107,7 +108,7 @@ class JoinElementsKernel : public Joined {
   }
 
   Operand out_, index_;
-  Shape count_ = {0};  // of OutIndex
+  Shape count_ = {0};  // the shape of OutIndex
 };
 
 class CutElementsKernel : public Joined {
@@ -167,12 +168,12 @@ Status InferJoined(InferContext& c) {
 
 void RegisterTensorArrayToTensor(OpRegistry& ops) {
   ops.Add("tensor_array_to_tensor")
-      .Doc("The elements of an array joined.", kDoc)
+      .Doc("Concatenates or stacks the elements of an array.", kDoc)
       .Input("X", "the array", AnyType(), OfKind(VarKind::kTensorArray))
-      .Output("Out", "all elements", SameTypeAs("X"))
-      .Output("OutIndex", "the extent of each", Only(DType::kInt32))
-      .Attr("axis", 0, "the extent they are joined along")
-      .Attr("use_stack", false, "whether that is a new one")
+      .Output("Out", "the result", SameTypeAs("X"))
+      .Output("OutIndex", "the size of each element along the axis", Only(DType::kInt32))
+      .Attr("axis", 0, "the axis along which to concatenate or stack")
+      .Attr("use_stack", false, "whether to stack along a new axis")
       .InferShape(InferJoined)
       .KernelForAnyType<Cpu, JoinElementsKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}, .of = {"Out"}})

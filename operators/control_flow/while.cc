@@ -14,13 +14,13 @@ namespace {
 constexpr char kDoc[] = R"(
 Runs sub_block repeatedly while Condition, one bool, holds; the block writes the next value of the condition.
 X names the outer variables that the block reads, Out those that it writes. If the block has a gradient,
-StepScopes keeps for each iteration what that gradient reads, unless is_test; without a gradient, all
+StepScopes keeps the values of each iteration that the gradient reads, unless is_test; otherwise all
 iterations run in the same scope. A cancelled run stops between two ops.)";
 
 constexpr char kWhileGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, once for each iteration, the last one first. The
-gradient of a variable that one iteration passes to the next (in X and in Out) goes from iteration to
-iteration. The gradient of a variable that the iterations only read is the sum over all of them, or zero if
+gradient of a variable that one iteration passes to the next (in X and in Out) passes from iteration to
+iteration. The gradient of a variable that the iterations only read is the sum over all iterations, or zero if
 there was none. original_output_grad holds the names in the block of the gradients in Out@GRAD. The op
 consumes StepScopes.)";
 
@@ -38,7 +38,7 @@ class WhileKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     if (scopes_) k.Var(scopes_).As<StepScopes>().clear();
-    // Apart from the variable until all is done: the block may name it too.
+    // Kept outside the variable until all is done, because the block may name it too.
     StepScopes rounds;
     while (true) {
       PENSTOCK_ASSIGN_OR_RETURN(const bool holds, ConditionHolds(k, condition_, "while"));
@@ -70,7 +70,7 @@ class WhileGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     auto* left = k.Var(scopes_).If<StepScopes>();
     if (left == nullptr) return FailedPrecondition("E-op-scopes", "while_grad: the loop has not run");
-    // Taken out of the variable, which the block may name too.
+    // Moved out of the variable, because the block may name it too.
     StepScopes rounds;
     rounds.swap(*left);
     body_.Begin(k);
@@ -87,8 +87,8 @@ bool Contains(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What the gradient's block reads before it writes it and that the forward program has not: gradients that
-// come in. The last one that is met first, as in Fluid.
+// The gradients that the block reads before it writes them and that do not exist in the forward program: the
+// incoming ones, in reverse order of first use, as in Fluid.
 std::vector<std::string> IncomingGradients(const GradRequest& request) {
   std::vector<std::string> known, incoming;
   for (const OpEntry& entry : request.program->block(request.grad_block).ops()) {
@@ -130,14 +130,16 @@ Result<std::vector<Op>> MakeWhileGrad(const GradRequest& request) {
 
 void RegisterWhile(OpRegistry& ops) {
   ops.Add("while")
-      .Doc("Runs a block as long as a condition holds.", kDoc)
-      .Input("X", "what the block reads from outside", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Doc("Runs a block while a condition holds.", kDoc)
+      .Input("X", "the outer variables that the block reads", AnyType(),
+             Optional() | Repeated() | OfAnyKind())
       .Input("Condition", "one bool, which the block writes too", AnyType(), Repeated())
-      .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Output("StepScopes", "what the block's gradient reads of each round", AnyType(),
+      .Output("Out", "the outer variables that the block writes", AnyType(),
+              Optional() | Repeated() | OfAnyKind())
+      .Output("StepScopes", "the values of each iteration that the block's gradient reads", AnyType(),
               Optional() | OfKind(VarKind::kStepScopes))
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
-      .Attr("is_test", false, "whether no gradient will be asked for")
+      .Attr("is_test", false, "whether no gradient will be requested")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, WhileKernel>()
@@ -146,15 +148,18 @@ void RegisterWhile(OpRegistry& ops) {
       .GradMadeBy(MakeWhileGrad);
   ops.Add("while_grad")
       .Doc("The gradient of while.", kWhileGradDoc)
-      .Input("X", "what the forward block reads from outside", AnyType(),
+      .Input("X", "the outer variables that the forward block reads", AnyType(),
              Optional() | Repeated() | OfAnyKind())
-      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Input("Out@GRAD", "gradients that come in", AnyType(), Optional() | Repeated() | OfAnyKind())
-      .Input("StepScopes", "what the forward rounds left", AnyType(), OfKind(VarKind::kStepScopes))
-      .Output("X@GRAD", "gradients of what the block reads", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("Out", "the outer variables that the forward block writes", AnyType(),
+             Optional() | Repeated() | OfAnyKind())
+      .Input("Out@GRAD", "the incoming gradients", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("StepScopes", "the values that the forward iterations kept", AnyType(),
+             OfKind(VarKind::kStepScopes))
+      .Output("X@GRAD", "the gradients of X", AnyType(), Optional() | Repeated() | OfAnyKind())
       .RequiredAttr("sub_block", AttrKind::kBlock, "the gradient of the forward op's block")
-      .RequiredAttr("original_output_grad", AttrKind::kStrings, "Out@GRAD as the block calls them")
-      .Attr("is_test", false, "as the forward op's")
+      .RequiredAttr("original_output_grad", AttrKind::kStrings,
+                    "the names in the block of the gradients in Out@GRAD")
+      .Attr("is_test", false, "as in the forward op")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape([](InferContext& c) { return LikeForward(c, "X"); })
       .KernelForAnyType<Cpu, WhileGradKernel>()

@@ -17,20 +17,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Assigns the anchors of each image to true boxes, which are multiplied by the image's scale; crowds are left
-out. An anchor stands for an object if no other anchor overlaps some true box more, or if it overlaps a true
-box by at least positive_overlap. It is background if it overlaps every true box by less than
-negative_overlap. TargetBBox is the offset of the true box that the anchor overlaps most. Anchors are numbered
-over all images.
+The ground-truth boxes of each image (without crowds) are first multiplied by the image's scale. An anchor is
+foreground if its overlap with a ground-truth box is at least positive_overlap, or is the largest that any
+anchor has with that box. It is background if all its overlaps are below negative_overlap. TargetBBox is the
+offset from the anchor to the ground-truth box that it overlaps most. Anchors are numbered over all images.
 
-rpn_target_assign considers the anchors that are at most rpn_straddle_thresh outside of the image, or all if
-that is negative. It keeps rpn_batch_size_per_im of them, of which at most the share rpn_fg_fraction stands
-for objects: a random selection with use_random, else the first ones. Labels are 1 and 0. An anchor that is
-drawn as background although it also stands for an object becomes background; the first anchor then takes its
-place in LocationIndex, with BBoxInsideWeight 0.
+rpn_target_assign considers the anchors that lie at most rpn_straddle_thresh outside the image (all anchors,
+if that is negative). It keeps rpn_batch_size_per_im of them, of which at most the fraction rpn_fg_fraction is
+foreground: a random sample with use_random, otherwise the first ones. Labels are 1 and 0. An anchor that is
+sampled as background although it is also foreground becomes background; in LocationIndex the first
+foreground anchor takes its place, with BBoxInsideWeight 0.
 
-retinanet_target_assign keeps all anchors. Labels are those of the true boxes; ForegroundNumber is the number
-of anchors of each image that stand for objects, plus one.
+retinanet_target_assign keeps all anchors. Labels are those of the ground-truth boxes. ForegroundNumber is the
+number of foreground anchors of each image, plus one.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense
 object detection", ICCV 2017.)";
@@ -115,7 +114,7 @@ class AnchorTargetsKernel : public Kernel {
   }
 
  private:
-  // The true boxes of an image in its own size, and their labels.
+  // Reads the ground-truth boxes of an image, scaled to the network's input, and their labels.
   void ReadTruth(KernelRun& k, Dim begin, Dim end, T scale) {
     const T* const boxes = std::as_const(k[boxes_.operand()]).template Data<T>();
     const std::int32_t* const crowd = std::as_const(k[crowd_]).template Data<std::int32_t>();
@@ -136,7 +135,8 @@ class AnchorTargetsKernel : public Kernel {
       if (straddle_ < 0 || in) inside_.push_back(i);
     }
   }
-  // For each anchor inside the largest overlap and its box; the anchors for objects and for the background.
+  // Finds the ground-truth box that each anchor inside the image overlaps most, and sorts the anchors into
+  // foreground and background.
   void Sort(const T* anchors) {
     const std::size_t boxes = truth_labels_.size();
     most_.assign(inside_.size(), T{0});
@@ -217,7 +217,7 @@ class AnchorTargetsKernel : public Kernel {
   Dim batch_ = 0;
   float fraction_ = 0;
   SampleDraws draws_;
-  MadeLod lod_[3];  // of locations, of scores, of images
+  MadeLod lod_[3];  // of locations, scores and images
   std::vector<std::int32_t> locations_, scores_, found_labels_, truth_labels_;
   std::vector<T> deltas_, weights_, truth_, most_, of_box_, overlaps_;
   std::vector<Dim> inside_;
@@ -227,21 +227,21 @@ class AnchorTargetsKernel : public Kernel {
 
 OpDef& AddAnchorTargets(OpRegistry& ops, const char* type) {
   OpDef& op = ops.Add(type);
-  op.Doc("Which anchors stand for objects, and what they aim at.", kDoc)
+  op.Doc("Classifies anchors as foreground or background and computes their training targets.", kDoc)
       .Input("Anchor", "[anchors, 4]", Floats())
-      .Input("GtBoxes", "[boxes, 4], in a sequence for each image", SameTypeAs("Anchor"));
+      .Input("GtBoxes", "ground-truth boxes, [boxes, 4], one sequence per image", SameTypeAs("Anchor"));
   if (type == std::string("retinanet_target_assign")) {
-    op.Input("GtLabels", "[boxes, 1], their classes", Only(DType::kInt32))
+    op.Input("GtLabels", "[boxes, 1], the classes of the ground-truth boxes", Only(DType::kInt32))
         .Output("ForegroundNumber", "[images, 1]", Only(DType::kInt32));
   }
-  return op.Input("IsCrowd", "[boxes, 1], not 0 if a box is a crowd", Only(DType::kInt32))
+  return op.Input("IsCrowd", "[boxes, 1], nonzero if a box is a crowd", Only(DType::kInt32))
       .Input("ImInfo", "[images, 3]: height, width, scale", SameTypeAs("Anchor"))
-      .Output("LocationIndex", "the anchors for objects", Only(DType::kInt32))
-      .Output("ScoreIndex", "the anchors for objects, then those for the background, of each image",
+      .Output("LocationIndex", "the foreground anchors", Only(DType::kInt32))
+      .Output("ScoreIndex", "the foreground anchors, then the background anchors, of each image",
               Only(DType::kInt32))
-      .Output("TargetBBox", "[anchors for objects, 4]", SameTypeAs("Anchor"), Apart())
-      .Output("TargetLabel", "the labels of ScoreIndex's anchors", Only(DType::kInt32), Apart())
-      .Output("BBoxInsideWeight", "[anchors for objects, 4]", SameTypeAs("Anchor"), Apart())
+      .Output("TargetBBox", "[foreground anchors, 4]", SameTypeAs("Anchor"), Apart())
+      .Output("TargetLabel", "the labels of the anchors in ScoreIndex", Only(DType::kInt32), Apart())
+      .Output("BBoxInsideWeight", "[foreground anchors, 4]", SameTypeAs("Anchor"), Apart())
       .Nan("a box or an anchor with a NaN overlaps nothing.")
       .InferShape(InferAnchorTargets)
       .KernelTypeFrom("Anchor")
@@ -253,15 +253,16 @@ OpDef& AddAnchorTargets(OpRegistry& ops, const char* type) {
 
 void RegisterAnchorTargets(OpRegistry& ops) {
   AddAnchorTargets(ops, "rpn_target_assign")
-      .Attr("rpn_batch_size_per_im", 256, "how many anchors of an image", AtLeast(0))
-      .RequiredAttr("rpn_straddle_thresh", AttrKind::kFloat, "how far outside of the image an anchor may be")
-      .Attr("rpn_positive_overlap", 0.7f, "overlaps of anchors for objects are at least this")
-      .Attr("rpn_negative_overlap", 0.3f, "overlaps of anchors for the background are below this")
-      .Attr("rpn_fg_fraction", 0.25f, "the most anchors for objects", Between(0, 1))
-      .Attr("use_random", true, "whether they are drawn");
+      .Attr("rpn_batch_size_per_im", 256, "the number of anchors to sample from each image", AtLeast(0))
+      .RequiredAttr("rpn_straddle_thresh", AttrKind::kFloat,
+                    "how far outside the image an anchor may lie, in pixels")
+      .Attr("rpn_positive_overlap", 0.7f, "the smallest overlap of a foreground anchor")
+      .Attr("rpn_negative_overlap", 0.3f, "background anchors have smaller overlaps than this")
+      .Attr("rpn_fg_fraction", 0.25f, "the largest fraction of foreground anchors", Between(0, 1))
+      .Attr("use_random", true, "whether to sample at random");
   AddAnchorTargets(ops, "retinanet_target_assign")
-      .Attr("positive_overlap", 0.5f, "overlaps of anchors for objects are at least this")
-      .Attr("negative_overlap", 0.4f, "overlaps of anchors for the background are below this");
+      .Attr("positive_overlap", 0.5f, "the smallest overlap of a foreground anchor")
+      .Attr("negative_overlap", 0.4f, "background anchors have smaller overlaps than this");
 }
 
 }  // namespace penstock

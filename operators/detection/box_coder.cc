@@ -12,17 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With (x, y), w and h the centre, the width and the height of a box, p those of a prior, and v the variances of
-the prior:
+Let (x, y), w and h be the centre, width and height of a box; px, py, pw and ph those of a prior box; and v
+the variances of the prior box.
 
-encode_center_size, for box i of TargetBox and prior j:
-    OutputBox[i, j] = ((x - px) / pw / v0, (y - py) / ph / v1, log|w / pw| / v2, log|h / ph| / v3)
-decode_center_size, for t = TargetBox[i, j] and prior j, or prior i if axis is 1:
-    x = v0 * t0 * pw + px, y = v1 * t1 * ph + py, w = exp(v2 * t2) * pw, h = exp(v3 * t3) * ph
+encode_center_size, for box i of TargetBox and prior box j:
+  OutputBox[i, j] = ((x - px) / pw / v0, (y - py) / ph / v1, log|w / pw| / v2, log|h / ph| / v3)
 
-The variances are PriorBoxVar; without it, attribute `variance`; without both, 1. Unless box_normalized, a box
-is wider and higher by one than the difference of its ends, and the centre of a prior, but not that of an
-encoded box, is shifted by half a pixel.)";
+decode_center_size, for t = TargetBox[i, j] and prior box j (prior box i if axis is 1):
+  x = v0 * t0 * pw + px, y = v1 * t1 * ph + py, w = exp(v2 * t2) * pw, h = exp(v3 * t3) * ph
+
+The variances come from PriorBoxVar if it is given, otherwise from attribute `variance`, otherwise they are 1.
+Without box_normalized, width and height are one larger than the difference of the coordinates, and the centre
+of a prior box (but not that of an encoded box) is moved by half a pixel.)";
 
 Status InferBoxCoder(InferContext& c) {
   const Shape &prior = c.ShapeOf("PriorBox"), &target = c.ShapeOf("TargetBox");
@@ -110,18 +111,20 @@ class BoxCoderKernel : public Kernel {
 
 void RegisterBoxCoder(OpRegistry& ops) {
   ops.Add("box_coder")
-      .Doc("Boxes as their distances from others, and back.", kDoc)
+      .Doc("Encodes boxes as offsets from prior boxes, or decodes such offsets.", kDoc)
       .Input("PriorBox", "[boxes, 4]", Floats())
-      .Input("PriorBoxVar", "the variances of each prior, [boxes, 4]", SameTypeAs("PriorBox"), Optional())
+      .Input("PriorBoxVar", "[boxes, 4], the variances of each prior box", SameTypeAs("PriorBox"), Optional())
       .Input("TargetBox", "[boxes, 4] to encode, [rows, columns, 4] to decode", SameTypeAs("PriorBox"))
       .Output("OutputBox", "[rows, columns, 4]", SameTypeAs("PriorBox"), Apart())
-      .Attr("code_type", "encode_center_size", "whether distances are made, or boxes",
+      .Attr("code_type", "encode_center_size", "whether to encode or to decode",
             OneOf({"encode_center_size", "decode_center_size"}))
-      .Attr("box_normalized", true, "whether boxes are no wider than the difference of their ends")
+      .Attr("box_normalized", true,
+            "whether coordinates are normalised; if not, boxes include their last pixel")
       .Attr("axis", 0,
-            "the extent of TargetBox that the priors run over, to decode: 0 the columns, 1 the rows",
+            "when decoding, the dimension of TargetBox that corresponds to the prior boxes: 0 the columns, 1 "
+            "the rows",
             OneOf({"0", "1"}))
-      .Attr("variance", std::vector<float>(), "4 variances of all priors")
+      .Attr("variance", std::vector<float>(), "4 variances shared by all prior boxes")
       .InferShape(InferBoxCoder)
       .Kernel<Cpu, BoxCoderKernel, float, double>()
       .NoGrad();

@@ -10,11 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For a prior p, whose width pw and height ph are the differences of its ends plus one, and for t, the four
-numbers of a class in TargetBox times PriorBoxVar, the box of that class in DecodeBox has the centre (t0 * pw
-+ px, t1 * ph + py), the width exp(min(t2, box_clip)) * pw and the height exp(min(t3, box_clip)) * ph.
-OutputAssignBox is the box of the class with the largest score, class 0 excepted, or the prior if that score
-is at most -1.)";
+Let p be a prior box, whose width and height are the differences of its coordinates plus one, and t the four
+values of a class in TargetBox times PriorBoxVar. The box of the class in DecodeBox has the centre
+(t0 * pw + px, t1 * ph + py), the width exp(min(t2, box_clip)) * pw and the height
+exp(min(t3, box_clip)) * ph. OutputAssignBox is the box of the class with the largest score, class 0 excluded,
+or the prior box if that score is -1 or less.)";
 
 Status InferBoxDecoder(InferContext& c) {
   const Shape &prior = c.ShapeOf("PriorBox"), &target = c.ShapeOf("TargetBox"),
@@ -89,15 +89,15 @@ class BoxDecoderKernel : public Kernel {
 
 void RegisterBoxDecoder(OpRegistry& ops) {
   ops.Add("box_decoder_and_assign")
-      .Doc("The boxes of all classes, and that of the best one.", kDoc)
+      .Doc("Decodes the boxes of all classes and selects the box of the best class.", kDoc)
       .Input("PriorBox", "[boxes, 4]", Floats())
-      .Input("PriorBoxVar", "[4]; 1 without it", SameTypeAs("PriorBox"), Optional())
+      .Input("PriorBoxVar", "[4], the variances; 1 if absent", SameTypeAs("PriorBox"), Optional())
       .Input("TargetBox", "[boxes, 4 * classes]", SameTypeAs("PriorBox"))
       .Input("BoxScore", "[boxes, classes]", SameTypeAs("PriorBox"))
       .Output("DecodeBox", "[boxes, 4 * classes]", SameTypeAs("PriorBox"), Apart())
       .Output("OutputAssignBox", "[boxes, 4]", SameTypeAs("PriorBox"), Apart())
-      .Attr("box_clip", 4.135f, "the largest exponent")
-      .Nan("a score that is NaN is no class's best.")
+      .Attr("box_clip", 4.135f, "the upper bound of the exponents")
+      .Nan("a score that is NaN is never selected.")
       .InferShape(InferBoxDecoder)
       .Kernel<Cpu, BoxDecoderKernel, float, double>()
       .NoGrad();

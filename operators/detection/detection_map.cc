@@ -15,23 +15,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row of DetectRes is (class, score, box). A row of Label is (class, box) or (class, whether the box is
-difficult, box). Each image has a sequence of rows in both. The found boxes of an image and a class are
-examined from the best score down: a box is right if it overlaps the true box that it overlaps most by more
-than overlap_threshold and that true box is not found yet; otherwise it is wrong. Without evaluate_difficult,
-difficult true boxes do not count, and a box that finds one is neither right nor wrong.
+A row of DetectRes is (class, score, box). A row of Label is (class, box) or (class, difficult, box), where
+`difficult` is a flag. Both have one sequence per image. Within an image and class, detections are considered
+in descending order of score. A detection is a true positive if the ground-truth box that it overlaps most has
+an overlap above overlap_threshold and is not matched yet; otherwise it is a false positive. Without
+evaluate_difficult, detections of difficult boxes are ignored, and difficult boxes are not counted. MAP is the
+mean, over the classes that have ground-truth boxes, of the average precision. With ap_type 11point, average
+precision is the mean of the largest precision at recalls of at least 0, 0.1, ..., 1; with integral it is the
+sum of precision times increase of recall. background_label is excluded.
 
-MAP is the mean of the average precisions of all classes with true boxes, background_label excepted. With
-ap_type 11point, the average precision is the mean, over the recalls 0, 0.1, ..., 1, of the largest precision
-at that recall or a higher one; with integral, it is the sum of precision times gain of recall.
-
-AccumPosCount is the number of true boxes of each class. AccumTruePos and AccumFalsePos have a sequence for
-each class, with rows of a score and 1 or 0. If HasState is not 0, the rows of PosCount, TruePos and FalsePos
-precede those of this batch.
+AccumPosCount is the number of ground-truth boxes of each class. AccumTruePos and AccumFalsePos have one
+sequence per class, whose rows are (score, 1 or 0). If HasState is given and not 0, they continue PosCount,
+TruePos and FalsePos.
 
 Everingham et al.: "The PASCAL visual object classes (VOC) challenge", IJCV 2010.)";
 
-using Hits = std::vector<std::pair<float, int>>;  // score, whether
+using Hits = std::vector<std::pair<float, int>>;  // pairs of a score and whether it is a hit
 
 Status InferDetectionMap(InferContext& c) {
   const Shape &found = c.ShapeOf("DetectRes"), &label = c.ShapeOf("Label");
@@ -41,7 +40,7 @@ Status InferDetectionMap(InferContext& c) {
     return c.Error("shape of Label (", label, ") must be [boxes, 5] or [boxes, 6]");
   const bool state = c.HasInput("PosCount");
   if (c.HasInput("TruePos") != state || c.HasInput("FalsePos") != state)
-    return c.Error("PosCount, TruePos and FalsePos belong together");
+    return c.Error("PosCount, TruePos and FalsePos must be given together");
   const Dim classes = c.Attr<std::int32_t>("class_num");
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("AccumPosCount", {classes, 1}));
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("AccumTruePos", {kUnknownDim, 2}));
@@ -49,7 +48,8 @@ Status InferDetectionMap(InferContext& c) {
   return c.SetShape("MAP", {1});
 }
 
-// The average precision of one class with `positives` true boxes; the hits of both lists belong together.
+// Returns the average precision of one class with `positives` ground-truth boxes, whose hits are in both
+// lists.
 double AveragePrecision(const Hits& right, const Hits& wrong, int positives, bool integral,
                         std::vector<std::size_t>& order) {
   order.resize(right.size());
@@ -138,7 +138,7 @@ class DetectionMapKernel : public Kernel {
     for (const Operand* operand : state) {
       if (*operand && !k.Var(*operand).initialized())
         return FailedPrecondition("E-run-uninitialized", "detection_map: ", operand->name,
-                                  " has no value, and HasState does not say that there is none");
+                                  " has no value; set HasState to 0 if there is no state yet");
     }
     if (k[count_].count() != classes_)
       return InvalidArgument("E-op-value", "detection_map: PosCount holds ", k[count_].count(),
@@ -267,24 +267,26 @@ class DetectionMapKernel : public Kernel {
 
 void RegisterDetectionMap(OpRegistry& ops) {
   ops.Add("detection_map")
-      .Doc("The mean average precision of the boxes that a detector finds.", kDoc)
-      .Input("DetectRes", "[boxes, 6], in a sequence for each image", Floats())
-      .Input("Label", "[boxes, 5] or [boxes, 6], in a sequence for each image", SameTypeAs("DetectRes"))
-      .Input("HasState", "not 0 if the state counts", Only(DType::kInt32), Optional())
-      .Input("PosCount", "the number of true boxes of each class so far", Only(DType::kInt32), Optional())
-      .Input("TruePos", "the scores of found boxes so far, and whether each was right", Only(DType::kFp32),
+      .Doc("The mean average precision of detected boxes, accumulated over batches.", kDoc)
+      .Input("DetectRes", "[boxes, 6], one sequence per image", Floats())
+      .Input("Label", "[boxes, 5] or [boxes, 6], one sequence per image", SameTypeAs("DetectRes"))
+      .Input("HasState", "nonzero if PosCount, TruePos and FalsePos are to be continued", Only(DType::kInt32),
              Optional())
-      .Input("FalsePos", "the same, and whether each was wrong", Only(DType::kFp32), Optional())
-      .Output("AccumPosCount", "the new PosCount", Only(DType::kInt32), InPlaceInAnySize())
-      .Output("AccumTruePos", "the new TruePos", Only(DType::kFp32), InPlaceInAnySize())
-      .Output("AccumFalsePos", "the new FalsePos", Only(DType::kFp32), InPlaceInAnySize())
+      .Input("PosCount", "the number of ground-truth boxes of each class so far", Only(DType::kInt32),
+             Optional())
+      .Input("TruePos", "the scores of the detections so far, and whether each is a true positive",
+             Only(DType::kFp32), Optional())
+      .Input("FalsePos", "the same for false positives", Only(DType::kFp32), Optional())
+      .Output("AccumPosCount", "the updated PosCount", Only(DType::kInt32), InPlaceInAnySize())
+      .Output("AccumTruePos", "the updated TruePos", Only(DType::kFp32), InPlaceInAnySize())
+      .Output("AccumFalsePos", "the updated FalsePos", Only(DType::kFp32), InPlaceInAnySize())
       .Output("MAP", "the mean average precision, [1]", Only(DType::kFp32))
       .ReadsOnlySome()
       .RequiredAttr("class_num", AttrKind::kInt, "the number of classes", AtLeast(1))
-      .Attr("background_label", 0, "the class that has no average precision; -1: none")
-      .Attr("overlap_threshold", 0.5f, "overlaps of right boxes are above this")
+      .Attr("background_label", 0, "the class that is excluded; -1: none")
+      .Attr("overlap_threshold", 0.5f, "overlaps of true positives are above this")
       .Attr("evaluate_difficult", true, "whether difficult boxes count")
-      .Attr("ap_type", "integral", "the kind of average", OneOf({"integral", "11point"}))
+      .Attr("ap_type", "integral", "how average precision is computed", OneOf({"integral", "11point"}))
       .Nan("a box with a NaN overlaps nothing.")
       .ReadsOnlySome()
       .InferShape(InferDetectionMap)

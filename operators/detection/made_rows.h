@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// A run with as many rows as the one before allocates nothing.
+// A run with the same number of rows as the previous one allocates nothing.
 class MadeRows {
  public:
   void Start(const Operand& operand, DType type, Shape shape) {

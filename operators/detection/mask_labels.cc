@@ -1,4 +1,4 @@
-// generate_mask_labels: the masks that the mask head of a detector is trained with.
+// generate_mask_labels: the training targets of the mask head of a detector.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -15,16 +15,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Draws the mask of every region of Rois whose label is above 0. The region gets the object, of a class above 0
-and no crowd, whose bounding box it overlaps most. MaskInt32 has num_classes masks of resolution x resolution
-pixels for each region. The mask at the region's label shows the polygons of the object within the region: 1
-inside a polygon, 0 outside. All other masks are -1. RoiHasMaskInt32 is the number of each such region within
-its image. An image without such a region yields its first region of label 0, with masks of -1. Regions are
-divided by the image's scale, which gives the coordinates of the polygons.
+Computes a mask for each region in Rois whose label is above 0. The region is paired with the object (of a
+class above 0, not a crowd) whose bounding box it overlaps most. Its row of MaskInt32 consists of num_classes
+blocks of resolution x resolution pixels. The block of its label holds the object's polygons, rasterised
+over the region: 1 inside a polygon, 0 outside. All other blocks hold -1. RoiHasMaskInt32 is the index of each
+such region within its image. An image without such a region yields its first region of label 0, with -1
+everywhere. Regions are divided by the image's scale, which brings them to the coordinates of the polygons.
 
-GtSegms holds points (x, y) in sequences of three levels: images, objects, polygons. Pixels are those that
-COCO's tools fill: the polygon is drawn five times as large, and a column is filled between the crossings at
-its middle.
+GtSegms holds points (x, y) in sequences on three levels: images, objects, polygons. The rasterisation matches
+that of COCO's tools: the polygon is drawn five times as large, and a column is filled between the crossings
+at its middle.
 
 He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017.)";
 
@@ -55,12 +55,12 @@ Status InferMaskLabels(InferContext& c) {
   return c.SetShape("MaskInt32", {kUnknownDim, c.Attr<std::int32_t>("num_classes") * side * side});
 }
 
-// Fills polygons into masks of side x side pixels.
+// Rasterises polygons into masks of side x side pixels.
 class PolygonFiller {
  public:
   explicit PolygonFiller(Dim side = 1) : side_(side) {}
 
-  // Sets the pixels of `mask` within the polygon; `corners` are in pixels.
+  // Sets the pixels of `mask` inside the polygon; `corners` are in pixels.
   void Fill(std::span<const double> corners, std::span<std::uint8_t> mask) {
     crossings_.clear();
     const std::size_t count = corners.size() / 2;
@@ -82,10 +82,10 @@ class PolygonFiller {
   static constexpr double kTimes = 5;
 
   static Dim Scaled(double place) {
-    constexpr double kMost = 1 << 22;  // bounds the points of an edge; a nearer bound would turn edges
+    constexpr double kMost = 1 << 22;  // bounds coordinates; a smaller bound would change slopes
     return static_cast<Dim>(std::clamp(kTimes * place + 0.5, -kMost, kMost));
   }
-  // The points of an edge, the larger of its extents one by one.
+  // Appends the points of an edge, one for each step along its longer side.
   void Draw(Dim x, Dim y, Dim to_x, Dim to_y) {
     const Dim wide = std::abs(to_x - x), high = std::abs(to_y - y);
     const bool turned = (wide >= high && x > to_x) || (wide < high && y > to_y);
@@ -109,7 +109,7 @@ class PolygonFiller {
       }
     }
   }
-  // Where the outline passes the middle of a column.
+  // Finds where the outline crosses the middle of a column.
   void AddPoint(Dim x, Dim y) {
     const Dim before_x = last_x_, before_y = last_y_;
     last_x_ = x;
@@ -172,12 +172,12 @@ class MaskLabelsKernel : public Kernel {
 
  private:
   struct Chosen {
-    Dim roi = 0;           // among all
-    std::int32_t own = 0;  // within its image
+    Dim roi = 0;           // index among all regions
+    std::int32_t own = 0;  // index within its image
     std::int32_t label = 0;
   };
 
-  // The objects of an image that count, and the boxes around their polygons.
+  // Collects the objects of an image to which regions may be matched, and the boxes around their polygons.
   void ReadObjects(KernelRun& k, Dim begin, Dim end, const LoD& segments) {
     const std::int32_t* const labels = std::as_const(k[classes_.operand()]).template Data<std::int32_t>();
     const std::int32_t* const crowd = std::as_const(k[crowd_]).template Data<std::int32_t>();
@@ -294,20 +294,20 @@ class MaskLabelsKernel : public Kernel {
 
 void RegisterMaskLabels(OpRegistry& ops) {
   ops.Add("generate_mask_labels")
-      .Doc("The masks that the mask head of a detector is trained with.", kDoc)
+      .Doc("Computes the training targets of a mask head.", kDoc)
       .Input("ImInfo", "[images, 3]: height, width, scale", Floats())
-      .Input("GtClasses", "[objects, 1], in a sequence for each image", Only(DType::kInt32))
-      .Input("IsCrowd", "[objects, 1], not 0 if an object is a crowd", Only(DType::kInt32))
+      .Input("GtClasses", "[objects, 1], one sequence per image", Only(DType::kInt32))
+      .Input("IsCrowd", "[objects, 1], nonzero if an object is a crowd", Only(DType::kInt32))
       .Input("GtSegms", "[points, 2], in sequences on three levels", SameTypeAs("ImInfo"))
-      .Input("Rois", "[regions, 4], in a sequence for each image", SameTypeAs("ImInfo"))
+      .Input("Rois", "[regions, 4], one sequence per image", SameTypeAs("ImInfo"))
       .Input("LabelsInt32", "[regions, 1]", Only(DType::kInt32))
-      .Output("MaskRois", "[masks, 4], in a sequence for each image, as all outputs", SameTypeAs("ImInfo"))
+      .Output("MaskRois", "[masks, 4], like all outputs with one sequence per image", SameTypeAs("ImInfo"))
       .Output("RoiHasMaskInt32", "[masks, 1]", Only(DType::kInt32))
       .Output("MaskInt32", "[masks, num_classes * resolution * resolution]", Only(DType::kInt32))
-      .RequiredAttr("num_classes", AttrKind::kInt, "the number of classes, the background included",
+      .RequiredAttr("num_classes", AttrKind::kInt, "the number of classes including the background",
                     Between(1, 1 << 12))
       .RequiredAttr("resolution", AttrKind::kInt, "the height and width of a mask", Between(1, 1 << 9))
-      .Nan("a polygon with a NaN fills nothing.")
+      .Nan("a polygon with a NaN fills no pixel.")
       .InferShape(InferMaskLabels)
       .KernelTypeFrom("Rois")
       .Kernel<Cpu, MaskLabelsKernel, float, double>()

@@ -16,21 +16,21 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-bipartite_match, for each sequence of rows of DistMat: the largest distance among rows and columns without a
-match makes the next match, until none is left; distances below 1e-6 make none. With match_type
-per_prediction, each remaining column is then matched to the row of its largest distance, if that is at least
-dist_threshold. ColToRowMatchIndices[n, j] is the row of column j within sequence n, or -1;
-ColToRowMatchDist[n, j] is its distance, or 0. Rows without sequences count as one sequence.
+bipartite_match: for each sequence of rows of DistMat, repeatedly matches the row and the column with the
+largest distance among those not matched yet. Distances below 1e-6 are not matched. With match_type
+per_prediction, each remaining column is then matched with the row of its largest distance, if that is at
+least dist_threshold. ColToRowMatchIndices[n, j] is the row within sequence n that is matched with column j,
+or -1; ColToRowMatchDist is its distance, or 0. Rows without LoD form one sequence.
 
 target_assign: Out[n, j] is row MatchIndices[n, j] of sequence n of X, at column j modulo the columns of X,
-and its weight is 1. Where the index is -1, Out is mismatch_value and the weight is 0. The columns that
-sequence n of NegIndices lists get mismatch_value with weight 1.
+with weight 1. Where the index is -1, it is mismatch_value with weight 0. For the columns listed in sequence n
+of NegIndices it is mismatch_value with weight 1.
 
-mine_hard_examples selects, for each image, the eligible columns with the largest losses. With mining_type
-max_negative, columns without a match whose distance is below neg_dist_threshold are eligible; ClsLoss decides
-among them, neg_pos_ratio times as many as there are matches are selected, and NegIndices lists them. With
-hard_example, all columns are eligible and sample_size of them are selected by ClsLoss + LocLoss; NegIndices
-lists those without a match, and UpdatedMatchIndices keeps only the selected matches.)";
+mine_hard_examples: selects, for each image, the eligible columns with the largest losses. With mining_type
+max_negative, unmatched columns whose distance is below neg_dist_threshold are eligible; of these,
+neg_pos_ratio times the number of matches are selected by ClsLoss and listed in NegIndices. With hard_example,
+all columns are eligible; sample_size of them are selected by ClsLoss + LocLoss. NegIndices then lists the
+selected columns without a match, and UpdatedMatchIndices keeps only the selected matches.)";
 
 constexpr double kNoDistance = 1e-6;
 
@@ -81,7 +81,7 @@ class BipartiteMatchKernel : public Kernel {
     for (Dim at = 0; at < rows * columns_; ++at) {
       if (distances[at] >= static_cast<T>(kNoDistance)) pairs_.push_back(at);
     }
-    // The first of equal ones by column, then by row.
+    // Of equal distances, the first by column, then by row, is taken.
     std::sort(pairs_.begin(), pairs_.end(), [&](Dim a, Dim b) {
       if (distances[a] != distances[b]) return distances[a] > distances[b];
       return std::pair(a % columns_, a) < std::pair(b % columns_, b);
@@ -197,7 +197,7 @@ class TargetAssignKernel : public Kernel {
 Status InferMineHardExamples(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("ClsLoss", 2));
   const Shape& shape = c.ShapeOf("ClsLoss");
-  // That all have one shape is checked when the op runs: a reshape by a tensor may have made some of them.
+  // Run checks that all shapes are equal, because a reshape whose shape is a tensor may have produced them.
   for (const char* slot : {"LocLoss", "MatchIndices", "MatchDist"}) {
     if (!c.HasInput(slot)) continue;
     PENSTOCK_RETURN_IF_ERROR(c.RequireRank(slot, 2));
@@ -257,7 +257,7 @@ class MineHardExamplesKernel : public Kernel {
   }
 
  private:
-  // The columns of image n with the largest losses.
+  // Selects the columns of image n with the largest losses.
   void Choose(KernelRun& k, Dim n, Dim columns) {
     const T* const class_loss = std::as_const(k[class_loss_]).template Data<T>() + n * columns;
     const T* const place_loss =
@@ -299,43 +299,44 @@ class MineHardExamplesKernel : public Kernel {
 
 void RegisterMatching(OpRegistry& ops) {
   ops.Add("bipartite_match")
-      .Doc("Which row each column of a distance matrix belongs to.", kDoc)
-      .Input("DistMat", "[rows, columns]; the larger a distance, the better", Floats())
+      .Doc("Matches each column of a distance matrix with a row.", kDoc)
+      .Input("DistMat", "[rows, columns]; larger values are better matches", Floats())
       .Output("ColToRowMatchIndices", "[sequences, columns]", Only(DType::kInt32), Apart())
       .Output("ColToRowMatchDist", "[sequences, columns]", SameTypeAs("DistMat"), Apart())
-      .Attr("match_type", "bipartite", "whether columns that are left are matched, too",
+      .Attr("match_type", "bipartite", "whether remaining columns are matched too",
             OneOf({"bipartite", "per_prediction"}))
-      .Attr("dist_threshold", 0.5f, "the least distance of those")
-      .Nan("a distance that is NaN matches nothing.")
+      .Attr("dist_threshold", 0.5f, "the smallest distance at which a remaining column is matched")
+      .Nan("a distance that is NaN is never matched.")
       .InferShape(InferBipartiteMatch)
       .Kernel<Cpu, BipartiteMatchKernel, float, double>()
       .NoGrad();
   ops.Add("target_assign")
-      .Doc("The targets of boxes, of the objects that they are matched with.", kDoc)
-      .Input("X", "[objects, columns, width], in a sequence for each image",
+      .Doc("Assigns to each box the target of the object that it is matched with.", kDoc)
+      .Input("X", "[objects, columns, width], one sequence per image",
              OneOfTypes<float, double, std::int32_t, std::int64_t>())
       .Input("MatchIndices", "[images, boxes]", Only(DType::kInt32))
-      .Input("NegIndices", "[indices, 1], in a sequence for each image", Only(DType::kInt32), Optional())
+      .Input("NegIndices", "[indices, 1], one sequence per image", Only(DType::kInt32), Optional())
       .Output("Out", "[images, boxes, width]", SameTypeAs("X"), Apart())
       .Output("OutWeight", "[images, boxes, 1]", Only(DType::kFp32))
-      .Attr("mismatch_value", 0, "the target of a box without an object")
+      .Attr("mismatch_value", 0, "the target of boxes without an object")
       .InferShape(InferTargetAssign)
       .KernelTypeFrom("X")
       .Kernel<Cpu, TargetAssignKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("mine_hard_examples")
-      .Doc("The boxes without an object that a detector is most wrong about.", kDoc)
+      .Doc("Selects the boxes without an object that have the largest losses.", kDoc)
       .Input("ClsLoss", "[images, boxes]", Floats())
       .Input("LocLoss", "[images, boxes]", SameTypeAs("ClsLoss"), Optional())
       .Input("MatchIndices", "[images, boxes]", Only(DType::kInt32))
       .Input("MatchDist", "[images, boxes]", SameTypeAs("ClsLoss"))
-      .Output("NegIndices", "[indices, 1], in a sequence for each image", Only(DType::kInt32))
+      .Output("NegIndices", "[indices, 1], one sequence per image", Only(DType::kInt32))
       .Output("UpdatedMatchIndices", "[images, boxes]", Only(DType::kInt32), Apart())
-      .Attr("neg_pos_ratio", 1.0f, "negatives for each match, of max_negative")
-      .Attr("neg_dist_threshold", 0.5f, "distances of negatives are below this, of max_negative")
-      .Attr("sample_size", 0, "how many, of hard_example", AtLeast(0))
-      .Attr("mining_type", "max_negative", "what is eligible", OneOf({"max_negative", "hard_example"}))
-      .Nan("a loss that is NaN counts as the least.")
+      .Attr("neg_pos_ratio", 1.0f, "the number of negatives per match, for max_negative")
+      .Attr("neg_dist_threshold", 0.5f, "negatives have distances below this, for max_negative")
+      .Attr("sample_size", 0, "the number of columns to select, for hard_example", AtLeast(0))
+      .Attr("mining_type", "max_negative", "which columns are eligible",
+            OneOf({"max_negative", "hard_example"}))
+      .Nan("a loss that is NaN is the smallest.")
       .InferShape(InferMineHardExamples)
       .KernelTypeFrom("ClsLoss")
       .Kernel<Cpu, MineHardExamplesKernel, float, double>()

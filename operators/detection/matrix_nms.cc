@@ -15,14 +15,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each image and each class, background_label excepted, the nms_top_k best boxes with a score above
-score_threshold are taken in the order of their scores. The score of box i is multiplied by the smallest
-value, over all better boxes j, of (1 - o(i, j)) / (1 - m(j)), or with use_gaussian of exp(gaussian_sigma *
-(m(j)^2 - o(i, j)^2)), where o(i, j) is the overlap of two boxes, and m(j) the largest overlap of j with a
-better box. Boxes whose new score is above post_threshold are found. The keep_top_k best of all classes
-together remain, best first. -1 keeps all.
+For each image and each class except background_label, takes the nms_top_k best of the boxes with a score
+above score_threshold, in descending order of score. The score of box i is multiplied by the minimum, over the
+better boxes j, of (1 - o(i, j)) / (1 - m(j)), or of exp(gaussian_sigma * (m(j)^2 - o(i, j)^2)) with
+use_gaussian. Here o is the overlap of two boxes and m(j) the largest overlap of j with a better box. Boxes
+whose score is then above post_threshold are detected. The keep_top_k best detections of all classes together
+are kept, best first. A limit of -1 keeps all.
 
-A row of Out is (class, score, box); the rows of an image are a sequence. Index is the number of each box
+A row of Out is (class, score, box); the rows of an image form a sequence. Index is the index of each box
 among the boxes of all images.
 
 Wang, Zhang, Kong, Li, Shen: "SOLOv2: dynamic and fast instance segmentation", NeurIPS 2020.)";
@@ -139,21 +139,25 @@ class MatrixNmsKernel : public Kernel {
 
 void RegisterMatrixNms(OpRegistry& ops) {
   ops.Add("matrix_nms")
-      .Doc("The boxes that a detector finds, with scores that shrink by overlaps.", kDoc)
+      .Doc(
+          "Non-maximum suppression that lowers the scores of overlapping boxes instead of removing the "
+          "boxes.",
+          kDoc)
       .Input("BBoxes", "[images, boxes, 4]", Floats())
       .Input("Scores", "[images, classes, boxes]", SameTypeAs("BBoxes"))
-      .Output("Out", "a row for each box: class, score, box", SameTypeAs("BBoxes"), Apart())
-      .Output("Index", "the number of each box among those of all images", Only(DType::kInt32))
-      .Attr("background_label", 0, "the class that is left out; -1: none")
-      .RequiredAttr("score_threshold", AttrKind::kFloat, "scores of boxes are above this")
-      .Attr("post_threshold", 0.0f, "scores that have shrunk are above this")
-      .RequiredAttr("nms_top_k", AttrKind::kInt, "how many boxes of a class are looked at; -1: all",
+      .Output("Out", "one row per box: class, score, box", SameTypeAs("BBoxes"), Apart())
+      .Output("Index", "the index of each box among the boxes of all images", Only(DType::kInt32))
+      .Attr("background_label", 0, "the class to exclude; -1: none")
+      .RequiredAttr("score_threshold", AttrKind::kFloat, "boxes with larger scores are considered")
+      .Attr("post_threshold", 0.0f, "boxes with a larger lowered score are detected")
+      .RequiredAttr("nms_top_k", AttrKind::kInt, "the number of boxes per class to consider; -1: all",
                     AtLeast(-1))
-      .RequiredAttr("keep_top_k", AttrKind::kInt, "how many boxes of an image are kept; -1: all", AtLeast(-1))
-      .Attr("normalized", true, "whether boxes are no wider than the difference of their ends")
-      .Attr("use_gaussian", false, "how scores shrink")
-      .Attr("gaussian_sigma", 2.0f, "how fast they shrink with use_gaussian")
-      .Nan("a box whose score is NaN is not found.")
+      .RequiredAttr("keep_top_k", AttrKind::kInt, "the number of boxes per image to keep; -1: all",
+                    AtLeast(-1))
+      .Attr("normalized", true, "whether coordinates are normalised; if not, boxes include their last pixel")
+      .Attr("use_gaussian", false, "whether scores decay by a Gaussian")
+      .Attr("gaussian_sigma", 2.0f, "the parameter of the Gaussian")
+      .Nan("a box whose score is NaN is not detected.")
       .InferShape(InferMatrixNms)
       .KernelTypeFrom("BBoxes")
       .Kernel<Cpu, MatrixNmsKernel, float, double>()

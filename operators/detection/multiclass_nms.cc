@@ -15,21 +15,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each image and each class, background_label excepted, the nms_top_k best boxes with a score above
-score_threshold are taken, and each box that overlaps a better one by more than nms_threshold is removed.
-While the threshold is above 0.5, every box that is kept multiplies it by nms_eta. The keep_top_k best of all
-classes together remain. -1 keeps all.
+For each image and each class except background_label, takes the nms_top_k best of the boxes with a score
+above score_threshold and removes those that overlap a better box by more than nms_threshold. After each kept
+box nms_threshold is multiplied by nms_eta, as long as it is above 0.5. The keep_top_k best boxes of all
+classes together are kept. A limit of -1 keeps all.
 
-BBoxes is [images, boxes, size] with Scores [images, classes, boxes], where size is 4, or 8, 16, 24 or 32 for
-polygons. In the other form both have a sequence for each image: BBoxes is [boxes, classes, 4], Scores is
-[boxes, classes]. A row of Out is (class, score, box); the rows of an image are a sequence. If no box is
-found, Out of multiclass_nms and locality_aware_nms is one row with the single element -1, and Out of
-multiclass_nms2 has no rows. Index is the number of each box among the boxes of all images.
+BBoxes is either [images, boxes, size] with Scores [images, classes, boxes], where size is 4, or 8, 16, 24 or
+32 for polygons; or [boxes, classes, 4], one sequence per image, with Scores [boxes, classes]. A row of Out is
+(class, score, box); the rows of an image form a sequence. If no box is detected, Out of multiclass_nms and
+locality_aware_nms is a single element, -1, whereas multiclass_nms2 yields no rows. Index is the index of each
+box among the boxes of all images.
 
-locality_aware_nms first merges neighbours, in the order of the boxes: a box that overlaps the previous one by
-more than nms_threshold is averaged with it, weighted by the scores, and the scores are added.
-
-Zhou et al.: "EAST: an efficient and accurate scene text detector", CVPR 2017, for locality_aware_nms.)";
+locality_aware_nms first merges consecutive boxes: a box that overlaps its predecessor by more than
+nms_threshold is averaged with it, weighted by the scores, and the scores are added (Zhou et al.: "EAST: an
+efficient and accurate scene text detector", CVPR 2017).)";
 
 struct NmsAttrs {
   Dim background = -1, nms_top_k = -1, keep_top_k = -1;
@@ -159,12 +158,12 @@ class MulticlassNmsKernel : public Kernel {
     });
   }
 
-  // Where the averaged boxes of an image and class are; `box` is a box of that image.
+  // Returns the first of the averaged boxes of an image and class; `box` is a box of that image.
   T* MergedBoxes(Dim box, Dim label) {
     const Dim count = boxes_.shape[1];
     return merged_boxes_.data() + (box / count * classes_ + label) * count * size_;
   }
-  // Averages neighbours that overlap, in copies of the boxes and scores.
+  // Averages consecutive boxes that overlap, in copies of the boxes and scores.
   void Merge(T* boxes, ClassOfImage<T>& one) {
     std::copy_n(one.boxes.data, one.count * size_, boxes);
     merged_scores_.assign(one.scores, one.scores + one.count);
@@ -237,19 +236,20 @@ class MulticlassNmsKernel : public Kernel {
 
 OpDef& AddNms(OpRegistry& ops, const char* type, int background) {
   return ops.Add(type)
-      .Doc("The boxes that a detector finds, class by class.", kDoc)
+      .Doc("Non-maximum suppression, class by class.", kDoc)
       .Input("BBoxes", "the boxes", Floats())
       .Input("Scores", "the scores", SameTypeAs("BBoxes"))
-      .Output("Out", "a row for each box: class, score, box", SameTypeAs("BBoxes"), Apart())
-      .Attr("background_label", background, "the class that is left out; -1: none")
-      .RequiredAttr("score_threshold", AttrKind::kFloat, "scores of boxes are above this")
-      .RequiredAttr("nms_top_k", AttrKind::kInt, "how many boxes of a class are looked at; -1: all",
+      .Output("Out", "one row per box: class, score, box", SameTypeAs("BBoxes"), Apart())
+      .Attr("background_label", background, "the class to exclude; -1: none")
+      .RequiredAttr("score_threshold", AttrKind::kFloat, "boxes with larger scores are considered")
+      .RequiredAttr("nms_top_k", AttrKind::kInt, "the number of boxes per class to consider; -1: all",
                     AtLeast(-1))
-      .Attr("nms_threshold", 0.3f, "by how much boxes may overlap")
-      .Attr("nms_eta", 1.0f, "how nms_threshold shrinks", Between(0, 1))
-      .RequiredAttr("keep_top_k", AttrKind::kInt, "how many boxes of an image are kept; -1: all", AtLeast(-1))
-      .Attr("normalized", true, "whether boxes are no wider than the difference of their ends")
-      .Nan("a box whose score is NaN is not found.")
+      .Attr("nms_threshold", 0.3f, "the largest overlap of two kept boxes")
+      .Attr("nms_eta", 1.0f, "the factor of nms_threshold after each kept box", Between(0, 1))
+      .RequiredAttr("keep_top_k", AttrKind::kInt, "the number of boxes per image to keep; -1: all",
+                    AtLeast(-1))
+      .Attr("normalized", true, "whether coordinates are normalised; if not, boxes include their last pixel")
+      .Nan("a box whose score is NaN is not detected.")
       .InferShape(InferNms)
       .Kernel<Cpu, MulticlassNmsKernel, float, double>()
       .NoGrad();
@@ -260,7 +260,7 @@ OpDef& AddNms(OpRegistry& ops, const char* type, int background) {
 void RegisterMulticlassNms(OpRegistry& ops) {
   AddNms(ops, "multiclass_nms", 0);
   AddNms(ops, "multiclass_nms2", 0)
-      .Output("Index", "the number of each box among those of all images", Only(DType::kInt32),
+      .Output("Index", "the index of each box among the boxes of all images", Only(DType::kInt32),
               Intermediate());
   AddNms(ops, "locality_aware_nms", -1);
 }

@@ -26,7 +26,8 @@ double SignedArea(std::span<const double> corners) {
   return twice / 2;
 }
 
-// The common area of two triangles that both turn to the left: the one, cut by the sides of the other.
+// Returns the area of the intersection of two counterclockwise triangles: clips one by the sides of the
+// other.
 double CommonOfTriangles(const std::array<Point, 3>& a, const std::array<Point, 3>& b) {
   std::array<Point, 8> kept = {a[0], a[1], a[2]}, next;
   std::size_t count = 3;
@@ -50,7 +51,8 @@ double CommonOfTriangles(const std::array<Point, 3>& a, const std::array<Point, 
   return twice / 2;
 }
 
-// Triangle i of the fan around the first corner, turned to the left; the sign says how it was turned.
+// Returns triangle i of the fan around the first corner, made counterclockwise, and the sign of its
+// orientation.
 double Fan(std::span<const double> corners, std::size_t i, std::array<Point, 3>& triangle) {
   const auto at = [&](std::size_t corner) { return Point{corners[2 * corner], corners[2 * corner + 1]}; };
   triangle = {at(0), at(i + 1), at(i + 2)};
@@ -63,8 +65,8 @@ double Fan(std::span<const double> corners, std::size_t i, std::array<Point, 3>&
 
 double PolygonArea(std::span<const double> corners) { return std::abs(SignedArea(corners)); }
 
-// A point is inside of a polygon where the triangles of its fan that cover it, each with the sign of its
-// turn, add up to one; so the common area is the sum over the pairs of triangles.
+// For a point inside a polygon, the orientation signs of the fan's triangles that cover it add up to one.
+// Therefore the area of an intersection is the signed sum over all pairs of triangles.
 double CommonArea(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
   std::array<Point, 3> first, second;

@@ -12,21 +12,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Every cell of Input gets the same boxes (x1, y1, x2, y2) around its centre. Variances repeats `variances` for
-each box.
+Places the same boxes around the centre of each cell of Input, as (x1, y1, x2, y2). Variances repeats
+`variances` for each box.
 
-prior_box: the centre is (x + offset) * step; a step of 0 means the extent of the image divided by that of the
-feature map. Each of min_sizes has a box for each of aspect_ratios, which begin with 1, occur once, and with
-flip are followed by their reciprocals: its width is size * sqrt(ratio), its height size / sqrt(ratio). With
-max_sizes, each of min_sizes also has a square of side sqrt(min * max); with min_max_aspect_ratios_order it
-comes second. Boxes are divided by the extents of the image; clip cuts them to [0, 1].
+prior_box: the centre is (x + offset) * step; a step of 0 means the size of the image divided by the size of
+the feature map. Each of min_sizes has a box for each of aspect_ratios (ratio 1 first, duplicates removed,
+with its reciprocal if flip), of width size * sqrt(ratio) and height size / sqrt(ratio). With max_sizes it
+also has a square of side sqrt(min * max), which comes second if min_max_aspect_ratios_order is set. Boxes are
+divided by the size of the image and, with clip, clipped to [0, 1].
 
-density_prior_box: the centres are the same. Each of fixed_sizes has, for each of fixed_ratios,
-density * density boxes of that size, spread evenly over a square of the mean step, which is rounded down. A
-box is cut to [0, 1] where it begins below 0 or ends above 1. With flatten_to_2d both outputs are matrices.
+density_prior_box: the centres are the same. Each combination of fixed_sizes and fixed_ratios has
+density * density boxes of that size, spaced evenly over a square whose side is the mean of the two steps,
+rounded down. x1 and y1 are at least 0, x2 and y2 at most 1. With flatten_to_2d both outputs are matrices.
 
-anchor_generator: the centre is x * stride + offset * (stride - 1). Each of aspect_ratios (height divided by
-width) has, for each of anchor_sizes, a box in pixels with the area size * size and rounded extents.
+anchor_generator: the centre is x * stride + offset * (stride - 1). Each combination of aspect_ratios (height
+divided by width) and anchor_sizes has a box of area size * size, up to rounding of its width and height.
+Boxes are in pixels.
 
 Liu et al.: "SSD: single shot multibox detector", ECCV 2016. Ren, He, Girshick, Sun: "Faster R-CNN", NIPS
 2015.)";
@@ -105,7 +106,7 @@ Status InferAnchorGenerator(InferContext& c) {
   return SetPriors(c, "Anchors", {input[2], input[3], anchors, 4});
 }
 
-// What the kernels share: the cells, and where the boxes go.
+// What the kernels share: the cells and the position in the output.
 template <typename T>
 class PriorKernel : public Kernel {
  public:
@@ -146,9 +147,9 @@ class PriorKernel : public Kernel {
 
  protected:
   virtual Status PrepareBoxes(KernelSetup& k) = 0;
-  // Writes the boxes of a cell, and moves `box` behind them.
+  // Writes the boxes of a cell and advances `box`.
   virtual void AddBoxes(Dim x, Dim y, T*& box) const = 0;
-  // A box around a centre, divided by the image's extents.
+  // Returns a box around a centre, divided by the size of the image.
   void AddBox(T x, T y, T half_width, T half_height, T*& box) const {
     *box++ = (x - half_width) / image_wide_;
     *box++ = (y - half_height) / image_high_;
@@ -184,7 +185,7 @@ class PriorBoxKernel : public PriorKernel<T> {
         const T half = std::sqrt(size * static_cast<T>(maxs_[s])) / 2;
         this->AddBox(x, y, half, half, box);
       };
-      for (std::size_t r = 0; r < ratios_.size(); ++r) {  // 1 is the first
+      for (std::size_t r = 0; r < ratios_.size(); ++r) {  // 1 comes first
         const T root = static_cast<T>(std::sqrt(ratios_[r]));
         this->AddBox(x, y, size * root / 2, size / root / 2, box);
         if (r == 0 && square_second_) add_square();
@@ -261,17 +262,17 @@ OpDef& AddPriors(OpRegistry& ops, const char* type, const char* boxes, const cha
   return ops.Add(type)
       .Doc(summary, kDoc)
       .Input("Input", "the feature map, [images, channels, height, width]; only its shape is read", Floats())
-      .Output(boxes, "[height, width, boxes of a cell, 4]", SameTypeAs("Input"))
+      .Output(boxes, "[height, width, boxes per cell, 4]", SameTypeAs("Input"))
       .Output("Variances", "shaped like the boxes", SameTypeAs("Input"))
-      .RequiredAttr("variances", AttrKind::kFloats, "4 values of each box")
-      .Attr("offset", 0.5f, "where the centre is in its cell")
+      .RequiredAttr("variances", AttrKind::kFloats, "the 4 values repeated for each box")
+      .Attr("offset", 0.5f, "the position of the centre within its cell")
       .KernelTypeFrom("Input")
       .NoGrad();
 }
 
 OpDef& OverImages(OpDef& op) {
   return op.Input("Image", "the images, [images, channels, height, width]; only its shape is read", Floats())
-      .Attr("clip", true, "whether boxes are cut to [0, 1]")
+      .Attr("clip", true, "whether boxes are clipped to [0, 1]")
       .Attr("step_w", 0.0f, "the width of a cell in pixels of the image", AtLeast(0))
       .Attr("step_h", 0.0f, "the height of a cell in pixels of the image", AtLeast(0));
 }
@@ -279,27 +280,30 @@ OpDef& OverImages(OpDef& op) {
 }  // namespace
 
 void RegisterPriors(OpRegistry& ops) {
-  OverImages(AddPriors(ops, "prior_box", "Boxes", "Boxes of some sizes and ratios around each cell."))
+  OverImages(AddPriors(ops, "prior_box", "Boxes", "Boxes of given sizes and aspect ratios around each cell."))
       .RequiredAttr("min_sizes", AttrKind::kFloats, "the sizes of the boxes", AtLeast(0))
-      .Attr("max_sizes", Floats32(), "of a square more for each of min_sizes", AtLeast(0))
-      .RequiredAttr("aspect_ratios", AttrKind::kFloats, "width by height", Between(1e-6, 1e6))
-      .Attr("flip", true, "whether the reciprocals of the ratios count, too")
-      .Attr("min_max_aspect_ratios_order", false, "whether the squares come first")
+      .Attr("max_sizes", Floats32(), "one value for each of min_sizes: adds a square of side sqrt(min * max)",
+            AtLeast(0))
+      .RequiredAttr("aspect_ratios", AttrKind::kFloats, "widths divided by heights", Between(1e-6, 1e6))
+      .Attr("flip", true, "whether to add the reciprocals of the ratios")
+      .Attr("min_max_aspect_ratios_order", false, "whether the squares of max_sizes come second")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferPriorBox)
       .Kernel<Cpu, PriorBoxKernel, float, double>();
-  OverImages(AddPriors(ops, "density_prior_box", "Boxes", "Evenly spread boxes around each cell."))
-      .Attr("flatten_to_2d", false, "whether the outputs are matrices of 4 columns")
+  OverImages(AddPriors(ops, "density_prior_box", "Boxes", "Boxes spaced evenly around each cell."))
+      .Attr("flatten_to_2d", false, "whether the outputs are matrices with 4 columns")
       .Attr("fixed_sizes", Floats32(), "the sizes of the boxes", AtLeast(0))
-      .Attr("fixed_ratios", Floats32(), "width by height", Between(1e-6, 1e6))
-      .Attr("densities", std::vector<std::int32_t>(), "boxes along a side of the square, for each size",
-            Between(1, 1 << 8))
+      .Attr("fixed_ratios", Floats32(), "widths divided by heights", Between(1e-6, 1e6))
+      .Attr("densities", std::vector<std::int32_t>(),
+            "the number of boxes along a side of the square, for each size", Between(1, 1 << 8))
       .InferShape(InferDensityPriorBox)
       .Kernel<Cpu, DensityPriorBoxKernel, float, double>();
-  AddPriors(ops, "anchor_generator", "Anchors", "Boxes of some sizes and ratios around each cell, in pixels.")
-      .RequiredAttr("anchor_sizes", AttrKind::kFloats, "roots of the boxes' areas", AtLeast(0))
-      .RequiredAttr("aspect_ratios", AttrKind::kFloats, "height by width", Between(1e-6, 1e6))
+  AddPriors(ops, "anchor_generator", "Anchors",
+            "Boxes of given sizes and aspect ratios around each cell, in pixels.")
+      .RequiredAttr("anchor_sizes", AttrKind::kFloats, "the square roots of the areas of the boxes",
+                    AtLeast(0))
+      .RequiredAttr("aspect_ratios", AttrKind::kFloats, "heights divided by widths", Between(1e-6, 1e6))
       .Attr("stride", Floats32{16.0f, 16.0f}, "width and height of a cell in pixels", Between(1e-6, 1e9))
       .InferShape(InferAnchorGenerator)
       .Kernel<Cpu, AnchorGeneratorKernel, float, double>();

@@ -16,18 +16,17 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Samples regions of each image to train a classifier. The regions are the true boxes of the image and the
-RpnRois, divided by the image's scale. A region stands for an object if it overlaps a true box by at least
-fg_thresh; it is background if its largest overlap is in [bg_thresh_lo, bg_thresh_hi). True boxes that are
-crowds stand for no object. batch_size_per_im regions are kept, of which at most the share fg_fraction stands
-for objects: a random selection with use_random, else the first ones. With is_cascade_rcnn all regions are
-kept, and only RpnRois are considered; they begin with the true boxes of the image, which are not divided, and
-regions without an extent are left out.
+The candidates of each image are its ground-truth boxes and RpnRois divided by the image's scale. A region is
+foreground if its overlap with a ground-truth box is at least fg_thresh, and background if its largest overlap
+is in [bg_thresh_lo, bg_thresh_hi). Crowds are never foreground. batch_size_per_im candidates are kept, of
+which at most the fraction fg_fraction is foreground: a random sample with use_random, otherwise the first
+ones. With is_cascade_rcnn, all are kept, and the candidates are RpnRois alone, which must begin with the
+image's ground-truth boxes, not divided by the scale; regions of zero width or height are left out.
 
-Rois are the regions for objects, then the others, in the size of the network's input. LabelsInt32 are the
-classes of the true boxes that they overlap most, or 0 for background. BboxTargets has, at the four places of
-the class (of class 1 with is_cls_agnostic), the offset of the true box divided by bbox_reg_weights. The
-weights are 1 at these places and 0 elsewhere.
+Rois lists the foreground regions, then the others, in the coordinates of the network's input. LabelsInt32 is
+the class of the ground-truth box that each overlaps most, or 0 for the background. BboxTargets holds, in the
+four columns of that class (of class 1 with is_cls_agnostic), the offset to the ground-truth box divided by
+bbox_reg_weights; the weights are 1 in these columns and 0 elsewhere.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Cai, Vasconcelos: "Cascade R-CNN", CVPR 2018.)";
 
@@ -156,7 +155,8 @@ class ProposalLabelsKernel : public Kernel {
     for (Dim n = 0; n < 4; ++n) candidates_.push_back(box[n] / scale);
     crowds_.push_back(is_crowd);
   }
-  // The candidates for objects, each with its true box, and those for the background, as many as are kept.
+  // The foreground candidates that are kept, each with its ground-truth box, and the background candidates
+  // that are kept.
   void Sort(const T* truth, Dim boxes) {
     objects_.clear();
     background_.clear();
@@ -214,7 +214,7 @@ class ProposalLabelsKernel : public Kernel {
   bool cascade_ = false, agnostic_ = false;
   SampleDraws draws_;
   std::vector<T> candidates_;
-  std::vector<bool> crowds_;  // of each candidate, whether it is the true box of a crowd
+  std::vector<bool> crowds_;  // for each candidate, whether it is the ground-truth box of a crowd
   std::vector<std::pair<std::size_t, std::size_t>> objects_;
   std::vector<std::size_t> background_;
   std::vector<Sample> samples_;
@@ -224,28 +224,30 @@ class ProposalLabelsKernel : public Kernel {
 
 void RegisterProposalLabels(OpRegistry& ops) {
   ops.Add("generate_proposal_labels")
-      .Doc("The regions that a second stage is trained with, and what they aim at.", kDoc)
-      .Input("RpnRois", "[regions, 4], in a sequence for each image", Floats())
-      .Input("GtClasses", "[boxes, 1], the classes of the true boxes", Only(DType::kInt32))
-      .Input("IsCrowd", "[boxes, 1], not 0 if a box is a crowd", Only(DType::kInt32))
-      .Input("GtBoxes", "[boxes, 4], in a sequence for each image", SameTypeAs("RpnRois"))
+      .Doc("Samples the regions that train the second stage of a detector, and computes their targets.", kDoc)
+      .Input("RpnRois", "[regions, 4], one sequence per image", Floats())
+      .Input("GtClasses", "[boxes, 1], the classes of the ground-truth boxes", Only(DType::kInt32))
+      .Input("IsCrowd", "[boxes, 1], nonzero if a box is a crowd", Only(DType::kInt32))
+      .Input("GtBoxes", "ground-truth boxes, [boxes, 4], one sequence per image", SameTypeAs("RpnRois"))
       .Input("ImInfo", "[images, 3]: height, width, scale", SameTypeAs("RpnRois"))
-      .Output("Rois", "[samples, 4], in a sequence for each image, as all outputs", SameTypeAs("RpnRois"))
+      .Output("Rois", "[samples, 4], like all outputs with one sequence per image", SameTypeAs("RpnRois"))
       .Output("LabelsInt32", "[samples, 1]", Only(DType::kInt32))
       .Output("BboxTargets", "[samples, 4 * class_nums]", SameTypeAs("RpnRois"))
       .Output("BboxInsideWeights", "[samples, 4 * class_nums]", SameTypeAs("RpnRois"))
       .Output("BboxOutsideWeights", "[samples, 4 * class_nums]", SameTypeAs("RpnRois"))
-      .RequiredAttr("batch_size_per_im", AttrKind::kInt, "how many samples of an image", AtLeast(0))
-      .RequiredAttr("fg_fraction", AttrKind::kFloat, "the most of them for objects", Between(0, 1))
-      .RequiredAttr("fg_thresh", AttrKind::kFloat, "overlaps of samples for objects are at least this")
-      .RequiredAttr("bg_thresh_hi", AttrKind::kFloat, "overlaps of the others are below this")
-      .RequiredAttr("bg_thresh_lo", AttrKind::kFloat, "and at least this")
-      .RequiredAttr("bbox_reg_weights", AttrKind::kFloats, "what the four distances are divided by")
-      .RequiredAttr("class_nums", AttrKind::kInt, "the number of classes, the background included",
+      .RequiredAttr("batch_size_per_im", AttrKind::kInt, "the number of samples per image", AtLeast(0))
+      .RequiredAttr("fg_fraction", AttrKind::kFloat, "the largest fraction of foreground samples",
+                    Between(0, 1))
+      .RequiredAttr("fg_thresh", AttrKind::kFloat, "the smallest overlap of a foreground sample")
+      .RequiredAttr("bg_thresh_hi", AttrKind::kFloat, "background samples have smaller overlaps than this")
+      .RequiredAttr("bg_thresh_lo", AttrKind::kFloat, "the smallest overlap of a background sample")
+      .RequiredAttr("bbox_reg_weights", AttrKind::kFloats, "the divisors of the four offsets")
+      .RequiredAttr("class_nums", AttrKind::kInt, "the number of classes including the background",
                     Between(1, 1 << 16))
-      .Attr("use_random", true, "whether samples are drawn")
-      .Attr("is_cascade_rcnn", false, "whether all regions are samples, and begin with the true boxes")
-      .Attr("is_cls_agnostic", false, "whether all classes aim alike")
+      .Attr("use_random", true, "whether to sample at random")
+      .Attr("is_cascade_rcnn", false,
+            "whether to keep all regions, which then begin with the ground-truth boxes")
+      .Attr("is_cls_agnostic", false, "whether all classes share the targets of class 1")
       .Nan("a region with a NaN overlaps nothing.")
       .InferShape(InferProposalLabels)
       .KernelTypeFrom("RpnRois")

@@ -1,4 +1,4 @@
-// generate_proposals, distribute_fpn_proposals, collect_fpn_proposals: regions that may hold objects.
+// generate_proposals, distribute_fpn_proposals, collect_fpn_proposals: regions that may contain objects.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,19 +17,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-generate_proposals, for each image: the anchors with the pre_nms_topN best Scores are moved by BboxDeltas
-times Variances, with exponents of at most log(1000 / 16), and cut to the image. Regions that are less than
-min_size wide or high in the original image, or whose centre lies outside of it, are removed; so is each
-region that overlaps a better one by more than nms_thresh, which `eta` reduces as nms_eta does in
+generate_proposals: for each image, takes the anchors with the pre_nms_topN best Scores, moves them by
+BboxDeltas (times Variances, with exponents of at most log(1000 / 16)), and clips them to the image. Regions
+narrower or lower than min_size in the original image, or whose centre is outside it, are dropped. Regions
+that overlap a better one by more than nms_thresh are removed; nms_thresh shrinks by `eta` as in
 multiclass_nms. The post_nms_topN best remain. ImInfo is (height, width, scale) of each image. RpnRoisLod
-holds the end of each image's regions.
+holds the index at which the regions of each image end.
 
 distribute_fpn_proposals: a region of area a belongs to level floor(log2(sqrt(a) / refer_scale) +
-refer_level), limited to min_level ... max_level. MultiFpnRois are the regions of each level. RestoreIndex[i]
-is the position of region i in the regions of all levels, one level after the other.
+refer_level), limited to [min_level, max_level]. MultiFpnRois are the regions of each level; RestoreIndex[i]
+is the position of region i in their concatenation.
 
-collect_fpn_proposals: the post_nms_topN regions of all levels with the best scores, ordered by image, then by
-score.
+collect_fpn_proposals: takes the post_nms_topN regions with the best scores of all levels, ordered by image,
+best first.
 
 Ren, He, Girshick, Sun: "Faster R-CNN", NIPS 2015. Lin et al.: "Feature pyramid networks for object
 detection", CVPR 2017.)";
@@ -100,7 +100,7 @@ class GenerateProposalsKernel : public Kernel {
   }
 
  private:
-  // The regions of an image, in `found_` by their places in `boxes_`.
+  // The regions of an image; `found_` refers to them by their index in `boxes_`.
   void Propose(KernelRun& k, Dim image) {
     const Dim anchors = scores_.shape[1], cells = scores_.shape[2] * scores_.shape[3];
     const T* const scores = std::as_const(k[scores_]).template Data<T>() + image * anchors * cells;
@@ -108,7 +108,7 @@ class GenerateProposalsKernel : public Kernel {
     const T* const info = std::as_const(k[info_]).template Data<T>() + image * 3;
     const auto score = [&](Dim i) {
       return scores[i % anchors * cells + i / anchors];
-    };  // anchors of a cell together
+    };  // the anchors of a cell are contiguous
     BestFirst<T>(anchors * cells, std::numeric_limits<T>::lowest(), before_ > 0 ? before_ : Dim{-1}, score,
                  found_);
     boxes_.resize(found_.size() * 4);
@@ -322,46 +322,50 @@ class CollectProposalsKernel : public Kernel {
 
 void RegisterProposals(OpRegistry& ops) {
   ops.Add("generate_proposals")
-      .Doc("Regions of images that may hold objects.", kDoc)
+      .Doc("Proposes regions of images that may contain objects.", kDoc)
       .Input("Scores", "[images, anchors, height, width]", Floats())
       .Input("BboxDeltas", "[images, 4 * anchors, height, width]", SameTypeAs("Scores"))
       .Input("ImInfo", "[images, 3]: height, width, scale", SameTypeAs("Scores"))
       .Input("Anchors", "[height, width, anchors, 4]", SameTypeAs("Scores"))
       .Input("Variances", "shaped like Anchors", SameTypeAs("Scores"))
-      .Output("RpnRois", "[regions, 4], in a sequence for each image", SameTypeAs("Scores"))
+      .Output("RpnRois", "[regions, 4], one sequence per image", SameTypeAs("Scores"))
       .Output("RpnRoiProbs", "[regions, 1], in the same sequences", SameTypeAs("Scores"))
-      .Output("RpnRoisLod", "[images], where the regions of each end", Only(DType::kInt64), Optional())
-      .RequiredAttr("pre_nms_topN", AttrKind::kInt, "how many anchors are looked at; 0 or less: all")
-      .RequiredAttr("post_nms_topN", AttrKind::kInt, "how many regions of an image are kept; 0 or less: all")
-      .RequiredAttr("nms_thresh", AttrKind::kFloat, "by how much regions may overlap; 0 or less: no matter")
-      .RequiredAttr("min_size", AttrKind::kFloat, "the least width and height of a region")
-      .RequiredAttr("eta", AttrKind::kFloat, "how nms_thresh shrinks")
-      .Nan("an anchor whose score is NaN is not looked at, and a region that comes out as NaN is dropped.")
+      .Output("RpnRoisLod", "[images], the index at which the regions of each image end", Only(DType::kInt64),
+              Optional())
+      .RequiredAttr("pre_nms_topN", AttrKind::kInt, "the number of anchors to consider; 0 or less: all")
+      .RequiredAttr("post_nms_topN", AttrKind::kInt,
+                    "the number of regions per image to keep; 0 or less: all")
+      .RequiredAttr("nms_thresh", AttrKind::kFloat,
+                    "the largest overlap of two kept regions; 0 or less: no suppression")
+      .RequiredAttr("min_size", AttrKind::kFloat, "the smallest width and height of a region")
+      .RequiredAttr("eta", AttrKind::kFloat, "the factor of nms_thresh after each kept region")
+      .Nan("an anchor whose score is NaN is ignored, and a region that becomes NaN is dropped.")
       .InferShape(InferGenerateProposals)
       .Kernel<Cpu, GenerateProposalsKernel, float, double>()
       .NoGrad();
   ops.Add("distribute_fpn_proposals")
-      .Doc("The regions of each level of a feature pyramid.", kDoc)
-      .Input("FpnRois", "[regions, 4], in a sequence for each image", Floats())
+      .Doc("Distributes regions to the levels of a feature pyramid.", kDoc)
+      .Input("FpnRois", "[regions, 4], one sequence per image", Floats())
       .Output("MultiFpnRois", "the regions of each level", SameTypeAs("FpnRois"), Repeated())
-      .Output("RestoreIndex", "[regions, 1], where each is now", Only(DType::kInt32))
+      .Output("RestoreIndex", "[regions, 1], the position of each region in the concatenated levels",
+              Only(DType::kInt32))
       .RequiredAttr("min_level", AttrKind::kInt, "the finest level", Between(0, 64))
       .RequiredAttr("max_level", AttrKind::kInt, "the coarsest level", Between(0, 64))
-      .RequiredAttr("refer_level", AttrKind::kInt, "the level of regions of refer_scale", Between(0, 64))
-      .RequiredAttr("refer_scale", AttrKind::kInt, "the root of the area of regions of refer_level",
-                    AtLeast(1))
-      .Nan("a region with a NaN is of the finest level.")
+      .RequiredAttr("refer_level", AttrKind::kInt, "the level of a region of size refer_scale",
+                    Between(0, 64))
+      .RequiredAttr("refer_scale", AttrKind::kInt,
+                    "the square root of the area of a region of level refer_level", AtLeast(1))
+      .Nan("a region with a NaN belongs to the finest level.")
       .InferShape(InferDistribute)
       .Kernel<Cpu, DistributeProposalsKernel, float, double>()
       .NoGrad();
   ops.Add("collect_fpn_proposals")
-      .Doc("The best regions of all levels of a feature pyramid.", kDoc)
-      .Input("MultiLevelRois", "[regions, 4] of each level, in a sequence for each image", Floats(),
-             Repeated())
+      .Doc("Selects the best regions of all levels of a feature pyramid.", kDoc)
+      .Input("MultiLevelRois", "[regions, 4] of each level, one sequence per image", Floats(), Repeated())
       .Input("MultiLevelScores", "[regions, 1] of each level", SameTypeAs("MultiLevelRois"), Repeated())
-      .Output("FpnRois", "[regions, 4], in a sequence for each image", SameTypeAs("MultiLevelRois"))
-      .RequiredAttr("post_nms_topN", AttrKind::kInt, "how many", AtLeast(0))
-      .Nan("a region whose score is NaN is the last.")
+      .Output("FpnRois", "[regions, 4], one sequence per image", SameTypeAs("MultiLevelRois"))
+      .RequiredAttr("post_nms_topN", AttrKind::kInt, "the number of regions to keep", AtLeast(0))
+      .Nan("a region whose score is NaN comes last.")
       .InferShape(InferCollect)
       .Kernel<Cpu, CollectProposalsKernel, float, double>()
       .NoGrad();

@@ -17,12 +17,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-On each level the nms_top_k best of the scores above score_threshold (on the last level, above 0) are taken.
-Each is the score of one class of one anchor. Its box is the anchor, moved by BBoxes as box_coder's
-decode_center_size moves boxes in pixels, divided by the image's scale and cut to the image. Within each
-class, a box that overlaps a better one by more than nms_threshold is removed; nms_eta reduces the threshold
-as in multiclass_nms. The keep_top_k best of all classes together remain, best first. A row of Out is (class +
-1, score, box); the rows of an image are a sequence.
+For each level, takes the nms_top_k best of the scores above score_threshold (above 0 on the last level). Each
+is the score of one class of one anchor. The anchor is moved by BBoxes as box_coder's decode_center_size moves
+boxes in pixels, divided by the image's scale and clipped to the image; the result is a box of that class.
+Then, class by class, boxes that overlap a better one by more than nms_threshold are removed; nms_threshold
+shrinks by nms_eta as in multiclass_nms. The keep_top_k best boxes of all classes together are kept, best
+first. A row of Out is (class + 1, score, box); the rows of an image form a sequence.
 
 Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.)";
 
@@ -30,7 +30,7 @@ Status InferRetinanetOutput(InferContext& c) {
   const int levels = c.InputCount("BBoxes");
   if (c.InputCount("Scores") != levels || c.InputCount("Anchors") != levels)
     return c.Error("there are ", levels, " BBoxes, ", c.InputCount("Scores"), " Scores and ",
-                   c.InputCount("Anchors"), " Anchors; each level has one of them");
+                   c.InputCount("Anchors"), " Anchors; each level needs one of each");
   const Shape& info = c.ShapeOf("ImInfo");
   if (info.rank() != 2 || !Compatible(info[1], 3))
     return c.Error("shape of ImInfo (", info, ") must be [images, 3]");
@@ -152,19 +152,21 @@ class RetinanetOutputKernel : public Kernel {
 
 void RegisterRetinanetOutput(OpRegistry& ops) {
   ops.Add("retinanet_detection_output")
-      .Doc("The boxes that RetinaNet finds, of all levels of its feature pyramid.", kDoc)
+      .Doc("The detections of RetinaNet, over all levels of its feature pyramid.", kDoc)
       .Input("BBoxes", "[images, n, 4] of each level", Floats(), Repeated())
       .Input("Scores", "[images, n, classes] of each level", SameTypeAs("BBoxes"), Repeated())
       .Input("Anchors", "[n, 4] of each level", SameTypeAs("BBoxes"), Repeated())
       .Input("ImInfo", "[images, 3]: height, width, scale", SameTypeAs("BBoxes"))
-      .Output("Out", "a row for each box: class + 1, score, box", SameTypeAs("BBoxes"))
-      .RequiredAttr("score_threshold", AttrKind::kFloat, "scores of boxes are above this")
-      .RequiredAttr("nms_top_k", AttrKind::kInt, "how many scores of a level are looked at; -1: all",
+      .Output("Out", "one row per box: class + 1, score, box", SameTypeAs("BBoxes"))
+      .RequiredAttr("score_threshold", AttrKind::kFloat, "boxes with larger scores are considered")
+      .RequiredAttr("nms_top_k", AttrKind::kInt, "the number of scores per level to consider; -1: all",
                     AtLeast(-1))
-      .RequiredAttr("nms_threshold", AttrKind::kFloat, "by how much boxes may overlap")
-      .RequiredAttr("nms_eta", AttrKind::kFloat, "how nms_threshold shrinks", Between(0, 1))
-      .RequiredAttr("keep_top_k", AttrKind::kInt, "how many boxes of an image are kept; -1: all", AtLeast(-1))
-      .Nan("a score that is NaN finds nothing, and an end of a box that would be NaN is 0.")
+      .RequiredAttr("nms_threshold", AttrKind::kFloat, "the largest overlap of two kept boxes")
+      .RequiredAttr("nms_eta", AttrKind::kFloat, "the factor of nms_threshold after each kept box",
+                    Between(0, 1))
+      .RequiredAttr("keep_top_k", AttrKind::kInt, "the number of boxes per image to keep; -1: all",
+                    AtLeast(-1))
+      .Nan("a score that is NaN yields no detection, and a coordinate that would be NaN is 0.")
       .InferShape(InferRetinanetOutput)
       .Kernel<Cpu, RetinanetOutputKernel, float, double>()
       .NoGrad();

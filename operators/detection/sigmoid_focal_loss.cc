@@ -11,10 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With p the logistic function of X[i, c], and n = max(FgNum, 1):
+Let p be the logistic function of X[i, c], and n = max(FgNum, 1).
 
 Out[i, c] = -alpha / n * (1 - p)^gamma * log(p)            if Label[i] is c + 1
-            -(1 - alpha) / n * p^gamma * log(1 - p)        else; 0 if Label[i] is -1
+            0                                              if Label[i] is -1
+            -(1 - alpha) / n * p^gamma * log(1 - p)        otherwise
 
 Lin, Goyal, Girshick, He, Dollar: "Focal loss for dense object detection", ICCV 2017.)";
 
@@ -28,10 +29,10 @@ Status InferFocalLoss(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// One element: its loss, and the derivative of that.
+// The loss of one element and its derivative.
 template <typename T>
 struct FocalTerm {
-  T gamma{}, positive{}, negative{};  // the two with their weights
+  T gamma{}, positive{}, negative{};  // the exponent, and the weights of positive and negative elements
 
   T Loss(T x, bool is_class) const {
     const T p = 1 / (1 + std::exp(-x));
@@ -51,8 +52,8 @@ struct FocalTerm {
   static constexpr T kLeast = static_cast<T>(std::numeric_limits<float>::min());
 };
 
-// What both kernels hold. `visit(element, whether it is of the label's class, term)` is called for each
-// element that counts.
+// Shared by both kernels. Calls `visit(element, is_positive, term)` for each element that is not ignored;
+// `is_positive` says whether the element is that of the label's class.
 template <typename T>
 class FocalElements {
  public:
@@ -140,13 +141,14 @@ class SigmoidFocalLossGradKernel : public Kernel {
 
 void RegisterSigmoidFocalLoss(OpRegistry& ops) {
   ops.Add("sigmoid_focal_loss")
-      .Doc("Logistic cross entropies of which those that are easy count less.", kDoc)
+      .Doc("Logistic cross entropy in which well-classified examples have less weight.", kDoc)
       .Input("X", "[samples, classes]", Floats())
-      .Input("Label", "[samples, 1]: 0 the background, c + 1 class c, -1 does not count", Only(DType::kInt32))
-      .Input("FgNum", "[1], the number of samples that are no background", Only(DType::kInt32))
+      .Input("Label", "[samples, 1]: 0 for the background, c + 1 for class c, -1 to ignore the sample",
+             Only(DType::kInt32))
+      .Input("FgNum", "[1], the number of foreground samples", Only(DType::kInt32))
       .Output("Out", "[samples, classes]", SameTypeAs("X"), Apart())
-      .Attr("gamma", 2.0f, "how much less")
-      .Attr("alpha", 0.25f, "the weight of samples of a class")
+      .Attr("gamma", 2.0f, "the focusing parameter")
+      .Attr("alpha", 0.25f, "the weight of positive elements")
       .InferShape(InferFocalLoss)
       .KernelTypeFrom("X")
       .Kernel<Cpu, SigmoidFocalLossKernel, float, double>()

@@ -12,15 +12,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-iou_similarity: Out[i, j] is the area of the intersection of boxes X[i] and Y[j], divided by that of their
-union.
-
-box_clip: Output is Input, cut to its image: x to [0, round(width / scale) - 1], and y likewise to the height.
-Sequence n of Input belongs to the image ImInfo[n] = (height, width, scale).
-
-polygon_box_transform: Output is 4 * x - Input on even channels and 4 * y - Input on odd ones. It turns the
-distances of corners from the pixels of a map, which is smaller by a factor of four, into positions in the
-image.)";
+iou_similarity:        Out[i, j] is the intersection of boxes X[i] and Y[j] divided by their union.
+box_clip:              Output is Input clipped to its image: x to [0, round(width / scale) - 1], y likewise by
+                       the height. Sequence n of Input belongs to image ImInfo[n] = (height, width, scale).
+polygon_box_transform: Output = 4 * x - Input on even channels and 4 * y - Input on odd channels. This turns
+                       the distances from each pixel to the corners into coordinates in the image, which is
+                       four times as wide and high.)";
 
 Status RequireBoxes(const InferContext& c, const char* slot) {
   const Shape& shape = c.ShapeOf(slot);
@@ -146,24 +143,25 @@ class PolygonBoxTransformKernel : public Kernel {
 
 void RegisterSimpleBoxes(OpRegistry& ops) {
   ops.Add("iou_similarity")
-      .Doc("How much each two boxes overlap.", kDoc)
+      .Doc("The intersection over union of all pairs of boxes.", kDoc)
       .Input("X", "[boxes, 4]", Floats())
       .Input("Y", "[boxes, 4]", SameTypeAs("X"))
       .Output("Out", "[boxes of X, boxes of Y]", SameTypeAs("X"), Apart())
-      .Attr("box_normalized", true, "whether boxes are no wider than the difference of their ends")
+      .Attr("box_normalized", true,
+            "whether coordinates are normalised; if not, boxes include their last pixel")
       .InferShape(InferIouSimilarity)
       .Kernel<Cpu, IouSimilarityKernel, float, double>()
       .NoGrad();
   ops.Add("box_clip")
-      .Doc("Boxes within their images.", kDoc)
-      .Input("Input", "[boxes, ..., 4], in a sequence for each image", Floats())
+      .Doc("Clips boxes to their images.", kDoc)
+      .Input("Input", "[boxes, ..., 4], one sequence per image", Floats())
       .Input("ImInfo", "[images, 3]: height, width, scale", SameTypeAs("Input"))
       .Output("Output", "shaped like Input", SameTypeAs("Input"))
       .InferShape(InferBoxClip)
       .Kernel<Cpu, BoxClipKernel, float, double>()
       .NoGrad();
   ops.Add("polygon_box_transform")
-      .Doc("Distances of corners as places.", kDoc)
+      .Doc("Converts distances to corners into coordinates.", kDoc)
       .Input("Input", "[images, an even number of channels, height, width]", Floats())
       .Output("Output", "shaped like Input", SameTypeAs("Input"))
       .InferShape(InferPolygonBoxTransform)

@@ -13,16 +13,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With t the numbers of an anchor of width a and height b in cell (x, y), s the logistic function and
-k = scale_x_y:
+Let t be the values of an anchor of width a and height b in cell (x, y), s the logistic function and
+k = scale_x_y. Then
 
-centre           = (x + k * s(t0) - (k - 1) / 2, y + k * s(t1) - (k - 1) / 2)
-                   / height of X * (image width, image height)
-extents          = (a * exp(t2) * image width, b * exp(t3) * image height) / (downsample_ratio * height of X)
+centre = (x + k * s(t0) - (k - 1) / 2, y + k * s(t1) - (k - 1) / 2) / height of X
+         * (image width, image height)
+size   = (a * exp(t2) * image width, b * exp(t3) * image height) / (downsample_ratio * height of X)
 score of a class = s(t4) * s(t of the class)
 
-Boxes are (x1, y1, x2, y2); clip_bbox cuts them to the image. Where s(t4) is below conf_thresh, box and scores
-are 0. The boxes of an anchor follow one another. ImgSize is (height, width) of each image.
+Boxes are (x1, y1, x2, y2), clipped to the image with clip_bbox. Where s(t4) is below conf_thresh, the box and
+its scores are 0. The boxes of an anchor are contiguous. ImgSize is (height, width) of each image.
 
 Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.)";
 
@@ -108,18 +108,20 @@ class YoloBoxKernel : public Kernel {
 
 void RegisterYoloBox(OpRegistry& ops) {
   ops.Add("yolo_box")
-      .Doc("The boxes and scores that a YOLOv3 head stands for.", kDoc)
+      .Doc("Decodes the boxes and scores of a YOLOv3 head.", kDoc)
       .Input("X", "[images, anchors * (5 + class_num), height, width]", Floats())
       .Input("ImgSize", "[images, 2]: height, width", Only(DType::kInt32))
       .Output("Boxes", "[images, boxes, 4]", SameTypeAs("X"), Apart())
       .Output("Scores", "[images, boxes, class_num]", SameTypeAs("X"), Apart())
       .RequiredAttr("class_num", AttrKind::kInt, "the number of classes", Between(1, 1 << 20))
-      .Attr("anchors", std::vector<std::int32_t>(), "width and height of each anchor", Between(1, 1 << 20))
-      .Attr("downsample_ratio", 32, "pixels of the network's input for each cell", Between(1, 1 << 20))
-      .Attr("conf_thresh", 0.01f, "boxes that are less sure are 0")
-      .Attr("clip_bbox", true, "whether boxes are cut to the image")
-      .Attr("scale_x_y", 1.0f, "how far centres may be from the middle of their cells")
-      .Nan("a class's score with a NaN is NaN; so is an end of a box.")
+      .Attr("anchors", std::vector<std::int32_t>(), "the width and height of each anchor",
+            Between(1, 1 << 20))
+      .Attr("downsample_ratio", 32, "the number of pixels of the network's input per cell",
+            Between(1, 1 << 20))
+      .Attr("conf_thresh", 0.01f, "boxes of lower confidence are set to 0")
+      .Attr("clip_bbox", true, "whether boxes are clipped to the image")
+      .Attr("scale_x_y", 1.0f, "scales the offsets of centres within their cells")
+      .Nan("a class score or box coordinate computed from a NaN is NaN.")
       .InferShape(InferYoloBox)
       .KernelTypeFrom("X")
       .Kernel<Cpu, YoloBoxKernel, float, double>()

@@ -14,20 +14,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A true box is (x, y, width, height) as fractions of the image. If its extents are positive, it belongs to the
-cell that contains its centre and to the anchor that it overlaps most if both have the same centre.
-GTMatchMask is the position of that anchor in anchor_mask, or -1. If there is such a position, then with t the
-numbers of that anchor in that cell, e the logistic cross entropy, and k = GTScore, or 1 without it:
+A ground-truth box (x, y, width, height: fractions of the image) of positive size belongs to the cell of its
+centre and to the anchor that it overlaps most if both have the same centre. GTMatchMask is that anchor's
+index in anchor_mask, or -1 if it is not there. If it is there, the box adds the following to the loss, where
+e is the logistic cross entropy and k = GTScore (1 if absent):
 
 Loss += k * (2 - width * height) * (e(t0, x within the cell) + e(t1, y within the cell)
                                     + |t2 - log(width / anchor's)| + |t3 - log(height / anchor's)|)
-        + k * sum over the classes of e(t of the class, 1 or 0)
+        + k * sum over the classes of e(t, 1 or 0)
         + k * e(t4, 1)
 
-With use_label_smooth, 1 - d and d replace 1 and 0 of the classes, where d = min(1 / class_num, 1 / 40). Each
-anchor of a cell to which no true box belongs adds e(t4, 0), unless the box that it predicts overlaps a true
-one by more than ignore_thresh. ObjectnessMask is k, 0 and -1 in these three cases. GTBox, GTLabel and GTScore
-have no gradient.
+With use_label_smooth, the class targets are 1 - d and d instead of 1 and 0, where d = min(1 / class_num,
+1 / 40).
+
+Boxes of other cells and anchors add e(t4, 0), unless the predicted box overlaps a ground-truth box by more
+than ignore_thresh. ObjectnessMask is k, 0 and -1 in these three cases. GTBox, GTLabel and GTScore have no
+gradient.
 
 Redmon, Farhadi: "YOLOv3: an incremental improvement", 2018.)";
 
@@ -38,7 +40,7 @@ struct YoloBoxParts {
   T x{}, y{}, width{}, height{};
 };
 
-// What two boxes have in common along an axis.
+// Returns the length of the intersection of two boxes along an axis.
 template <typename T>
 T CommonLength(T a, T a_size, T b, T b_size) {
   return std::min(a + a_size / 2, b + b_size / 2) - std::max(a - a_size / 2, b - b_size / 2);
@@ -87,7 +89,7 @@ Status InferYolov3Loss(InferContext& c) {
   return c.SetShape("Loss", {x[0]});
 }
 
-// What the loss and its gradient share: a true box's cell, anchor and aims.
+// What the loss and its gradient share: the cell, anchor and targets of a ground-truth box.
 template <typename T>
 class YoloTruth {
  public:
@@ -126,7 +128,7 @@ class YoloTruth {
   T Score(KernelRun& k, Dim image, Dim t) const {
     return score_ ? std::as_const(k[score_]).template Data<T>()[image * boxes + t] : T{1};
   }
-  // The cell of a box's centre, -1 if it is outside of the image.
+  // Returns the cell of a box's centre, or -1 if it is outside the image.
   Dim CellOf(const YoloBoxParts<T>& box) const {
     if (!(box.x >= 0 && box.y >= 0 && box.x < 1 && box.y < 1)) return -1;
     return static_cast<Dim>(box.y * static_cast<T>(y.height)) * y.width +
@@ -146,7 +148,7 @@ class YoloTruth {
     }
     return best;
   }
-  // What t0 to t3 aim at in that cell, and how much they count.
+  // The targets of t0 to t3 in that cell, and their weight.
   struct Aims {
     T at[4];
     T weight{};
@@ -210,7 +212,7 @@ class Yolov3LossKernel : public Kernel {
   }
 
  private:
-  // -1 for the boxes that overlap a true one enough, 0 for the others.
+  // Writes -1 for boxes that overlap a ground-truth box enough to be ignored, 0 for the others.
   void IgnoreOverlaps(KernelRun& k, const T* x, Dim image, T* objectness) const {
     const YoloLayout& y = truth_.y;
     const T less = (scale_ - 1) / 2, grid = static_cast<T>(y.height);
@@ -346,23 +348,26 @@ class Yolov3LossGradKernel : public Kernel {
 
 void RegisterYolov3Loss(OpRegistry& ops) {
   ops.Add("yolov3_loss")
-      .Doc("What a YOLOv3 head costs against the true boxes.", kDoc)
+      .Doc("The loss of a YOLOv3 head.", kDoc)
       .Input("X", "[images, anchors * (5 + class_num), height, width], height and width equal", Floats())
       .Input("GTBox", "[images, boxes, 4]: x, y, width, height", SameTypeAs("X"))
-      .Input("GTLabel", "[images, boxes], their classes", Only(DType::kInt32))
-      .Input("GTScore", "[images, boxes], how much they count", SameTypeAs("X"), Optional())
+      .Input("GTLabel", "[images, boxes], the classes of the boxes", Only(DType::kInt32))
+      .Input("GTScore", "[images, boxes], the weights of the boxes", SameTypeAs("X"), Optional())
       .Output("Loss", "[images]", SameTypeAs("X"), Apart())
       .Output("ObjectnessMask", "[images, anchors, height, width]", SameTypeAs("X"), Intermediate() | Apart())
       .Output("GTMatchMask", "[images, boxes]", Only(DType::kInt32), Intermediate() | Apart())
       .RequiredAttr("class_num", AttrKind::kInt, "the number of classes", Between(1, 1 << 20))
-      .Attr("anchors", Ints(), "width and height of each anchor", Between(1, 1 << 20))
-      .Attr("anchor_mask", Ints(), "which of the anchors X has")
-      .Attr("downsample_ratio", 32, "pixels of the network's input for each cell", Between(1, 1 << 20))
-      .Attr("ignore_thresh", 0.7f, "by how much boxes overlap a true one that cost nothing for it")
-      .Attr("use_label_smooth", true, "whether the aims of classes are smoothed")
-      .Attr("scale_x_y", 1.0f, "how far centres may be from the middle of their cells")
+      .Attr("anchors", Ints(), "the width and height of each anchor", Between(1, 1 << 20))
+      .Attr("anchor_mask", Ints(), "the indices of the anchors that X has")
+      .Attr("downsample_ratio", 32, "the number of pixels of the network's input per cell",
+            Between(1, 1 << 20))
+      .Attr("ignore_thresh", 0.7f,
+            "a predicted box with a larger overlap with a ground-truth box is not trained as background")
+      .Attr("use_label_smooth", true, "whether to smooth the class targets")
+      .Attr("scale_x_y", 1.0f, "scales the offsets of centres within their cells")
       .Nan(
-          "a true box with a NaN is not there; a number of X that is NaN makes the loss NaN where it counts.")
+          "a ground-truth box with a NaN is ignored; an element of X that is NaN makes the loss NaN if it "
+          "contributes to it.")
       .InferShape(InferYolov3Loss)
       .KernelTypeFrom("X")
       .Kernel<Cpu, Yolov3LossKernel, float, double>()

@@ -1,4 +1,4 @@
-// bpr_loss: the Bayesian personalised ranking loss of the right item against all others.
+// bpr_loss: the Bayesian personalised ranking loss of the true item against all others.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,8 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y[i] is the mean over all j except Label[i] of log(1 + exp(X[i, j] - X[i, Label[i]])). No gradient flows to
-Label.
+Y[i] is the mean over all j except Label[i] of log(1 + exp(X[i, j] - X[i, Label[i]])). Label has no gradient.
 
 S. Rendle, C. Freudenthaler, Z. Gantner, L. Schmidt-Thieme: "BPR: Bayesian personalized ranking from implicit
 feedback", UAI 2009.)";
@@ -26,7 +25,7 @@ Status InferBpr(InferContext& c) {
   return c.SetShape("Y", Concat(x.First(x.rank() - 1), {1}));
 }
 
-// The rows of scores with the class of each.
+// The rows of scores and the class of each.
 class RankedRows {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -120,9 +119,9 @@ class BprLossGradKernel : public Kernel {
 
 void RegisterBprLoss(OpRegistry& ops) {
   ops.Add("bpr_loss")
-      .Doc("How far the right item is from being ranked before all others.", kDoc)
+      .Doc("The Bayesian personalised ranking loss.", kDoc)
       .Input("X", "[..., classes]: scores", Floats())
-      .Input("Label", "[..., 1]: the right item, i64 or i32", AnyType())
+      .Input("Label", "[..., 1]: the true item, i64 or i32", AnyType())
       .Output("Y", "[..., 1]", SameTypeAs("X"), Apart())
       .InferShape(InferBpr)
       .Kernel<Cpu, BprLossKernel, float, double>()

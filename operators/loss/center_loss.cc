@@ -1,4 +1,4 @@
-// center_loss: the squared distance of rows from the centre of their class; the centres move towards the
+// center_loss: half the squared distance of rows from the centre of their class; the centres move towards the
 // rows.
 #include <algorithm>
 #include <string>
@@ -11,10 +11,10 @@ namespace {
 
 constexpr char kDoc[] = R"(
 SampleCenterDiff[i] = X[i] - Centers[Label[i]]
-Loss[i]             = the sum of its squares / 2
+Loss[i]             = sum of the squares of SampleCenterDiff[i] / 2
 
 With need_update, the centre of a class moves by CenterUpdateRate times the sum of the differences of its
-rows, divided by the number of these rows plus one. No gradient flows to Centers.
+rows, divided by the number of these rows plus one. Centers has no gradient.
 
 Y. Wen, K. Zhang, Z. Li, Y. Qiao: "A discriminative feature learning approach for deep face recognition", ECCV
 2016.)";
@@ -132,16 +132,16 @@ class CenterLossGradKernel : public Kernel {
 
 void RegisterCenterLoss(OpRegistry& ops) {
   ops.Add("center_loss")
-      .Doc("How far rows are from the centre of their class.", kDoc)
+      .Doc("The squared distance of rows from the centre of their class.", kDoc)
       .Input("X", "[rows, columns]", Floats())
       .Input("Label", "[rows, 1]: the class of each row", Integers())
       .Input("Centers", "[cluster_num, columns]", SameTypeAs("X"))
       .Input("CenterUpdateRate", "one element", SameTypeAs("X"))
-      .Output("CentersOut", "the moved centres; may be Centers' variable", SameTypeAs("X"))
+      .Output("CentersOut", "the updated centres; may be the variable of Centers", SameTypeAs("X"))
       .Output("SampleCenterDiff", "[rows, columns]", SameTypeAs("X"), Apart())
       .Output("Loss", "[rows, 1]", SameTypeAs("X"), Apart())
-      .RequiredAttr("cluster_num", AttrKind::kInt, "how many classes", AtLeast(1))
-      .RequiredAttr("need_update", AttrKind::kBool, "whether the centres move")
+      .RequiredAttr("cluster_num", AttrKind::kInt, "the number of classes", AtLeast(1))
+      .RequiredAttr("need_update", AttrKind::kBool, "whether to update the centres")
       .InferShape(InferCenterLoss)
       .KernelTypeFrom("X")
       .Kernel<Cpu, CenterLossKernel, float, double>()

@@ -1,4 +1,4 @@
-// cross_entropy, cross_entropy2: minus the logarithm of the probability that each row gives to its label.
+// cross_entropy, cross_entropy2: the negative logarithm of each row's probability of its label.
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -9,16 +9,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y[r] = -log(X[r, Label[r]])              labels are classes
+Y[r] = -log(X[r, Label[r]])              if labels are classes
 Y[r] = -sum_c Label[r, c] log(X[r, c])   if soft_label
 
-Rows run over all extents of X except the last. If Label holds classes and does not have that last extent,
-neither does Y. A row whose label is ignore_index costs 0 and gets no gradient. Logarithms are clamped to
-+-1e20. Any other label outside [0, classes) is an error.)";
+All dimensions of X except the last form the rows. If Label holds classes and lacks the last dimension, so
+does Y. A row whose label is ignore_index costs 0 and has no gradient. Logarithms are clamped to +-1e20. Any
+other label outside [0, classes) is an error.)";
 
 constexpr char kDoc2[] = R"(
-Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities of the labels
-and XShape the shape of X, so the gradient does not need X.)";
+Y[r] = -log(X[r, Label[r]]), like cross_entropy with class labels. MatchX stores the probabilities of the
+labels and XShape the shape of X, so that the gradient does not need X.)";
 
 Shape ScoreShape(const Shape& x) {
   Shape out = x;
@@ -39,7 +39,7 @@ Status InferScores(InferContext& c, bool soft) {
     return c.Error("Label (", c.ShapeOf("Label"), ") must have the rows of X (", x, ")");
   PENSTOCK_RETURN_IF_ERROR(flat ? CheckLabelType(c, "X", soft) : CheckLabels(c, "X", x.rank() - 1, soft));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Y"));
-  // As in Fluid, rows are declared as the label's.
+  // As in Fluid, the rows are declared with the shape of Label.
   Shape declared = c.ShapeOf("Label");
   if (soft) declared.Set(declared.rank() - 1, 1);
   return c.SetShape("Y", declared);
@@ -109,7 +109,8 @@ class CrossEntropyKernel : public Kernel {
   Dim classes_ = 0;
 };
 
-// dX of rows with one class each: 0, but at the class -dY by the probability that the row gives to it.
+// dX for rows with class labels: 0, except at the class, where it is -dY divided by the probability of the
+// class.
 template <typename T, typename Probability>
 Status FillClassGrad(const ClassLabels& labels, Dim rows, Dim classes, const T* dy, T* dx,
                      const Probability& probability) {
@@ -170,7 +171,8 @@ class CrossEntropyGrad2Kernel : public Kernel {
     match_ = k.Input("MatchX");
     dy_ = k.Input("Y@GRAD");
     dx_ = k.Output("X@GRAD");
-    const Shape& kept = k.Input("XShape").shape;  // X's extents and a 0; inference has seen its rank
+    // The dimensions of X and a 0; inference has checked the rank.
+    const Shape& kept = k.Input("XShape").shape;
     classes_ = kept[kept.rank() - 2];
     labels_.Prepare(k, classes_);
     const Shape x = kept.First(kept.rank() - 1);
@@ -197,24 +199,25 @@ class CrossEntropyGrad2Kernel : public Kernel {
 
 void RegisterCrossEntropy(OpRegistry& ops) {
   ops.Add("cross_entropy")
-      .Doc("Minus the logarithm of each row's probability of its label.", kDoc)
-      .Input("X", "probabilities; classes along the last extent", Floats())
-      .Input("Label", "a class for each row, or a distribution if soft_label", AnyType())
-      .Output("Y", "the cost of each row; last extent 1 if Label has it", SameTypeAs("X"))
+      .Doc("The cross entropy of probabilities with labels.", kDoc)
+      .Input("X", "probabilities; classes along the last dimension", Floats())
+      .Input("Label", "one class per row, or a distribution if soft_label", AnyType())
+      .Output("Y", "the cost of each row; the last dimension is 1 if Label has it", SameTypeAs("X"))
       .Attr("soft_label", false, "whether Label holds distributions")
-      .Attr("ignore_index", -100, "rows with this label do not count")
+      .Attr("ignore_index", -100, "rows with this label are ignored")
       .InferShape(InferCrossEntropy)
       .Kernel<Cpu, CrossEntropyKernel, float, double>()
       .Grad({.reads = {"X", "Label"}, .yields = {"X"}})
       .GradKernel<Cpu, CrossEntropyGradKernel, float, double>();
   ops.Add("cross_entropy2")
-      .Doc("Minus the logarithm of each row's probability of its class.", kDoc2)
-      .Input("X", "probabilities; classes along the last extent", Floats())
-      .Input("Label", "a class for each row", Integers())
-      .Output("Y", "the cost of each row; last extent 1 if Label has it", SameTypeAs("X"))
-      .Output("XShape", "no elements; its shape is X's and a 0, for the gradient", SameTypeAs("X"))
-      .Output("MatchX", "the probability that each row gives to its class", SameTypeAs("X"))
-      .Attr("ignore_index", -100, "rows with this label do not count")
+      .Doc("The cross entropy of probabilities with class labels.", kDoc2)
+      .Input("X", "probabilities; classes along the last dimension", Floats())
+      .Input("Label", "one class per row", Integers())
+      .Output("Y", "the cost of each row; the last dimension is 1 if Label has it", SameTypeAs("X"))
+      .Output("XShape", "no elements; its shape is that of X followed by 0, for the gradient",
+              SameTypeAs("X"))
+      .Output("MatchX", "the probability of the class of each row", SameTypeAs("X"))
+      .Attr("ignore_index", -100, "rows with this label are ignored")
       .InferShape(InferCrossEntropy2)
       .Kernel<Cpu, CrossEntropyKernel, float, double>()
       .Grad({.reads = {"Label"},

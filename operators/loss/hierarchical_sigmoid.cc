@@ -16,20 +16,20 @@ namespace {
 constexpr char kDoc[] = R"(
 z[j]   = W[node j] . X + Bias[node j], clipped to [-40, 40], for the nodes on the path to Label
 PreOut = log(1 + exp(z))
-Out    = sum of PreOut - (sum of z[j] over the nodes that the path leaves by the right branch)
+Out    = sum of PreOut - (sum of z[j] over the nodes where the path takes the right branch)
 
-By default the tree is the complete one with num_classes leaves: bit j of c = Label + num_classes is the
-branch at node c / 2^(j + 1) - 1. PathTable and PathCode define other paths, one row for each example: the
-nodes, ended by -1, and the branches. Paths differ in length; as in Fluid, each position after the end of a
-path adds log(2), which has no gradient. With is_sparse the gradient of W is selected rows, one for each node
-of each path. Morin, Bengio: "Hierarchical probabilistic neural network language model", AISTATS 2005.)";
+By default, the tree is the complete binary tree with num_classes leaves: bit j of c = Label + num_classes is
+the branch at node c / 2^(j + 1) - 1. PathTable and PathCode give other paths, one row per example: the nodes,
+terminated by -1, and the branches. Paths may have different lengths; as in Fluid, each position after the end
+of a path adds log(2) and has no gradient. With is_sparse the gradient of W is selected rows, one for each
+node of each path. Morin, Bengio: "Hierarchical probabilistic neural network language model", AISTATS 2005.)";
 
-// How often a number can be halved until it is 0.
+// Returns how often a number can be halved until it is 0.
 Dim Halvings(std::int64_t number) {
   return static_cast<Dim>(std::bit_width(static_cast<std::uint64_t>(number)));
 }
 
-// Columns of PreOut.
+// The number of columns of PreOut.
 Dim LongestWay(const InferContext& c) {
   if (c.HasInput("PathTable")) return c.ShapeOf("PathTable")[1];
   return Halvings(c.Attr<int>("num_classes") - 1);
@@ -68,7 +68,7 @@ Status InferHsigmoidGrad(InferContext& c) {
   return c.HasOutput("Bias@GRAD") ? c.Error("Bias@GRAD needs the input Bias") : OkStatus();
 }
 
-// The ways of a batch.
+// The paths of a batch.
 class Ways {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -93,7 +93,7 @@ class Ways {
   }
   Dim longest() const { return longest_; }
 
-  // Calls visit(place on the way, node, right branch) for each node on the way of one example.
+  // Calls visit(position on the path, node, right branch) for each node on the path of one example.
   template <typename Visit>
   Status ForEach(KernelRun& k, Dim example, Visit visit) const {
     if (table_) {
@@ -244,23 +244,23 @@ class HsigmoidGradKernel : public Kernel {
 
 void RegisterHierarchicalSigmoid(OpRegistry& ops) {
   ops.Add("hierarchical_sigmoid")
-      .Doc("The log loss of a class, decided down a binary tree.", kDoc)
-      .Input("X", "one row an example", Floats())
-      .Input("W", "one row for each inner node", SameTypeAs("X"))
-      .Input("Label", "classes, one an example", Only(DType::kInt64))
-      .Input("PathTable", "the nodes of each way", Only(DType::kInt64), Optional())
-      .Input("PathCode", "the branches of each way: 1 is the right one", Only(DType::kInt64), Optional())
-      .Input("Bias", "one element for each inner node", SameTypeAs("X"), Optional())
-      .Output("Out", "one loss an example", SameTypeAs("X"))
-      .Output("PreOut", "what the gradient needs", SameTypeAs("X"), Intermediate())
+      .Doc("The log loss of a class as a product of decisions along its path in a binary tree.", kDoc)
+      .Input("X", "one row per example", Floats())
+      .Input("W", "one row per inner node", SameTypeAs("X"))
+      .Input("Label", "the classes, one per example", Only(DType::kInt64))
+      .Input("PathTable", "the nodes of each path", Only(DType::kInt64), Optional())
+      .Input("PathCode", "the branches of each path: 1 is the right branch", Only(DType::kInt64), Optional())
+      .Input("Bias", "one element per inner node", SameTypeAs("X"), Optional())
+      .Output("Out", "one loss per example", SameTypeAs("X"))
+      .Output("PreOut", "log(1 + exp(z)), for the gradient", SameTypeAs("X"), Intermediate())
       .Output("W_Out", "W itself", SameTypeAs("X"), Intermediate() | Optional())
-      .Attr("num_classes", 2, "leaves of the tree", AtLeast(2))
+      .Attr("num_classes", 2, "the number of leaves of the tree", AtLeast(2))
       .Attr("remote_prefetch", false, kNoEffect)
       .Attr("trainer_id", 0, kNoEffect)
       .Attr("height_sections", std::vector<std::int64_t>(), kNoEffect)
       .Attr("epmap", std::vector<std::string>(), kNoEffect)
       .Attr("table_names", std::vector<std::string>(), kNoEffect)
-      .Attr("is_sparse", false, "whether W's gradient is selected rows")
+      .Attr("is_sparse", false, "whether the gradient of W is selected rows")
       .InferShape(InferHsigmoid)
       .Kernel<Cpu, HsigmoidKernel, float, double>()
       .Grad({.reads = {"X", "W", "Label", "PathTable", "PathCode", "Bias"},

@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-l = Target * (log(Target) - X), or 0 where Target is not positive; X holds logarithms of probabilities. Loss =
-l (reduction none), the sum of l (sum), or this sum divided by the number of X's rows (batchmean) or elements
-(mean). No gradient flows to Target.)";
+X holds logarithms of probabilities. Let l = Target * (log(Target) - X), or 0 where Target is not positive.
+Loss is l (reduction none), the sum of l (sum), the sum divided by the number of rows of X (batchmean), or the
+sum divided by the number of elements of X (mean). Target has no gradient.)";
 
 Status InferKldiv(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -24,7 +24,7 @@ Status InferKldiv(InferContext& c) {
   return c.SetShape("Loss", {1});
 }
 
-// What the sum is divided by; 0 where there is no sum.
+// Returns the divisor of the sum; 0 if there is no sum.
 Result<double> DivisorOf(const KernelSetup& k, const Shape& x) {
   const auto reduction = k.Attr<std::string>("reduction");
   if (reduction == "none") return 0.0;
@@ -101,11 +101,11 @@ class KldivGradKernel : public Kernel {
 
 void RegisterKldivLoss(OpRegistry& ops) {
   ops.Add("kldiv_loss")
-      .Doc("How much a distribution differs from another one.", kDoc)
+      .Doc("The Kullback-Leibler divergence of two distributions.", kDoc)
       .Input("X", "logarithms of probabilities", Floats())
       .Input("Target", "probabilities, shaped like X", SameTypeAs("X"))
       .Output("Loss", "one element, or shaped like X", SameTypeAs("X"))
-      .Attr("reduction", "mean", "what becomes of the elements", OneOf({"mean", "none", "batchmean", "sum"}))
+      .Attr("reduction", "mean", "how the elements are reduced", OneOf({"mean", "none", "batchmean", "sum"}))
       .InferShape(InferKldiv)
       .Kernel<Cpu, KldivKernel, float, double>()
       .Grad({.reads = {"X", "Target"}, .yields = {"X"}})

@@ -7,7 +7,7 @@ namespace {
 constexpr char kSmoothDoc[] = R"(
 Out = (1 - epsilon) * X + epsilon * prior
 
-where prior is PriorDist, one row for all, or 1 / classes; classes are X's last extent.)";
+where prior is PriorDist, one row for all rows of X, or 1 / classes. Classes are the last dimension of X.)";
 
 Status InferSmooth(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -75,11 +75,11 @@ class SmoothGradKernel : public Kernel {
 
 void RegisterLabelSmooth(OpRegistry& ops) {
   ops.Add("label_smooth")
-      .Doc("Spreads a part of each label over all classes.", kSmoothDoc)
-      .Input("X", "distributions over classes, the last extent", Floats())
-      .Input("PriorDist", "how the part is spread; by default evenly", SameTypeAs("X"), Optional())
+      .Doc("Distributes a part of each label over all classes.", kSmoothDoc)
+      .Input("X", "distributions over classes, which are the last dimension", Floats())
+      .Input("PriorDist", "the distribution of the part; uniform by default", SameTypeAs("X"), Optional())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("epsilon", 0.0f, "the part")
+      .Attr("epsilon", 0.0f, "the size of the part")
       .InferShape(InferSmooth)
       .Kernel<Cpu, SmoothKernel, float, double>()
       .Grad({.yields = {"X"}})

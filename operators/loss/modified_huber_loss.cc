@@ -1,5 +1,5 @@
-// modified_huber_loss: a loss of two classes that is quadratic near the border and linear far on the wrong
-// side.
+// modified_huber_loss: a loss for two classes that is quadratic near the decision boundary and linear far on
+// the wrong side.
 #include <string>
 
 #include "framework/op/op_registry.h"
@@ -12,11 +12,11 @@ namespace {
 constexpr char kDoc[] = R"(
 IntermediateVal = X * (2 * Y - 1), for labels Y of 0 and 1
 
-Out = -4 * IntermediateVal         where it is below -1
-Out = (1 - IntermediateVal)^2      where it is below 1
+Out = -4 * IntermediateVal         where IntermediateVal < -1
+Out = (1 - IntermediateVal)^2      where -1 <= IntermediateVal < 1
 Out = 0                            elsewhere
 
-No gradient flows to Y.)";
+Y has no gradient.)";
 
 Status InferModifiedHuber(InferContext& c) {
   if (!Compatible(c.ShapeOf("X"), c.ShapeOf("Y")))
@@ -91,7 +91,7 @@ class ModifiedHuberGradKernel : public Kernel {
 
 void RegisterModifiedHuberLoss(OpRegistry& ops) {
   ops.Add("modified_huber_loss")
-      .Doc("A robust loss of two classes.", kDoc)
+      .Doc("A robust loss for two classes.", kDoc)
       .Input("X", "scores, any shape", Floats())
       .Input("Y", "labels, 0 or 1; shaped like X", SameTypeAs("X"))
       .Output("IntermediateVal", "the margins", SameTypeAs("X"), Intermediate() | Apart())

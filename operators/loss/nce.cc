@@ -1,4 +1,4 @@
-// nce: noise-contrastive estimation: a class against a few randomly sampled classes.
+// nce: noise-contrastive estimation, which compares the true classes with a few randomly sampled ones.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,19 +15,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each example the classes of Label, and num_neg_samples classes that are drawn (or custom_neg_classes):
+For each example, uses the classes in Label and num_neg_samples sampled classes (or custom_neg_classes):
 
-o    = sigmoid(Weight[class] . Input + Bias[class])        SampleLogits; SampleLabels holds the classes
-b    = probability that the class is drawn * num_neg_samples
-Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the drawn of -log(b / (o + b)))
+o    = sigmoid(Weight[class] . Input + Bias[class])    stored in SampleLogits, the classes in SampleLabels
+b    = probability of the class in the sampler * num_neg_samples
+Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the sampled of -log(b / (o + b)))
 
-sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for
-which CustomDistAlias and CustomDistAliasProbs are the tables of the alias method. Draws depend only on the
-seed and the position, and are the same in every run; seed 0 takes a new seed from the process in every run.
-With is_sparse the gradient of Weight is selected rows, one for each class of each example. With
-remote_prefetch, servers hold slices of Weight (table_names, height_sections, epmap), and the op requests the
-rows of the chosen classes from them.
-
+sampler 0 is uniform; 1 has probabilities proportional to log(1 + 1 / (class + 1)), but never draws the last
+class; 2 has the probabilities CustomDistProbs, with CustomDistAlias and CustomDistAliasProbs as the tables of
+the alias method. Samples depend only on seed and position, so all runs draw the same; if seed is 0, each run
+draws a new seed from the process. With is_sparse, the gradient of Weight is selected rows, one for each class
+of each example. With remote_prefetch, Weight is range-sliced over pservers (table_names, height_sections,
+epmap), from which the op fetches the rows of the classes that it uses.
 Gutmann, Hyvarinen: "Noise-contrastive estimation", AISTATS 2010.)";
 
 Status InferNce(InferContext& c) {
@@ -54,7 +53,7 @@ Status InferNce(InferContext& c) {
     return c.Error("custom_neg_classes has ", custom.size(), " entries; num_neg_samples is ", drawn);
   if (c.Attr<int>("sampler") == 2) {
     for (const char* slot : {"CustomDistProbs", "CustomDistAlias", "CustomDistAliasProbs"}) {
-      if (!c.HasInput(slot)) return c.Error("sampler 2 wants input ", slot);
+      if (!c.HasInput(slot)) return c.Error("sampler 2 needs input ", slot);
       if (!Compatible(c.ShapeOf(slot).Count(), classes))
         return c.Error(slot, " (", c.ShapeOf(slot), ") must hold num_total_classes (", classes, ") elements");
     }
@@ -74,7 +73,7 @@ Status InferNceGrad(InferContext& c) {
   return c.HasOutput("Bias@GRAD") ? c.Error("Bias@GRAD needs the input Bias") : OkStatus();
 }
 
-// The rows of Weight, here or on the servers.
+// The rows of Weight, local or on pservers.
 template <typename T>
 class ClassRows {
  public:
@@ -96,7 +95,7 @@ class ClassRows {
     local_ = k[weight_].template Data<T>();
     return OkStatus();
   }
-  // Of the class at position `at` of those that were loaded.
+  // The row of the class at position `at` of the loaded classes.
   const T* Row(Dim at, std::int64_t label) const {
     return remote_ ? reinterpret_cast<const T*>(rows_.Row(static_cast<std::size_t>(at)))
                    : local_ + label * width_;
@@ -277,30 +276,31 @@ class NceGradKernel : public Kernel {
 
 void RegisterNce(OpRegistry& ops) {
   ops.Add("nce")
-      .Doc("A class against a few that are drawn by chance.", kDoc)
-      .Input("Input", "one row an example", Floats())
+      .Doc("Noise-contrastive estimation: the true classes against a few sampled ones.", kDoc)
+      .Input("Input", "one row per example", Floats())
       .Input("Label", "the true classes of each example", Only(DType::kInt64))
-      .Input("Weight", "one row for each class", SameTypeAs("Input"), TensorOrRows())
-      .Input("Bias", "one element for each class", SameTypeAs("Input"), Optional())
-      .Input("SampleWeight", "how much each example counts", SameTypeAs("Input"), Optional())
+      .Input("Weight", "one row per class", SameTypeAs("Input"), TensorOrRows())
+      .Input("Bias", "one element per class", SameTypeAs("Input"), Optional())
+      .Input("SampleWeight", "the weight of each example", SameTypeAs("Input"), Optional())
       .Input("CustomDistProbs", "the probability of each class", Only(DType::kFp32), Optional())
-      .Input("CustomDistAlias", "the other class of each place of the alias method", Only(DType::kInt32),
-             Optional())
-      .Input("CustomDistAliasProbs", "the own share of each place", Only(DType::kFp32), Optional())
-      .Output("Cost", "one loss an example", SameTypeAs("Input"), Apart())
+      .Input("CustomDistAlias", "the alternative class of each entry of the alias method",
+             Only(DType::kInt32), Optional())
+      .Input("CustomDistAliasProbs", "the probability of each entry's own class in the alias method",
+             Only(DType::kFp32), Optional())
+      .Output("Cost", "one loss per example", SameTypeAs("Input"), Apart())
       .Output("SampleLogits", "the sigmoids", SameTypeAs("Input"), Intermediate())
-      .Output("SampleLabels", "the classes: true ones first", Only(DType::kInt64), Intermediate())
-      .RequiredAttr("num_total_classes", AttrKind::kInt, "how many classes there are", AtLeast(1))
-      .Attr("num_neg_samples", 10, "how many are drawn for an example", AtLeast(1))
-      .Attr("sampler", 0, "how they are drawn", OneOf({"0", "1", "2"}))
-      .Attr("seed", 0, "0: from the process")
-      .Attr("is_sparse", false, "whether Weight's gradient is selected rows")
-      .Attr("remote_prefetch", false, "whether Weight lives on servers, once the program is transpiled")
-      .Attr("trainer_id", 0, "who asks them")
-      .Attr("height_sections", std::vector<std::int64_t>(), "rows of each slice of Weight")
-      .Attr("epmap", std::vector<std::string>(), "the server of each slice")
-      .Attr("table_names", std::vector<std::string>(), "what each slice is called")
-      .Attr("custom_neg_classes", std::vector<std::int32_t>(), "classes that are taken instead of drawn ones")
+      .Output("SampleLabels", "the classes, the true ones first", Only(DType::kInt64), Intermediate())
+      .RequiredAttr("num_total_classes", AttrKind::kInt, "the number of classes", AtLeast(1))
+      .Attr("num_neg_samples", 10, "the number of samples per example", AtLeast(1))
+      .Attr("sampler", 0, "the distribution of the samples", OneOf({"0", "1", "2"}))
+      .Attr("seed", 0, "the seed; 0: a new seed for each run")
+      .Attr("is_sparse", false, "whether the gradient of Weight is selected rows")
+      .Attr("remote_prefetch", false, "whether the transpiled program keeps Weight on pservers")
+      .Attr("trainer_id", 0, "the number of the trainer that fetches rows")
+      .Attr("height_sections", std::vector<std::int64_t>(), "the number of rows of each slice of Weight")
+      .Attr("epmap", std::vector<std::string>(), "the pserver of each slice")
+      .Attr("table_names", std::vector<std::string>(), "the name of each slice")
+      .Attr("custom_neg_classes", std::vector<std::int32_t>(), "classes to use instead of sampled ones")
       .InferShape(InferNce)
       .Kernel<Cpu, NceKernel, float, double>()
       .Grad({.reads = {"Input", "Label", "Bias", "Weight", "SampleWeight", "CustomDistProbs",

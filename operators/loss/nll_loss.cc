@@ -9,16 +9,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X holds log probabilities, [rows, classes] with labels [rows], or [images, classes, height, width] with labels
-[images, height, width]. With w = Weight[label], or 1 without Weight, the loss of one element is
-
--w * X at the element's label, and 0 where the label is ignore_index
+X holds log probabilities: [rows, classes] with labels [rows], or [images, classes, height, width] with labels
+[images, height, width]. With w = Weight[label], or 1 without Weight, the loss of an element is -w times X at
+its label, or 0 if its label is ignore_index.
 
 reduction none: Out has the losses, shaped like Label; Total_weight is 0
 reduction sum:  Out is their sum, and Total_weight the sum of all w
 reduction mean: Out is their sum divided by Total_weight, unless that is 0
 
-The gradient of a mean without any weight is 0. None flows to Label or Weight.)";
+The gradient of a mean is 0 if Total_weight is 0. Label and Weight have no gradient.)";
 
 // Context is an InferContext or a KernelSetup.
 template <typename Context>
@@ -46,7 +45,7 @@ Status InferNll(InferContext& c) {
   return c.SetShape("Out", c.Attr<std::string>("reduction") == "none" ? c.ShapeOf("Label") : Shape{1});
 }
 
-// The elements that have a label, with their weights.
+// The elements with a label that is not ignored, and their weights.
 template <typename T>
 class LabelledElements {
  public:
@@ -60,7 +59,7 @@ class LabelledElements {
     ignored_ = k.Attr<std::int64_t>("ignore_index");
     return weight_ ? RequireCount(k, "Weight", classes_) : OkStatus();
   }
-  // Calls visit(element, its place in X, weight) for each whose label is not ignored, in order.
+  // Calls visit(element, its position in X, weight) for each element whose label is not ignored, in order.
   template <typename Visit>
   Status ForEach(KernelRun& k, Visit visit) const {
     const std::int64_t* const labels = k[label_].template Data<std::int64_t>();
@@ -159,10 +158,10 @@ void RegisterNllLoss(OpRegistry& ops) {
       .Doc("The negative log likelihood of classes.", kDoc)
       .Input("X", "log probabilities, rank 2 or 4", Floats())
       .Input("Label", "classes", Only(DType::kInt64))
-      .Input("Weight", "a weight for each class", SameTypeAs("X"), Optional())
+      .Input("Weight", "one weight per class", SameTypeAs("X"), Optional())
       .Output("Out", "the losses, or one number", SameTypeAs("X"), Apart())
       .Output("Total_weight", "one element", SameTypeAs("X"))
-      .Attr("ignore_index", std::int64_t{-100}, "the label of elements that do not count")
+      .Attr("ignore_index", std::int64_t{-100}, "elements with this label are ignored")
       .Attr("reduction", "mean", "none, sum or mean")
       .InferShape(InferNll)
       .KernelTypeFrom("X")

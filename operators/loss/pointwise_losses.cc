@@ -13,29 +13,29 @@ namespace {
 constexpr char kLogDoc[] = R"(
 Loss = -Labels * log(Predicted + epsilon) - (1 - Labels) * log(1 - Predicted + epsilon)
 
-for a probability and a label of 0 or 1, or between. No gradient flows to Labels.)";
+for probabilities Predicted and labels in [0, 1]. Labels has no gradient.)";
 
 constexpr char kBceDoc[] = R"(
 Out = -Label * max(log(X), -100) - (1 - Label) * max(log(1 - X), -100)
 
-for probabilities X and labels of 0 or 1, or between. The gradient's divisor, X * (1 - X), is at least 1e-12.
-No gradient flows to Label.)";
+for probabilities X and labels in [0, 1]. The divisor of the gradient, X * (1 - X), is at least 1e-12. Label
+has no gradient.)";
 
 constexpr char kSigmoidDoc[] = R"(
 Out = max(X, 0) - X * Label + log(1 + exp(-|X|))
 
-which is the log loss of sigmoid(X), without overflow. Elements whose label is ignore_index give 0; with
-normalize the others are divided by how many they are (at least 1). No gradient flows to Label.)";
+This is the log loss of sigmoid(X), computed without overflow. Elements whose label is ignore_index yield 0;
+with normalize, the others are divided by their number (at least 1). Label has no gradient.)";
 
 constexpr char kTeacherDoc[] = R"(
-With loss(x, z) = max(x, 0) - x * z + log(1 + exp(-|x|)), the log loss of sigmoid(x) for a label of z,
+Let loss(x, z) = max(x, 0) - x * z + log(1 + exp(-|x|)), the log loss of sigmoid(x) for label z.
 
-Y = loss(X, 0)                       where Label < -1: no click, and no teacher
-Y = loss(X, 1)                       where Label < 0:  a click, and no teacher
-Y = loss(X, 0) + loss(X, Label)      where Label < 1:  no click; Label is the teacher's score
-Y = loss(X, 1) + loss(X, Label - 1)  elsewhere:        a click; Label is 1 plus the teacher's score
+Y = loss(X, 0)                       where Label < -1: no click, no teacher score
+Y = loss(X, 1)                       where Label < 0:  a click, no teacher score
+Y = loss(X, 0) + loss(X, Label)      where Label < 1:  no click, the teacher score is Label
+Y = loss(X, 1) + loss(X, Label - 1)  elsewhere:        a click, the teacher score is Label - 1
 
-The gradient is 0 unless X lies between soft_max_lower_bound and soft_max_up_bound. None flows to Label.)";
+The gradient is 0 unless X is between soft_max_lower_bound and soft_max_up_bound. Label has no gradient.)";
 
 constexpr char kHuberDoc[] = R"(
 Residual = Y - X
@@ -43,9 +43,9 @@ Out      = Residual^2 / 2                      where |Residual| <= delta
 Out      = delta * (|Residual| - delta / 2)    elsewhere)";
 
 constexpr char kHingeDoc[] = R"(
-Loss = max(0, 1 - (2 * Labels - 1) * Logits), for labels of 0 and 1. No gradient flows to Labels.)";
+Loss = max(0, 1 - (2 * Labels - 1) * Logits), for labels of 0 and 1. Labels has no gradient.)";
 
-// Out has the shape of the first input, and the second must have it too.
+// Out has the shape of the first input, and the second input must have the same shape.
 std::function<Status(InferContext&)> Alike(std::string first, std::string second, std::string out) {
   return [first = std::move(first), second = std::move(second), out = std::move(out)](InferContext& c) {
     if (!Compatible(c.ShapeOf(first), c.ShapeOf(second))) {
@@ -56,8 +56,8 @@ std::function<Status(InferContext&)> Alike(std::string first, std::string second
   };
 }
 
-// Math(first, second) -> out for each element, and Dx(first, second, dout) for the first one's gradient. The
-// type names the slots.
+// Math provides Out(first, second) for each element, and Dx(first, second, dout) for the gradient of the
+// first. The type names the slots.
 template <typename Math>
 struct Pointwise {
   template <typename Device, typename T>
@@ -115,7 +115,7 @@ struct Pointwise {
   };
 };
 
-// What most of them have none of: attributes, and a factor for all elements.
+// Defaults for losses without attributes, and without a factor for all elements.
 struct Plain {
   void Prepare(const KernelSetup&) {}
   template <typename T>
@@ -317,7 +317,7 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
                            .Output("Loss", "shaped like Predicted", SameTypeAs("Predicted"))
                            .RequiredAttr("epsilon", AttrKind::kFloat, "keeps logarithms finite", AtLeast(0)));
   WithKernels<BceLoss>(ops.Add("bce_loss")
-                           .Doc("The log loss of probabilities, with bounded logarithms.", kBceDoc)
+                           .Doc("The log loss of probabilities, with clamped logarithms.", kBceDoc)
                            .Input("X", "probabilities", Floats())
                            .Input("Label", "0 or 1, shaped like X", SameTypeAs("X"))
                            .Output("Out", "shaped like X", SameTypeAs("X")));
@@ -327,29 +327,28 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
           .Input("X", "logits", Floats())
           .Input("Label", "0 or 1, shaped like X", SameTypeAs("X"))
           .Output("Out", "shaped like X", SameTypeAs("X"))
-          .Attr("normalize", false, "whether it is divided by the number of labels that count")
-          .Attr("ignore_index", -100, "the label of elements that do not count")
-          .Nan("a label of NaN is another one than ignore_index: its element is NaN, and counts."));
-  WithKernels<TeacherStudent>(
-      ops.Add("teacher_student_sigmoid_loss")
-          .Doc("The log loss of clicks, and of what a teacher said of them.", kTeacherDoc)
-          .Input("X", "logits", Floats())
-          .Input("Label", "shaped like X", SameTypeAs("X"))
-          .Output("Y", "shaped like X", SameTypeAs("X"))
-          .Attr("soft_max_up_bound", 15.0f, "above which there is no gradient")
-          .Attr("soft_max_lower_bound", -15.0f, "below which there is no gradient"));
+          .Attr("normalize", false, "whether to divide by the number of elements that are not ignored")
+          .Attr("ignore_index", -100, "elements with this label are ignored")
+          .Nan("a label of NaN is not ignore_index: its element is NaN and is not ignored."));
+  WithKernels<TeacherStudent>(ops.Add("teacher_student_sigmoid_loss")
+                                  .Doc("The log loss of clicks and of teacher scores.", kTeacherDoc)
+                                  .Input("X", "logits", Floats())
+                                  .Input("Label", "shaped like X", SameTypeAs("X"))
+                                  .Output("Y", "shaped like X", SameTypeAs("X"))
+                                  .Attr("soft_max_up_bound", 15.0f, "the gradient is 0 for larger X")
+                                  .Attr("soft_max_lower_bound", -15.0f, "the gradient is 0 for smaller X"));
   WithKernels<Hinge>(ops.Add("hinge_loss")
                          .Doc("The hinge loss.", kHingeDoc)
                          .Input("Logits", "scores", Floats())
                          .Input("Labels", "0 or 1, shaped like Logits", SameTypeAs("Logits"))
                          .Output("Loss", "shaped like Logits", SameTypeAs("Logits")));
   ops.Add("huber_loss")
-      .Doc("Squares of small errors, sizes of large ones.", kHuberDoc)
+      .Doc("The Huber loss: quadratic for small errors, linear for large ones.", kHuberDoc)
       .Input("X", "predictions", Floats())
-      .Input("Y", "what they should be, shaped like X", SameTypeAs("X"))
+      .Input("Y", "targets, shaped like X", SameTypeAs("X"))
       .Output("Residual", "Y - X", SameTypeAs("X"), Intermediate())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .RequiredAttr("delta", AttrKind::kFloat, "up to where an error is small", AtLeast(0))
+      .RequiredAttr("delta", AttrKind::kFloat, "the largest error with a quadratic loss", AtLeast(0))
       .InferShape(InferHuber)
       .Kernel<Cpu, HuberKernel, float, double>()
       .Grad({.reads_outputs = {"Residual"}, .yields = {"X", "Y"}})

@@ -1,4 +1,4 @@
-// rank_loss, margin_rank_loss: losses of two scores whose order a label gives.
+// rank_loss, margin_rank_loss: losses for pairs of scores whose order is given by a label.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,21 +11,21 @@ namespace penstock {
 namespace {
 
 constexpr char kRankDoc[] = R"(
-Out = log(1 + exp(Left - Right)) - Label * (Left - Right), for labels from 0 (Right comes first) to 1 (Left
-does). No gradient flows to Label.
+Out = log(1 + exp(Left - Right)) - Label * (Left - Right), for labels from 0 (Right ranks first) to 1 (Left
+ranks first). Label has no gradient.
 Burges et al.: "Learning to rank using gradient descent", ICML 2005.)";
 
 constexpr char kMarginDoc[] = R"(
-Out = max(0, margin - Label * (X1 - X2)), for labels of 1 (X1 comes first) and -1 (X2 does). Activated is 1
-where that is above 0. No gradient flows to Label.)";
+Out = max(0, margin - Label * (X1 - X2)), for labels of 1 (X1 ranks first) and -1 (X2 ranks first). Activated
+is 1 where Out is positive, otherwise 0. Label has no gradient.)";
 
-// Whether one number a row is meant: [n] and [n, 1] are alike, as in Fluid.
+// Whether the shape holds one number per row: [n] and [n, 1] are equivalent, as in Fluid.
 bool AreAlike(const Shape& a, const Shape& b) {
   const auto is_column = [](const Shape& x) { return x.rank() == 1 || (x.rank() == 2 && x[1] == 1); };
   return Compatible(a, b) || (is_column(a) && is_column(b) && Compatible(a[0], b[0]));
 }
 
-// The three inputs have one shape, and each output has it too.
+// The three inputs must have the same shape, which each output has too.
 std::function<Status(InferContext&)> AllAlike(std::vector<std::string> inputs,
                                               std::vector<std::string> outputs) {
   return [inputs = std::move(inputs), outputs = std::move(outputs)](InferContext& c) {
@@ -40,9 +40,9 @@ std::function<Status(InferContext&)> AllAlike(std::vector<std::string> inputs,
   };
 }
 
-// Math names the slots and gives
-//   T Out(label, difference)     of the first score and the second
-//   T Slope(label, seen)         of Out by the difference; `seen` is the difference, or Activated
+// Math names the slots and provides
+//   T Out(label, difference)     `difference` is the first score minus the second
+//   T Slope(label, seen)         the derivative by the difference; `seen` is the difference, or Activated
 template <typename Math>
 struct Ranking {
   template <typename Device, typename T>
@@ -170,9 +170,9 @@ void RegisterRankingLosses(OpRegistry& ops) {
       .Input("X1", "scores", Floats())
       .Input("X2", "scores, shaped like X1", SameTypeAs("X1"))
       .Input("Label", "1 or -1, shaped like X1", SameTypeAs("X1"))
-      .Output("Activated", "where there is a loss", SameTypeAs("X1"), Intermediate())
+      .Output("Activated", "1 where there is a loss, otherwise 0", SameTypeAs("X1"), Intermediate())
       .Output("Out", "shaped like X1", SameTypeAs("X1"))
-      .Attr("margin", 0.0f, "by how much the right one must be ahead")
+      .Attr("margin", 0.0f, "the required lead of the score that ranks first")
       .InferShape(AllAlike({"Label", "X1", "X2"}, {"Out", "Activated"}))
       .Kernel<Cpu, Ranking<MarginRank>::Forward, float, double>()
       .Grad({.reads = {"Label"}, .reads_outputs = {"Activated"}, .yields = {"X1", "X2"}})

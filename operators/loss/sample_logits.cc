@@ -15,18 +15,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Samples       = for each example its classes in Labels, then num_samples classes, the same for all examples
-Probabilities = how likely each of them is to be among the samples
+Samples       = for each example, its classes in Labels, then num_samples classes shared by all examples
+Probabilities = the probability of each of these classes to be among the samples
 SampledLogits = Logits[Samples] - log(Probabilities)
-SampledLabels = 0, 1 ... for each example: the positions of its classes in Samples
+SampledLabels = 0, 1, ... for each example: the positions of its classes in Samples
 
 Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), so classes should be sorted by
-their frequency; each is drawn only once. With remove_accidental_hits the SampledLogits of a drawn class that
-is one of the example's own are lowered by 1e20. With use_customized_samples Samples and Probabilities are
-CustomizedSamples and CustomizedProbabilities. Draws depend on the seed alone; seed 0 takes a new one from the
-process at every run. LogitsDim and LabelsDim have no elements; their shapes are those of Logits and Labels,
-followed by 0.
-Jean, Cho, Memisevic, Bengio: "On Using Very Large Target Vocabulary", ACL 2015.)";
+descending frequency; each class is drawn at most once. With remove_accidental_hits, the SampledLogits of a
+sampled class that is a true class of the example are lowered by 1e20. With use_customized_samples, Samples
+and Probabilities are CustomizedSamples and CustomizedProbabilities. Samples depend only on the seed; if it is
+0, each run draws a new seed from the process. LogitsDim and LabelsDim have no elements; their shapes are
+those of Logits and Labels followed by 0. Jean, Cho, Memisevic, Bengio: "On Using Very Large Target
+Vocabulary", ACL 2015.)";
 
 Status InferSampleLogits(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Logits", 2));
@@ -68,7 +68,7 @@ Status CheckSamples(const char* op, std::span<const std::int64_t> samples, Dim c
   return OkStatus();
 }
 
-// Infinite numbers made finite, so that their differences are numbers.
+// Makes infinite numbers finite, so that their differences are numbers.
 template <typename T>
 T Tolerable(T x) {
   return std::isinf(x) ? std::copysign(static_cast<T>(1e20), x) : x;
@@ -141,7 +141,7 @@ class SampleLogitsKernel : public Kernel {
     }
     return OkStatus();
   }
-  // classes_: as many different ones as are wanted. Returns how many draws it took.
+  // Fills classes_ with the requested number of distinct classes. Returns the number of draws.
   std::uint64_t DrawOnce() {
     sampler_.Begin();
     is_drawn_.resize(static_cast<std::size_t>(logits_.shape[1]));
@@ -154,7 +154,7 @@ class SampleLogitsKernel : public Kernel {
     for (const std::int64_t drawn : classes_) is_drawn_[static_cast<std::size_t>(drawn)] = 0;
     return tries;
   }
-  // How often a class is among the samples.
+  // Returns the expected number of occurrences of a class among the samples.
   double Expected(double probability, std::uint64_t tries) const {
     if (static_cast<Dim>(tries) == drawn_) return probability * static_cast<double>(drawn_);
     return -std::expm1(static_cast<double>(tries) * std::log1p(-probability));
@@ -202,23 +202,25 @@ class SampleLogitsGradKernel : public Kernel {
 
 void RegisterSampleLogits(OpRegistry& ops) {
   ops.Add("sample_logits")
-      .Doc("The logits of the true classes and of a few that are drawn.", kDoc)
+      .Doc("The logits of the true classes and of a few sampled ones.", kDoc)
       .Input("Logits", "scores, [examples, classes]", Floats())
       .Input("Labels", "the true classes, [examples, truths]", Only(DType::kInt64))
-      .Input("CustomizedSamples", "the samples, if they are given", Only(DType::kInt64), Optional())
-      .Input("CustomizedProbabilities", "their probabilities", SameTypeAs("Logits"), Optional())
-      .Output("Samples", "the true classes, then the drawn ones", Only(DType::kInt64), Intermediate())
-      .Output("Probabilities", "how likely each is a sample", SameTypeAs("Logits"), Intermediate())
+      .Input("CustomizedSamples", "the samples, with use_customized_samples", Only(DType::kInt64), Optional())
+      .Input("CustomizedProbabilities", "the probabilities of these samples", SameTypeAs("Logits"),
+             Optional())
+      .Output("Samples", "the true classes, then the sampled ones", Only(DType::kInt64), Intermediate())
+      .Output("Probabilities", "the probability of each class to be sampled", SameTypeAs("Logits"),
+              Intermediate())
       .Output("LogitsDim", "the shape of Logits, then 0", SameTypeAs("Logits"), Intermediate())
       .Output("LabelsDim", "the shape of Labels, then 0", SameTypeAs("Labels"), Intermediate())
-      .Output("SampledLogits", "logits less the logarithm of the probabilities", SameTypeAs("Logits"),
+      .Output("SampledLogits", "logits minus the logarithms of the probabilities", SameTypeAs("Logits"),
               Intermediate() | Apart())
-      .Output("SampledLabels", "where the true classes stand among the samples", Only(DType::kInt64), Apart())
-      .Attr("use_customized_samples", false, "whether the samples are given")
-      .Attr("uniq", true, "each class is drawn only once, whatever it says")
-      .Attr("remove_accidental_hits", true, "whether drawn classes that are true are pushed out")
-      .RequiredAttr("num_samples", AttrKind::kInt, "how many classes are drawn", AtLeast(1))
-      .Attr("seed", 0, "0: from the process")
+      .Output("SampledLabels", "the positions of the true classes in Samples", Only(DType::kInt64), Apart())
+      .Attr("use_customized_samples", false, "whether the samples are given as inputs")
+      .Attr("uniq", true, "has no effect: each class is drawn at most once")
+      .Attr("remove_accidental_hits", true, "whether to suppress sampled classes that are true classes")
+      .RequiredAttr("num_samples", AttrKind::kInt, "the number of classes to sample", AtLeast(1))
+      .Attr("seed", 0, "the seed; 0: a new seed for each run")
       .InferShape(InferSampleLogits)
       .Kernel<Cpu, SampleLogitsKernel, float, double>()
       .Grad({.reads_outputs = {"Samples", "LogitsDim", "LabelsDim"},

@@ -14,7 +14,7 @@ Diff   = (X - Y) * InsideWeight
 Out[i] = sum over row i of OutsideWeight * (sigma^2 Diff^2 / 2    where |Diff| < 1 / sigma^2
                                             |Diff| - 1 / (2 sigma^2)    elsewhere)
 
-A weight that is not given is 1. Girshick: "Fast R-CNN", ICCV 2015.)";
+An absent weight is 1. Girshick: "Fast R-CNN", ICCV 2015.)";
 
 Status InferSmoothL1(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -130,14 +130,14 @@ class SmoothL1GradKernel : public Kernel {
 
 void RegisterSmoothL1Loss(OpRegistry& ops) {
   ops.Add("smooth_l1_loss")
-      .Doc("Squares of small differences, sizes of large ones.", kDoc)
-      .Input("X", "predictions, rank 2 or more", Floats())
-      .Input("Y", "what they should be, shaped like X", SameTypeAs("X"))
-      .Input("InsideWeight", "factors of the differences", SameTypeAs("X"), Optional())
-      .Input("OutsideWeight", "factors of the losses", SameTypeAs("X"), Optional())
+      .Doc("The smooth L1 loss: quadratic for small differences, linear for large ones.", kDoc)
+      .Input("X", "predictions, of rank 2 or more", Floats())
+      .Input("Y", "targets, shaped like X", SameTypeAs("X"))
+      .Input("InsideWeight", "the factors of the differences", SameTypeAs("X"), Optional())
+      .Input("OutsideWeight", "the factors of the losses", SameTypeAs("X"), Optional())
       .Output("Diff", "the weighted differences", SameTypeAs("X"), Intermediate() | Apart())
-      .Output("Out", "one loss for each row", SameTypeAs("X"))
-      .Attr("sigma", 1.0f, "1 / sigma^2 is where a difference becomes large", AtLeast(1e-10))
+      .Output("Out", "one loss per row", SameTypeAs("X"))
+      .Attr("sigma", 1.0f, "differences up to 1 / sigma^2 have a quadratic loss", AtLeast(1e-10))
       .InferShape(InferSmoothL1)
       .Kernel<Cpu, SmoothL1Kernel, float, double>()
       .Grad({.reads = {"InsideWeight", "OutsideWeight"}, .reads_outputs = {"Diff"}, .yields = {"X", "Y"}})

@@ -10,14 +10,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Softmax = exp(Logits) / sum(exp(Logits)) along extent `axis` (negative: from the last one), and
+Softmax = exp(Logits) / sum(exp(Logits)) along dimension `axis` (negative values count from the end), and
 
-Loss = -log(Softmax[Label])              labels are classes
+Loss = -log(Softmax[Label])              if labels are classes
 Loss = -sum_c Label[c] log(Softmax[c])   if soft_label
 
-computed from the scores minus their maximum, so that large scores do not overflow. These differences are at
-least -64, as in softmax, so a row costs at most 64 plus the logarithm of the number of classes. A label equal
-to ignore_index costs 0 and gets no gradient; any other label outside [0, classes) is an error.)";
+The maximum is subtracted from the scores first, so that large scores do not overflow. As in softmax, these
+differences are at least -64; a row therefore costs at most 64 plus the logarithm of the number of classes.
+A row whose label is ignore_index costs 0 and has no gradient; any other label outside [0, classes) is an
+error.)";
 
 int AxisOf(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
@@ -38,7 +39,7 @@ Status InferSoftmaxWithCrossEntropy(InferContext& c) {
 
 Status InferLogitsGrad(InferContext& c) { return c.ShareAll("Softmax", "Logits@GRAD"); }
 
-// Classes along one extent: element (outer, class, inner) lies at (outer * classes + class) * inner_count +
+// Classes along one dimension: element (outer, class, inner) is at (outer * classes + class) * inner_count +
 // inner.
 struct ClassLayout {
   Dim outer = 1, classes = 1, inner = 1;
@@ -160,16 +161,16 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
 
 void RegisterSoftmaxWithCrossEntropy(OpRegistry& ops) {
   ops.Add("softmax_with_cross_entropy")
-      .Doc("The cross entropy of scores.", kDoc)
-      .Input("Logits", "scores; classes along extent `axis`", Floats())
-      .Input("Label", "a class for each row (1 along `axis`), or a distribution if soft_label", AnyType())
-      .Output("Softmax", "the scores' softmax, for the gradient", SameTypeAs("Logits"),
+      .Doc("The cross entropy of the softmax of scores.", kDoc)
+      .Input("Logits", "scores; classes along dimension `axis`", Floats())
+      .Input("Label", "one class per row (`axis` has size 1), or a distribution if soft_label", AnyType())
+      .Output("Softmax", "the softmax of the scores, for the gradient", SameTypeAs("Logits"),
               Intermediate() | Apart())
-      .Output("Loss", "the cost of each row; 1 along `axis`", SameTypeAs("Logits"))
+      .Output("Loss", "the cost of each row; `axis` has size 1", SameTypeAs("Logits"))
       .Attr("soft_label", false, "whether Label holds distributions")
-      .Attr("numeric_stable_mode", true, "Fluid's choice of an algorithm; the stable one is always used here")
-      .Attr("ignore_index", -100, "rows with this label do not count")
-      .Attr("axis", -1, "the extent of the classes")
+      .Attr("numeric_stable_mode", true, "has no effect: the numerically stable algorithm is always used")
+      .Attr("ignore_index", -100, "rows with this label are ignored")
+      .Attr("axis", -1, "the axis of the classes")
       .InferShape(InferSoftmaxWithCrossEntropy)
       .Kernel<Cpu, SoftmaxWithCrossEntropyKernel, float, double>()
       .Grad({.reads = {"Label"}, .reads_outputs = {"Softmax"}, .yields = {"Logits"}})

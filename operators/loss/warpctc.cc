@@ -16,18 +16,18 @@ namespace {
 constexpr char kDoc[] = R"(
 Loss = -log(sum of the probabilities of all alignments of a sequence with its Label)
 
-An alignment has one class per step; it matches a label if removing repetitions and then `blank` from its
-classes gives the label. Its probability is the product of the softmax of Logits for its classes. A label
-without an alignment, because there are too few steps, costs 0 and gets no gradient. The sequences are those
-of the LoD of Logits and Label, or, with LogitsLength and LabelLength, Logits is [steps, sequences, classes]
-and Label [sequences, elements]. WarpCTCGrad, [steps, sequences, classes], is the gradient of each Loss; with
-norm_by_times Logits@GRAD is divided by the number of the sequence's steps.)";
+An alignment has one class per step. It matches a label if removing repetitions and then `blank` yields the
+label. Its probability is the product of the softmax of Logits at its classes. A label without an alignment,
+because there are too few steps, costs 0 and has no gradient. Sequences are given by the LoD of Logits and
+Label or, with LogitsLength and LabelLength, Logits is [steps, sequences, classes] and Label is
+[sequences, elements]. WarpCTCGrad, [steps, sequences, classes], is the gradient of each Loss; with
+norm_by_times, Logits@GRAD is divided by the number of steps of the sequence.)";
 
 Status InferWarpCtc(InferContext& c) {
   const Shape &logits = c.ShapeOf("Logits"), &label = c.ShapeOf("Label");
   const bool padded = c.HasInput("LogitsLength");
   if (padded != c.HasInput("LabelLength"))
-    return c.Error("LogitsLength and LabelLength must be given both, or none of them");
+    return c.Error("LogitsLength and LabelLength must be given both or neither");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Logits", padded ? 3 : 2));
   const Dim classes = logits[logits.rank() - 1], blank = c.Attr<int>("blank");
   if (classes != kUnknownDim && blank >= classes)
@@ -54,7 +54,7 @@ Status InferWarpCtc(InferContext& c) {
 
 Status InferWarpCtcGrad(InferContext& c) { return c.ShareAll("Logits", "Logits@GRAD"); }
 
-// Where the sequences of Logits or of Label lie: in rows of a LoD, or in a padded tensor.
+// The positions of the sequences of Logits or Label: rows of a LoD tensor, or a padded tensor.
 class PaddedOrLod {
  public:
   // `sequences` and `steps` are those of the padded form.
@@ -217,14 +217,14 @@ class WarpCtcGradKernel : public Kernel {
 
 void RegisterWarpCtc(OpRegistry& ops) {
   ops.Add("warpctc")
-      .Doc("How unlikely it is that steps say a label.", kDoc)
-      .Input("Logits", "scores of each class, in sequences", Floats())
-      .Input("Label", "the classes that each sequence says", Only(DType::kInt32))
+      .Doc("The connectionist temporal classification loss.", kDoc)
+      .Input("Logits", "the scores of each class, in sequences", Floats())
+      .Input("Label", "the classes of each label", Only(DType::kInt32))
       .Input("LogitsLength", "the lengths of padded sequences", Only(DType::kInt64), Optional())
       .Input("LabelLength", "the lengths of padded labels", Only(DType::kInt64), Optional())
       .Output("WarpCTCGrad", "the gradient of each loss", SameTypeAs("Logits"), Intermediate() | Apart())
       .Output("Loss", "the cost of each sequence, [sequences, 1]", SameTypeAs("Logits"), Apart())
-      .Attr("blank", 0, "the class that says nothing", AtLeast(0))
+      .Attr("blank", 0, "the blank class", AtLeast(0))
       .Attr("norm_by_times", false, "whether the gradient is divided by the number of steps")
       .InferShape(InferWarpCtc)
       .Kernel<Cpu, WarpCtcKernel, float, double>()

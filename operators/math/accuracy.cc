@@ -5,8 +5,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Correct counts the rows whose Label occurs in the same row of Indices, Total all rows, and Accuracy =
-Correct / Total (0 if there are no rows).)";
+Correct is the number of rows whose Label occurs in the same row of Indices, Total is the number of rows, and
+Accuracy is Correct / Total (0 if there are no rows).)";
 
 Status InferAccuracy(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Indices", 0));
@@ -61,13 +61,13 @@ class AccuracyKernel : public Kernel {
 
 void RegisterAccuracy(OpRegistry& ops) {
   ops.Add("accuracy")
-      .Doc("The share of rows whose label is among the chosen classes.", kDoc)
-      .Input("Out", "the chosen classes' scores; not read", Floats())
-      .Input("Indices", "the chosen classes, a row each (top_k's Indices)", Only(DType::kInt64))
-      .Input("Label", "the right class of each row", Integers())
-      .Output("Accuracy", "the share of right rows", Only(DType::kFp32))
-      .Output("Correct", "how many rows are right", Only(DType::kInt32))
-      .Output("Total", "how many rows there are", Only(DType::kInt32))
+      .Doc("The fraction of rows whose label is among the predicted classes.", kDoc)
+      .Input("Out", "the scores of the predicted classes; not read", Floats())
+      .Input("Indices", "the predicted classes of each row (top_k's Indices)", Only(DType::kInt64))
+      .Input("Label", "the true class of each row", Integers())
+      .Output("Accuracy", "the fraction of correct rows", Only(DType::kFp32))
+      .Output("Correct", "the number of correct rows", Only(DType::kInt32))
+      .Output("Total", "the number of rows", Only(DType::kInt32))
       .InferShape(InferAccuracy)
       .KernelForAnyType<Cpu, AccuracyKernel>()
       .NoGrad();

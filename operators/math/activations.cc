@@ -1,4 +1,4 @@
-// relu, sigmoid, exp, floor and their kin: functions of one element without attributes of their own.
+// relu, sigmoid, exp, floor and similar functions of one element without attributes.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -69,7 +69,7 @@ struct Square {
   template <typename T>
   static T Out(T x) {
     if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(x));  // it may wrap
+      return static_cast<T>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(x));  // may wrap
     } else {
       return x * x;
     }
@@ -89,7 +89,7 @@ struct Abs {
   template <typename T>
   static T Out(T x) {
     if constexpr (std::is_integral_v<T>) {
-      return x < 0 ? static_cast<T>(-static_cast<std::uint64_t>(x)) : x;  // the least one stays itself
+      return x < 0 ? static_cast<T>(-static_cast<std::uint64_t>(x)) : x;  // the smallest integer stays itself
     } else {
       return std::abs(x);
     }
@@ -188,7 +188,7 @@ struct Softsign {
   }
 };
 
-// Written so that exp never overflows.
+// Arranged so that exp never overflows.
 struct Softplus {
   static constexpr Reads kReads = Reads::kX;
   template <typename T>
@@ -213,7 +213,7 @@ struct Atan {
   }
 };
 
-// -softplus(-x), so it does not overflow either.
+// -softplus(-x), which does not overflow either.
 struct LogSigmoid {
   static constexpr Reads kReads = Reads::kX;
   template <typename T>
@@ -238,7 +238,7 @@ struct TanhShrink {
   }
 };
 
-// Steps: their gradient is zero everywhere, also where they jump.
+// Step functions, whose gradient is zero everywhere, also at the steps.
 struct Step {
   static constexpr Reads kReads = Reads::kNothing;
   template <typename T>
@@ -295,7 +295,7 @@ OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const 
   return WithBackends(AddActivation<Math>(ops, type, std::move(summary), doc));
 }
 
-// An activation whose gradient has a gradient.
+// An activation with a second-order gradient.
 template <typename Math>
 void AddTwice(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
   WithBackends(AddSecondOrder<Math>(ops, Add<Math>(ops, type, std::move(summary), doc)));
@@ -304,30 +304,30 @@ void AddTwice(OpRegistry& ops, const std::string& type, std::string summary, con
 }  // namespace
 
 void RegisterActivations(OpRegistry& ops) {
-  AddTwice<Relu>(ops, "relu", "Negative elements become zero.", "Out = max(X, 0); the gradient at 0 is 0");
+  AddTwice<Relu>(ops, "relu", "Sets negative elements to zero.", "Out = max(X, 0); the gradient at 0 is 0");
   Add<Sigmoid>(ops, "sigmoid", "The logistic function of each element.", "Out = 1 / (1 + exp(-X))");
   Add<Tanh>(ops, "tanh", "The hyperbolic tangent of each element.", "Out = tanh(X)");
   AddTwice<Sqrt>(ops, "sqrt", "The square root of each element.", "Out = X ^ 0.5; NaN where X is negative");
   AddTwice<Square>(ops, "square", "The square of each element.", "Out = X * X");
   Add<Abs>(ops, "abs", "The absolute value of each element.", "Out = |X|; the gradient at 0 is 0");
-  Add<Exp>(ops, "exp", "e to the power of each element.",
-           "Out = exp(X); of integers, its whole part, at most the largest integer");
+  Add<Exp>(ops, "exp", "The exponential of each element.",
+           "Out = exp(X); for integers, truncated and limited to the largest integer");
   Add<Log>(ops, "log", "The natural logarithm of each element.", "Out = log(X); NaN where X is negative");
   Add<Sin>(ops, "sin", "The sine of each element.", "Out = sin(X), X in radians");
   Add<Cos>(ops, "cos", "The cosine of each element.", "Out = cos(X), X in radians");
-  Add<Reciprocal>(ops, "reciprocal", "One over each element.", "Out = 1 / X; infinite where X is zero");
-  Add<Rsqrt>(ops, "rsqrt", "One over the square root of each element.", "Out = X ^ -0.5");
-  Add<Softsign>(ops, "softsign", "Squashes each element into (-1, 1).", "Out = X / (1 + |X|)");
+  Add<Reciprocal>(ops, "reciprocal", "The reciprocal of each element.",
+                  "Out = 1 / X; infinite where X is zero");
+  Add<Rsqrt>(ops, "rsqrt", "The reciprocal square root of each element.", "Out = X ^ -0.5");
+  Add<Softsign>(ops, "softsign", "Maps each element to (-1, 1).", "Out = X / (1 + |X|)");
   Add<Softplus>(ops, "softplus", "A smooth max(X, 0).", "Out = log(1 + exp(X))");
   AddActivation<Atan>(ops, "atan", "The arc tangent of each element.", "Out = atan(X), in radians");
   Add<LogSigmoid>(ops, "logsigmoid", "The logarithm of the logistic function.", "Out = -log(1 + exp(-X))");
-  Add<TanhShrink>(ops, "tanh_shrink", "What tanh takes away from each element.", "Out = X - tanh(X)");
-  Add<Floor>(ops, "floor", "Rounds each element down.",
-             "Out = the largest whole number <= X; the gradient is 0");
-  Add<Ceil>(ops, "ceil", "Rounds each element up.",
-            "Out = the smallest whole number >= X; the gradient is 0");
-  Add<Round>(ops, "round", "Rounds each element to the nearest whole number.",
-             "Out = the nearest whole number, of two as near the even one; the gradient is 0");
+  Add<TanhShrink>(ops, "tanh_shrink", "The difference between each element and its tanh.",
+                  "Out = X - tanh(X)");
+  Add<Floor>(ops, "floor", "Rounds each element down.", "Out = the largest integer <= X; the gradient is 0");
+  Add<Ceil>(ops, "ceil", "Rounds each element up.", "Out = the smallest integer >= X; the gradient is 0");
+  Add<Round>(ops, "round", "Rounds each element to the nearest integer.",
+             "Out = the nearest integer, halves to even; the gradient is 0");
 }
 
 }  // namespace penstock

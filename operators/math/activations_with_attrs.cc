@@ -1,4 +1,4 @@
-// leaky_relu, elu, gelu, swish and their kin: functions of one element with attributes of their own.
+// leaky_relu, elu, gelu, swish and similar functions of one element with attributes.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -182,42 +182,43 @@ template <>
 inline constexpr Kept kKept<Elu> = Kept::kDout;
 
 void RegisterActivationsWithAttrs(OpRegistry& ops) {
-  OpDef& leaky_relu = AddActivation<LeakyRelu>(
-                          ops, "leaky_relu", "Negative elements become smaller.",
-                          "Out = X where X > 0, alpha * X elsewhere. The gradient is read from the sign of "
-                          "Out, so alpha must not be\nnegative where it is used.")
-                          .Attr("alpha", 0.02f, "what is left of a negative element")
-                          .Attr("use_mkldnn", false, kNoEffect);
+  OpDef& leaky_relu =
+      AddActivation<LeakyRelu>(ops, "leaky_relu", "Multiplies negative elements by a small slope.",
+                               "Out = X where X > 0, alpha * X elsewhere. The gradient depends on the sign "
+                               "of Out, so alpha must not be\nnegative if there is a gradient.")
+          .Attr("alpha", 0.02f, "the slope for negative elements")
+          .Attr("use_mkldnn", false, kNoEffect);
   AddSecondOrder<LeakyRelu>(ops, leaky_relu)
-      .Attr("alpha", 0.02f, "what is left of a negative element")
+      .Attr("alpha", 0.02f, "the slope for negative elements")
       .Attr("use_mkldnn", false, kNoEffect);
-  OpDef& elu = AddActivation<Elu>(ops, "elu", "Negative elements approach -alpha.",
+  OpDef& elu = AddActivation<Elu>(ops, "elu", "The exponential linear unit.",
                                   "Out = X where X > 0, alpha * (exp(X) - 1) elsewhere")
-                   .Attr("alpha", 1.0f, "what negative elements approach");
-  AddSecondOrder<Elu>(ops, elu).Attr("alpha", 1.0f, "what negative elements approach");
+                   .Attr("alpha", 1.0f, "the negative of the limit for negative elements");
+  AddSecondOrder<Elu>(ops, elu).Attr("alpha", 1.0f, "the negative of the limit for negative elements");
   AddActivation<Relu6>(ops, "relu6", "Clips each element to [0, threshold].",
                        "Out = min(max(X, 0), threshold); the gradient at both ends is 0")
-      .Attr("threshold", 6.0f, "the largest value");
-  AddActivation<Gelu>(ops, "gelu", "Each element times the normal distribution's share below it.",
+      .Attr("threshold", 6.0f, "the upper bound");
+  AddActivation<Gelu>(ops, "gelu", "Each element times the standard normal distribution function.",
                       "Out = X / 2 * (1 + erf(X / sqrt(2)));\nwith approximate "
                       "Out = X / 2 * (1 + tanh(sqrt(2 / pi) * (X + 0.044715 * X ^ 3)))")
-      .Attr("approximate", false, "whether tanh takes the place of erf")
+      .Attr("approximate", false, "whether to use the approximation by tanh")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("use_cudnn", false, kNoEffect);
-  AddActivation<HardSigmoid>(ops, "hard_sigmoid", "A sigmoid of three straight lines.",
+  AddActivation<HardSigmoid>(ops, "hard_sigmoid", "A piecewise linear sigmoid.",
                              "Out = min(max(slope * X + offset, 0), 1); the gradient at both ends is 0")
-      .Attr("slope", 0.2f, "the slope of the line in the middle")
-      .Attr("offset", 0.5f, "its value at 0");
-  AddActivation<HardSwish>(ops, "hard_swish", "Each element times a ramp.",
+      .Attr("slope", 0.2f, "the slope of the middle piece")
+      .Attr("offset", 0.5f, "the value at 0");
+  AddActivation<HardSwish>(ops, "hard_swish", "Each element times a piecewise linear ramp.",
                            "Out = X * min(max(X + offset, 0), threshold) / scale")
-      .Attr("threshold", 6.0f, "where the ramp ends")
-      .Attr("scale", 6.0f, "what the product is divided by", NotZero())
-      .Attr("offset", 3.0f, "where the ramp begins, from 0 to the left");
-  AddActivation<ScaledTanh>(ops, "stanh", "A tanh, stretched both ways.", "Out = scale_b * tanh(scale_a * X)")
+      .Attr("threshold", 6.0f, "the upper bound of the ramp")
+      .Attr("scale", 6.0f, "the divisor", NotZero())
+      .Attr("offset", 3.0f, "the offset of the ramp");
+  AddActivation<ScaledTanh>(ops, "stanh", "A tanh with scaled argument and result.",
+                            "Out = scale_b * tanh(scale_a * X)")
       .Attr("scale_a", 0.67f, "the factor of X")
       .Attr("scale_b", 1.7159f, "the factor of the result");
   AddActivation<Swish>(ops, "swish", "Each element times its sigmoid.", "Out = X / (1 + exp(-beta * X))")
-      .Attr("beta", 1.0f, "the factor in the sigmoid")
+      .Attr("beta", 1.0f, "the factor of the argument of the sigmoid")
       .Attr("use_mkldnn", false, kNoEffect);
 }
 

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-along extent `axis` of X, which is removed, or becomes 1 with keepdims; of equal elements the first is taken.
-dtype is the element type of Out, numbered as in Fluid; -1 is i64.)";
+along dimension `axis` of X. The dimension is removed, or becomes 1 with keepdims. Of equal elements, the
+first is taken. dtype is the element type of Out, numbered as in Fluid; -1 is i64.)";
 
 Status InferArg(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -59,7 +59,7 @@ struct Arg {
       const bool known = VisitElementType(
           out_.dtype, [this]<typename Index>(std::type_identity<Index>) { find_ = &Forward::Find<Index>; });
       return known ? OkStatus()
-                   : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
+                   : k.Error("dtype (", DTypeName(out_.dtype), ") is not an element type of tensors");
     }
     Status Run(KernelRun& k) override {
       (this->*find_)(k);
@@ -92,15 +92,15 @@ struct Arg {
 template <typename Better>
 void Add(OpRegistry& ops, const std::string& type, const std::string& which) {
   ops.Add(type)
-      .Doc(StrCat("Where the ", which, " elements along an extent are."),
-           StrCat("Out = the place of the ", which, " element\n", kDoc))
-      .Input("X", "rank 1 or more",
+      .Doc(StrCat("The indices of the ", which, " elements along an axis."),
+           StrCat("Out = the index of the ", which, " element\n", kDoc))
+      .Input("X", "of rank 1 or more",
              OneOfTypes<float, double, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>())
-      .Output("Out", "places along the extent", AnyType())
-      .RequiredAttr("axis", AttrKind::kLong, "the extent that is looked through")
-      .Attr("keepdims", false, "whether the extent becomes 1 instead of going")
-      .Attr("dtype", -1, "Out's element type")
-      .Nan("the first one is what is looked for.")
+      .Output("Out", "indices along the axis", AnyType())
+      .RequiredAttr("axis", AttrKind::kLong, "the axis to search")
+      .Attr("keepdims", false, "whether the dimension becomes 1 instead of being removed")
+      .Attr("dtype", -1, "the element type of Out")
+      .Nan("the first NaN is both the largest and the smallest element.")
       .InferShape(InferArg)
       .template Kernel<Cpu, Arg<Better>::template Forward, float, double, std::uint8_t, std::int16_t,
                        std::int32_t, std::int64_t>()

@@ -10,9 +10,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the elements along extent `axis` (-1: the last) in ascending order, or in descending order; Indices
-holds the original index of each. Equal elements keep their order. The gradient of an element of Out goes to
-the element of X from which it came.)";
+Out holds the elements along dimension `axis` (-1: the last) in ascending order, or in descending order if
+`descending`. Indices holds the original index of each. Equal elements keep their order. The gradient of an
+element of Out goes to the element of X from which it came.)";
 
 Status InferArgsort(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")).status());
@@ -40,7 +40,8 @@ class ArgsortKernel : public Kernel {
     auto* const order = reinterpret_cast<std::int64_t*>(k.Workspace(order_));
     view_.ForEachLine([&](Dim begin, Dim) {
       std::iota(order, order + view_.width, std::int64_t{0});
-      // By value, then by place: a total order, so an unstable sort, which needs no memory, gives one result.
+      // Compares by value, then by index: a total order, so that std::sort, which is unstable but needs no
+      // memory, gives one result.
       std::sort(order, order + view_.width, [&](std::int64_t a, std::int64_t b) {
         const T left = x[begin + a * view_.inner], right = x[begin + b * view_.inner];
         if (Below(left, right)) return !descending_;
@@ -106,13 +107,13 @@ class ArgsortGradKernel : public Kernel {
 
 void RegisterArgsort(OpRegistry& ops) {
   ops.Add("argsort")
-      .Doc("The elements along one extent in order.", kDoc)
-      .Input("X", "rank 1 or more", Numbers())
-      .Output("Out", "the elements in order", SameTypeAs("X"), Apart())
-      .Output("Indices", "where each came from", Only(DType::kInt64))
-      .Attr("axis", -1, "the extent along which is sorted")
-      .Attr("descending", false, "whether the largest comes first")
-      .Nan("it counts as larger than any number.")
+      .Doc("Sorts the elements along one axis.", kDoc)
+      .Input("X", "of rank 1 or more", Numbers())
+      .Output("Out", "the sorted elements", SameTypeAs("X"), Apart())
+      .Output("Indices", "the original indices of the elements", Only(DType::kInt64))
+      .Attr("axis", -1, "the axis along which to sort")
+      .Attr("descending", false, "whether to sort in descending order")
+      .Nan("NaN is larger than any number.")
       .InferShape(InferArgsort)
       .Kernel<Cpu, ArgsortKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Indices"}, .yields = {"X"}, .of = {"Out"}, .apart = {"X"}})

@@ -8,15 +8,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row's score is the last element of its row in Predict. Scores fall into num_thresholds + 1 buckets, each
-of which counts positive (StatPos) and negative labels (StatNeg). AUC is the area under the curve that the
-buckets give, or 0 while only one kind of label was seen: of true over false positives by trapezoids
-(ROC), or of precision over recall by steps (PR), which is the mean of the precision at each positive
-label. slide_steps 0: the counts are those of all batches. Otherwise the statistics hold the counts of
-each of the last slide_steps batches, then their sum, then in one element more how many batches there
-were; AUC is that of the sum.)";
+The score of a row is the last element of the row of Predict. Scores are counted in num_thresholds + 1
+buckets: StatPos counts the positive labels and StatNeg the negative labels of each bucket. AUC is the area
+under the curve that the buckets define, or 0 until both kinds of labels were seen. ROC is true positives over
+false positives, integrated by trapezoids. PR is precision over recall, integrated by steps, which equals the
+mean of the precision at each positive label. With slide_steps 0, the statistics hold the counts of all
+batches. Otherwise they hold the counts of each of the last slide_steps batches, then their sum, then, in one
+more element, the number of batches so far; AUC is computed from the sum.)";
 
-// Elements of a statistic.
+// The layout of a statistic.
 Dim StatisticSize(int thresholds, int steps) {
   const Dim buckets = Dim{thresholds} + 1;
   return steps == 0 ? buckets : (Dim{steps} + 1) * buckets + 1;
@@ -43,7 +43,7 @@ class Counts {
  public:
   Counts(std::int64_t* at, Dim buckets, Dim steps) : at_(at), buckets_(buckets), steps_(steps) {}
 
-  // Takes the oldest batch out of the sum and makes its place the new batch's.
+  // Subtracts the oldest batch from the sum and clears its counts for the new batch.
   void Turn() {
     for (Dim i = 0; i < buckets_; ++i) {
       sum()[i] -= batch()[i];
@@ -54,7 +54,7 @@ class Counts {
     for (Dim i = 0; i < buckets_; ++i) sum()[i] += batch()[i];
     ++batches();
   }
-  // Where the present batch is counted, and what counts for AUC.
+  // Returns where the current batch is counted, and the counts from which AUC is computed.
   std::int64_t* batch() { return at_ + (steps_ == 0 ? 0 : batches() % steps_ * buckets_); }
   std::int64_t* sum() { return at_ + steps_ * buckets_; }
   std::int64_t& batches() { return at_[(steps_ + 1) * buckets_]; }
@@ -66,8 +66,8 @@ class Counts {
 
 double AreaOf(const std::int64_t* positive, const std::int64_t* negative, Dim buckets, bool of_precision) {
   double roc = 0, precision = 0, positives = 0, negatives = 0;
-  for (Dim i = buckets - 1; i >= 0; --i) {           // from the surest scores down
-    if ((positive[i] | negative[i]) == 0) continue;  // as most are
+  for (Dim i = buckets - 1; i >= 0; --i) {           // in descending order of score
+    if ((positive[i] | negative[i]) == 0) continue;  // most buckets are empty
     const auto more_positive = static_cast<double>(positive[i]);
     const auto more_negative = static_cast<double>(negative[i]);
     roc += more_negative * (positives + more_positive / 2);
@@ -129,7 +129,7 @@ class AucKernel : public Kernel {
   }
 
  private:
-  // Before anything is counted, so that a bad batch leaves the statistics as they were.
+  // Checked before anything is counted, so that a bad batch leaves the statistics unchanged.
   Status CheckScores(KernelRun& k) {
     const Dim width = predict_.shape[1];
     const T* const predict = k[predict_].template Data<T>();
@@ -144,7 +144,7 @@ class AucKernel : public Kernel {
 
   Operand predict_, label_, in_[2], out_[2], auc_;
   int thresholds_ = 1, steps_ = 0;
-  bool of_precision_ = false;  // of the precision-recall curve instead of the ROC curve
+  bool of_precision_ = false;  // the precision-recall curve, not the ROC curve
 };
 
 }  // namespace
@@ -152,16 +152,16 @@ class AucKernel : public Kernel {
 void RegisterAuc(OpRegistry& ops) {
   ops.Add("auc")
       .Doc("The area under the ROC or the precision-recall curve.", kDoc)
-      .Input("Predict", "probabilities, one row an example; the last column is that of label 1", Floats())
-      .Input("Label", "0 or 1, one an example", Only(DType::kInt64))
-      .Input("StatPos", "positive labels of each bucket", Only(DType::kInt64))
-      .Input("StatNeg", "negative labels of each bucket", Only(DType::kInt64))
+      .Input("Predict", "probabilities, one row per example; the last column is that of label 1", Floats())
+      .Input("Label", "0 or 1, one per example", Only(DType::kInt64))
+      .Input("StatPos", "the number of positive labels of each bucket", Only(DType::kInt64))
+      .Input("StatNeg", "the number of negative labels of each bucket", Only(DType::kInt64))
       .Output("AUC", "one element", Only(DType::kFp64))
-      .Output("StatPosOut", "names StatPos's variable", Only(DType::kInt64))
-      .Output("StatNegOut", "names StatNeg's variable", Only(DType::kInt64))
-      .Attr("curve", "ROC", "which curve", OneOf({"ROC", "PR"}))
-      .Attr("num_thresholds", (1 << 13) - 1, "buckets, less one", AtLeast(1))
-      .Attr("slide_steps", 1, "batches in the window; 0: all", AtLeast(0))
+      .Output("StatPosOut", "the updated StatPos; the same variable", Only(DType::kInt64))
+      .Output("StatNegOut", "the updated StatNeg; the same variable", Only(DType::kInt64))
+      .Attr("curve", "ROC", "the kind of curve", OneOf({"ROC", "PR"}))
+      .Attr("num_thresholds", (1 << 13) - 1, "the number of buckets minus 1", AtLeast(1))
+      .Attr("slide_steps", 1, "the number of batches in the window; 0: all", AtLeast(0))
       .InferShape(InferAuc)
       .Kernel<Cpu, AucKernel, float, double>()
       .NoGrad();

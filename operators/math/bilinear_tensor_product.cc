@@ -1,4 +1,4 @@
-// bilinear_tensor_product: for each pair of rows, one bilinear form per matrix.
+// bilinear_tensor_product: evaluates several bilinear forms for each pair of rows.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[:, i] = X[r] . Weight[i] . Y[r]' (+ Bias[i]) for each row r.)";
+Out[r, i] = X[r] . Weight[i] . Y[r]' (+ Bias[i]) for each row r.)";
 
 Status InferBilinear(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y"), &weight = c.ShapeOf("Weight");
@@ -27,7 +27,7 @@ Status InferBilinear(InferContext& c) {
   return c.SetShape("Out", {x[0], weight[0]});
 }
 
-// The matrices, of both kernels.
+// The shapes of the matrices, for both kernels.
 struct BilinearSizes {
   Dim rows = 0, x_width = 0, y_width = 0, kinds = 0;
 
@@ -94,8 +94,8 @@ class BilinearKernel : public Kernel {
   WorkspaceId left_;
 };
 
-// With g = dOut[:, i] on every column: dX += (g Y) . Weight[i]', dY += (g X) . Weight[i], dWeight[i] = X' .
-// (g Y).
+// With g = dOut[:, i] multiplied into every column: dX += (g Y) . Weight[i]', dY += (g X) . Weight[i],
+// dWeight[i] = X' . (g Y).
 template <typename Device, typename T>
 class BilinearGradKernel : public Kernel {
  public:
@@ -176,7 +176,7 @@ Status InferBilinearGrad(InferContext& c) {
 
 void RegisterBilinearTensorProduct(OpRegistry& ops) {
   ops.Add("bilinear_tensor_product")
-      .Doc("Of each pair of rows a number for each of several matrices.", kDoc)
+      .Doc("Evaluates several bilinear forms for each pair of rows.", kDoc)
       .Input("X", "[rows, columns]", Floats())
       .Input("Y", "[rows, columns]", SameTypeAs("X"))
       .Input("Weight", "[n, columns of X, columns of Y]", SameTypeAs("X"))

@@ -12,18 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr char kBmmDoc[] = R"(
-Out[b] = X[b] . Y[b], for each b of the first extent.)";
+Out[b] = X[b] . Y[b] for each b.)";
 
 constexpr char kAddmmDoc[] = R"(
-Out = Alpha * X . Y + Beta * Input, where Input is repeated along extents of 1.)";
+Out = Alpha * X . Y + Beta * Input, where Input is repeated along dimensions of 1.)";
 
-// The shape of X . Y, with `batch` extents in front.
+// The shape of X . Y, preceded by `batch` dimensions.
 Status InferProduct(InferContext& c, int batch) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", batch + 2));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Y", batch + 2));
   if (!Compatible(x.First(batch), y.First(batch)))
-    return c.Error("X (", x, ") and Y (", y, ") must hold as many matrices");
+    return c.Error("X (", x, ") and Y (", y, ") must hold the same number of matrices");
   if (!Compatible(x[batch + 1], y[batch]))
     return c.Error("width of X (", x[batch + 1], ") must equal height of Y (", y[batch], ")");
   return c.SetShape("Out", Concat(x.First(batch + 1), {y[batch + 1]}));
@@ -46,14 +46,14 @@ Status InferAddmm(InferContext& c) {
   return OkStatus();
 }
 
-// A matrix, or one for each index of the first of three extents.
+// A matrix, or one for each index of the first of three dimensions.
 MatrixSlot SlotOfMatrices(const Operand& operand) {
   const Shape& s = operand.shape;
   if (s.rank() == 2) return {operand, 1, s[0], s[1], 0, s[1], 1};
   return {operand, s[0], s[1], s[2], s[1] * s[2], s[2], 1};
 }
 
-// Whether X, Y and `out` are matrices, or as many of them, that make a product.
+// Checks that X, Y and `out` are matrices, or equally many matrices, that form a product.
 Status RequireProduct(const KernelSetup& k, const Shape& x, const Shape& y, const Shape& out) {
   const int rank = x.rank();
   const bool fits = (rank == 2 || rank == 3) && y.rank() == rank && out.rank() == rank &&

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// `shape` with extents of 1 around it, its first one at position `axis`.
+// Returns `shape` extended by dimensions of 1 on both sides, its first dimension at position `axis`.
 Shape Padded(const Shape& shape, int axis, int rank) {
   Shape out;
   for (int i = 0; i < rank; ++i) {
@@ -16,8 +16,8 @@ Shape Padded(const Shape& shape, int axis, int rank) {
   return out;
 }
 
-// Fluid lets a vector written as a column stand for a vector: extents of 1 at the end that do not fit are
-// dropped.
+// Fluid accepts a vector written as a column instead of a vector: trailing dimensions of 1 that do not fit
+// are dropped.
 Shape Trimmed(const Shape& shape, int room) {
   Shape out = shape;
   while (out.rank() > room && out[out.rank() - 1] == 1) out = out.First(out.rank() - 1);

@@ -1,4 +1,4 @@
-// clip: each element within bounds. clip_by_norm: a tensor whose length is bounded.
+// clip: limits each element to an interval. clip_by_norm: limits the norm of a tensor.
 #include <algorithm>
 #include <cmath>
 
@@ -14,15 +14,15 @@ namespace {
 constexpr char kClipDoc[] = R"(
 Out = min(max(X, min), max)
 
-The gradient passes where X is between the bounds, and is 0 where it was cut. Min and Max, where given, hold a
-bound in their one element. Of selected rows, values of one row are added up first.)";
+The gradient is that of Out where X is within the bounds, and 0 elsewhere. Min and Max, if given, replace the
+attributes; each has one element. For selected rows, duplicate rows are summed first.)";
 
 constexpr char kNormDoc[] = R"(
 Out = X                      if |X| <= max_norm
 Out = X * max_norm / |X|     otherwise
 
-where |X| is the root of the sum of all squares, kept in double precision. Of selected rows, values of one
-row are added up first.)";
+where |X| is the square root of the sum of all squares, computed in double precision. For selected rows,
+duplicate rows are summed first.)";
 
 Status InferClip(InferContext& c) {
   for (const char* bound : {"Min", "Max"}) {
@@ -137,10 +137,10 @@ class ClipByNormKernel : public Kernel {
 
 void RegisterClip(OpRegistry& ops) {
   ops.Add("clip")
-      .Doc("Each element within bounds.", kClipDoc)
+      .Doc("Limits each element to an interval.", kClipDoc)
       .Input("X", "any shape, or selected rows", Floats(), TensorOrRows())
-      .Input("Min", "the lower bound, instead of `min`", SameTypeAs("X"), Optional())
-      .Input("Max", "the upper bound, instead of `max`", SameTypeAs("X"), Optional())
+      .Input("Min", "the lower bound; replaces the attribute", SameTypeAs("X"), Optional())
+      .Input("Max", "the upper bound; replaces the attribute", SameTypeAs("X"), Optional())
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
       .RequiredAttr("min", AttrKind::kFloat, "the lower bound")
       .RequiredAttr("max", AttrKind::kFloat, "the upper bound")
@@ -150,10 +150,10 @@ void RegisterClip(OpRegistry& ops) {
       .Grad({.reads = {"X", "Min", "Max"}, .yields = {"X"}})
       .GradKernel<Cpu, ClipGradKernel, float, double>();
   ops.Add("clip_by_norm")
-      .Doc("A tensor whose length is bounded.", kNormDoc)
+      .Doc("Limits the norm of a tensor.", kNormDoc)
       .Input("X", "any shape, or selected rows", Floats(), TensorOrRows())
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
-      .RequiredAttr("max_norm", AttrKind::kFloat, "the largest length", AtLeast(0))
+      .RequiredAttr("max_norm", AttrKind::kFloat, "the largest norm", AtLeast(0))
       .InferShape(SameShape("X", "Out"))
       .Kernel<Cpu, ClipByNormKernel, float, double>()
       .NoGrad();

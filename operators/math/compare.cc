@@ -1,4 +1,4 @@
-// less_than and its kin, logical_not, _and, _or, _xor: truth values, element by element.
+// less_than and similar comparisons, logical_not, _and, _or, _xor: elementwise booleans.
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
 #include "operators/math/broadcast.h"
@@ -7,11 +7,12 @@ namespace penstock {
 namespace {
 
 constexpr char kCompareDoc[] = R"(
-If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
-extents), and repeated along every extent that it does not have or that is 1.)";
+If the shapes differ, the dimensions of the operand of lower rank are aligned with those of the other,
+starting at `axis` (-1: with the last ones). An operand is repeated along dimensions that it lacks or that
+are 1.)";
 
 constexpr char kLogicalDoc[] = R"(
-X and Y have one shape.)";
+X and Y must have the same shape.)";
 
 struct Less {
   template <typename T>
@@ -59,7 +60,7 @@ struct Xor {
   static bool Of(bool x, bool y) { return x != y; }
 };
 
-// Out has the larger shape, X's LoD, and truth values.
+// Out has the larger shape, the LoD of X, and booleans.
 Status InferTruth(InferContext& c, int axis) {
   const Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), axis);
   if (!shapes.ok()) return c.Error(shapes.status().message());
@@ -132,11 +133,13 @@ void AddCompare(OpRegistry& ops, const std::string& type, const std::string& sig
            StrCat("Out = X ", sign, " Y\n", kCompareDoc))
       .Input("X", "left operand", AnyType())
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
-      .Output("Out", "truth values; X's shape unless Y repeats X", Only(DType::kBool))
-      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+      .Output("Out", "booleans, in the broadcast shape", Only(DType::kBool))
+      .Attr("axis", -1,
+            "the dimension of X with which the first dimension of Y is aligned; -1: the last dimensions are "
+            "aligned",
             AtLeast(-1))
       .Attr("force_cpu", false, kNoEffect)
-      .Nan("a comparison with it is false, but for not_equal.")
+      .Nan("comparisons with NaN are false, except not_equal.")
       .InferShape(InferCompare)
       .Elementwise()
       .KernelTypeFrom("X")
@@ -150,7 +153,7 @@ void AddLogical(OpRegistry& ops, const std::string& type, std::string summary, c
       .Doc(std::move(summary), formula + "\n" + kLogicalDoc)
       .Input("X", "left operand", Only(DType::kBool))
       .Input("Y", "right operand", Only(DType::kBool))
-      .Output("Out", "truth values, shaped like X", Only(DType::kBool))
+      .Output("Out", "booleans, shaped like X", Only(DType::kBool))
       .InferShape(InferLogical)
       .Elementwise()
       .template Kernel<Cpu, Truth<Test>::template Forward, bool>()
@@ -166,13 +169,13 @@ void RegisterCompare(OpRegistry& ops) {
   AddCompare<GreaterEqual>(ops, "greater_equal", ">=");
   AddCompare<Equal>(ops, "equal", "==");
   AddCompare<NotEqual>(ops, "not_equal", "!=");
-  AddLogical<And>(ops, "logical_and", "Whether both are true.", "Out = X and Y");
-  AddLogical<Or>(ops, "logical_or", "Whether one or both are true.", "Out = X or Y");
-  AddLogical<Xor>(ops, "logical_xor", "Whether just one is true.", "Out = X != Y");
+  AddLogical<And>(ops, "logical_and", "The logical and of X and Y.", "Out = X and Y");
+  AddLogical<Or>(ops, "logical_or", "The logical or of X and Y.", "Out = X or Y");
+  AddLogical<Xor>(ops, "logical_xor", "The exclusive or of X and Y.", "Out = X != Y");
   ops.Add("logical_not")
-      .Doc("Whether each element is false.", "Out = not X")
+      .Doc("The logical negation of each element.", "Out = not X")
       .Input("X", "any shape", Only(DType::kBool))
-      .Output("Out", "truth values, shaped like X", Only(DType::kBool))
+      .Output("Out", "booleans, shaped like X", Only(DType::kBool))
       .InferShape(SameShape("X", "Out"))
       .Elementwise()
       .Kernel<Cpu, NotKernel, bool>()

@@ -1,4 +1,4 @@
-// equal_reduce: whether two tensors are equal everywhere.
+// equal_reduce: whether all elements of two tensors are equal.
 #include <cmath>
 #include <type_traits>
 
@@ -9,9 +9,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[0] is true if every element of X equals its element of Y: floats where they differ by less than 1e-8. If
-the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
-extents), and repeated along every extent that it does not have or that is 1.)";
+Out[0] is true if every element of X equals the corresponding element of Y; floats count as equal if they
+differ by less than 1e-8. If the shapes differ, the dimensions of the operand of lower rank are aligned with
+those of the other, starting at `axis` (-1: with the last ones). An operand is repeated along dimensions that
+it lacks or that are 1.)";
 
 Status InferEqualReduce(InferContext& c) {
   const Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), c.Attr<int>("axis"));
@@ -58,13 +59,15 @@ class EqualReduceKernel : public Kernel {
 
 void RegisterCompareReduce(OpRegistry& ops) {
   ops.Add("equal_reduce")
-      .Doc("Whether two tensors are equal.", kDoc)
+      .Doc("Whether all elements of two tensors are equal.", kDoc)
       .Input("X", "left operand", Numbers())
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
-      .Output("Out", "one truth value", Only(DType::kBool))
-      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+      .Output("Out", "one boolean", Only(DType::kBool))
+      .Attr("axis", -1,
+            "the dimension of X with which the first dimension of Y is aligned; -1: the last dimensions are "
+            "aligned",
             AtLeast(-1))
-      .Nan("it equals nothing, not even itself.")
+      .Nan("NaN equals nothing, not even itself.")
       .InferShape(InferEqualReduce)
       .Kernel<Cpu, EqualReduceKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();

@@ -8,7 +8,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For X of [rows, m] and Y of [rows, n], where n is odd and at most m,
+X is [rows, m] and Y is [rows, n], where n is odd and at most m.
 
 Out[r, i] = sum over j in [0, n) of X[r, (i + j - (n - 1) / 2) mod m] * Y[r, j]
 
@@ -33,7 +33,7 @@ Status InferConvShift(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// The rows of X and Y, and which element of X meets which of Y.
+// The rows of X and Y, and the pairs of their elements that are multiplied.
 struct Shift {
   Dim rows = 0, width = 0, taps = 0;
 

@@ -14,8 +14,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = X[i] . Y[i] / (|X[i]| * |Y[i]|)
 
-for rows, which have all extents after the first. Y may have one row for all rows of X. Out is NaN where a row
-is all zeros.)";
+A row consists of all dimensions after the first. Y may have one row, which is used for all rows of X. The
+result is NaN for a row of zeros.)";
 
 Status InferCosSim(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(PairRows(c, c.ShapeOf("X"), c.ShapeOf("Y")).status());
@@ -69,7 +69,7 @@ class CosSimKernel : public Kernel {
   RowPairs pairs_;
 };
 
-// dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), and the same for Y with the two changed.
+// dX = dOut * (Y / (|X| |Y|) - Out * X / |X|^2), and the same for dY with X and Y exchanged.
 template <typename Device, typename T>
 class CosSimGradKernel : public Kernel {
  public:
@@ -125,12 +125,12 @@ class CosSimGradKernel : public Kernel {
 
 void RegisterCosSim(OpRegistry& ops) {
   ops.Add("cos_sim")
-      .Doc("The cosine between rows of X and Y.", kDoc)
-      .Input("X", "rank 2 or more", Floats())
+      .Doc("The cosine of the angle between rows of X and Y.", kDoc)
+      .Input("X", "of rank 2 or more", Floats())
       .Input("Y", "shaped like X, or with one row", SameTypeAs("X"))
-      .Output("Out", "one cosine for each row of X", SameTypeAs("X"))
-      .Output("XNorm", "how long each row of X is", SameTypeAs("X"), Intermediate())
-      .Output("YNorm", "how long each row of Y is", SameTypeAs("X"), Intermediate())
+      .Output("Out", "one cosine per row of X", SameTypeAs("X"))
+      .Output("XNorm", "the norm of each row of X", SameTypeAs("X"), Intermediate())
+      .Output("YNorm", "the norm of each row of Y", SameTypeAs("X"), Intermediate())
       .Attr("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", true, kNoEffect)
       .InferShape(InferCosSim)
       .Kernel<Cpu, CosSimKernel, float, double>()

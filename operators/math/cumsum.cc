@@ -1,4 +1,4 @@
-// cumsum: running sums along one extent.
+// cumsum: cumulative sums along one axis.
 #include "framework/op/op_registry.h"
 #include "operators/common/axis_view.h"
 
@@ -6,15 +6,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[0] + ... + X[i] along extent `axis` (-1: the last); with exclusive X[i] itself is left out; with
-reverse the sum runs from the other end. Its gradient is the cumsum of Out@GRAD in the other direction.)";
+Out[i] = X[0] + ... + X[i] along dimension `axis` (-1: the last). With exclusive, X[i] itself is not
+included; with reverse, the sum begins at the other end. The gradient is the cumsum of Out@GRAD in the
+other direction.)";
 
 Status InferCumsum(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")).status());
   return c.ShareAll("X", "Out");
 }
 
-// Sums of f32 run in double precision.
+// Sums of f32 are computed in double precision.
 template <typename Device, typename T>
 class CumsumKernel : public Kernel {
  public:
@@ -66,12 +67,12 @@ Result<std::vector<Op>> MakeCumsumGrad(const GradRequest& request) {
 
 void RegisterCumsum(OpRegistry& ops) {
   ops.Add("cumsum")
-      .Doc("Running sums along one extent.", kDoc)
-      .Input("X", "rank 1 or more", Numbers())
+      .Doc("Cumulative sums along one axis.", kDoc)
+      .Input("X", "of rank 1 or more", Numbers())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("axis", -1, "the extent along which the sums run")
-      .Attr("exclusive", false, "whether an element's own value is left out")
-      .Attr("reverse", false, "whether the sums run from the end")
+      .Attr("axis", -1, "the axis along which to sum")
+      .Attr("exclusive", false, "whether to exclude the element itself")
+      .Attr("reverse", false, "whether to sum from the end")
       .InferShape(InferCumsum)
       .Kernel<Cpu, CumsumKernel, float, double, std::int32_t, std::int64_t>()
       .GradMadeBy(MakeCumsumGrad);

@@ -14,12 +14,13 @@ constexpr char kMaxAbsDoc[] = R"(
 Out = Scale * X / max_range)";
 
 constexpr char kChannelDoc[] = R"(
-With one variable in Scales, a scale for each part of X along its first extent: Out[c] = Scales[c] * X[c] /
-range with range = 2^(quant_bits[0] - 1) - 1. With two, of which the second holds one scale for all, the first
-one's are those of X's second extent, and the ranges of both are multiplied.)";
+If Scales has one variable, it holds one scale for each index of the first dimension of X: Out[c] = Scales[c]
+* X[c] / range, where range = 2^(quant_bits[0] - 1) - 1. If it has two variables, the first holds one scale
+for each index of the second dimension of X, the second holds one scale for all of X, and both the scales and
+the ranges are multiplied.)";
 
 constexpr char kLogDoc[] = R"(
-Out = Dict[X] where X is at least 0, -Dict[X + 128] elsewhere.)";
+Out = Dict[X] where X is at least 0, and -Dict[X + 128] elsewhere.)";
 
 template <typename Device, typename T>
 class DequantizeMaxAbsKernel : public Kernel {
@@ -44,7 +45,7 @@ class DequantizeMaxAbsKernel : public Kernel {
   T range_ = 1;
 };
 
-// How many scales there are must fit X's extent that they belong to.
+// The number of scales must match the dimension of X to which they belong.
 Status InferChannels(InferContext& c) {
   const int count = c.InputCount("Scales");
   if (count != 1 && count != 2) return c.Error("Scales must name 1 or 2 variables, not ", count);
@@ -160,35 +161,35 @@ class DequantizeLogKernel : public Kernel {
 
 void RegisterDequantize(OpRegistry& ops) {
   ops.Add("fake_dequantize_max_abs")
-      .Doc("Floats from whole numbers and a scale.", kMaxAbsDoc)
+      .Doc("Converts quantized integers to floats by one scale.", kMaxAbsDoc)
       .Input("X", "any shape", Floats())
       .Input("Scale", "one element", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .RequiredAttr("max_range", AttrKind::kFloat, "the whole number that stands for Scale")
+      .RequiredAttr("max_range", AttrKind::kFloat, "the integer that represents Scale")
       .InferShape([](InferContext& c) { return c.ShareAll("X", "Out"); })
       .Kernel<Cpu, DequantizeMaxAbsKernel, float, double>()
       .NoGrad();
   ops.Add("fake_channel_wise_dequantize_max_abs")
-      .Doc("Floats from whole numbers and scales of channels.", kChannelDoc)
-      .Input("X", "rank 1 or 2 or more", Floats())
-      .Input("Scales", "one or two", SameTypeAs("X"), Repeated())
+      .Doc("Converts quantized integers to floats by scales per channel.", kChannelDoc)
+      .Input("X", "of rank 1 or more, or 2 or more with two Scales", Floats())
+      .Input("Scales", "one or two variables", SameTypeAs("X"), Repeated())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("quant_bits", std::vector<std::int32_t>{8}, "bits of each of Scales, sign included: 1 to 16",
-            AtLeast(1))
+      .Attr("quant_bits", std::vector<std::int32_t>{8},
+            "the number of bits for each of Scales, including the sign: 1 to 16", AtLeast(1))
       .InferShape(InferChannels)
       .Kernel<Cpu, DequantizeChannelsKernel, float, double>()
       .NoGrad();
   ops.Add("dequantize_abs_max")
-      .Doc("Floats from bytes and a scale.", kMaxAbsDoc)
+      .Doc("Converts bytes to floats by one scale.", kMaxAbsDoc)
       .Input("X", "any shape", Only(DType::kInt8))
       .Input("Scale", "one element", Only(DType::kFp32))
       .Output("Out", "shaped like X", Only(DType::kFp32))
-      .RequiredAttr("max_range", AttrKind::kFloat, "the whole number that stands for Scale")
+      .RequiredAttr("max_range", AttrKind::kFloat, "the integer that represents Scale")
       .InferShape(InferAbsMax)
       .KernelForAnyType<Cpu, DequantizeAbsMaxKernel>()
       .NoGrad();
   ops.Add("dequantize_log")
-      .Doc("Floats from numbers of entries.", kLogDoc)
+      .Doc("Converts indices to floats by a dictionary.", kLogDoc)
       .Input("X", "any shape", Only(DType::kInt8))
       .Input("Dict", "128 elements", Only(DType::kFp32))
       .Output("Out", "shaped like X", Only(DType::kFp32))

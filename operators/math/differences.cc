@@ -1,4 +1,4 @@
-// dist, allclose: the distance of two tensors.
+// dist, allclose: compare two tensors.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,13 +12,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDistDoc[] = R"(
-Out = (sum of |X - Y| ^ p) ^ (1 / p). A p of 0 counts the elements that differ, infinity gives the largest
-difference, and minus infinity the smallest; the gradient of these two goes to every element that equals it.
-The shapes are aligned at their last extents, and extents of 1 are repeated.)";
+Out = (sum of |X - Y| ^ p) ^ (1 / p). If p is 0, Out is the number of elements that differ; if p is infinity
+or minus infinity, it is the largest or the smallest difference, and the gradient goes to every element that
+equals it. The shapes are aligned at their last dimensions, and dimensions of 1 are repeated.)";
 
 constexpr char kCloseDoc[] = R"(
-Whether |Input - Other| <= atol + rtol * |Other| everywhere. Infinities are close to themselves alone, and
-NaN to nothing, or to NaN with equal_nan.)";
+Out is true if |Input - Other| <= atol + rtol * |Other| everywhere. An infinity is close only to itself. NaN
+is close to nothing or, with equal_nan, to NaN.)";
 
 Status InferDist(InferContext& c) {
   const Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), -1);
@@ -26,7 +26,7 @@ Status InferDist(InferContext& c) {
   return c.SetShape("Out", {1});
 }
 
-// The norm of single differences, which are not negative.
+// The norm of a sequence of differences, which are not negative.
 class Norm {
  public:
   explicit Norm(double p = 2) : p_(p) {}
@@ -42,7 +42,7 @@ class Norm {
     if (is_extreme() || p_ == 0 || p_ == 1) return all;
     return p_ == 2 ? std::sqrt(all) : std::pow(all, 1 / p_);
   }
-  // What the norm grows by with one difference.
+  // Returns the contribution of one difference to the norm.
   double Slope(double difference, double norm) const {
     if (is_extreme()) return Choose(difference == norm, 1.0, 0.0, difference, norm);
     if (p_ == 0) return Choose(false, 1.0, 0.0, difference);
@@ -168,24 +168,24 @@ class CloseKernel : public Kernel {
 
 void RegisterDifferences(OpRegistry& ops) {
   ops.Add("dist")
-      .Doc("The norm of a difference.", kDistDoc)
+      .Doc("The p-norm of the difference of two tensors.", kDistDoc)
       .Input("X", "any shape", Floats())
-      .Input("Y", "any shape that is aligned with X's", SameTypeAs("X"))
+      .Input("Y", "any shape that can be broadcast with that of X", SameTypeAs("X"))
       .Output("Out", "[1]", SameTypeAs("X"), Apart())
-      .Attr("p", 2.0f, "which norm")
+      .Attr("p", 2.0f, "the order of the norm")
       .InferShape(InferDist)
       .Kernel<Cpu, DistKernel, float, double>()
       .Grad({.reads = {"X", "Y"}, .reads_outputs = {"Out"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
       .GradKernel<Cpu, DistGradKernel, float, double>();
   ops.Add("allclose")
-      .Doc("Whether all elements are close to each other.", kCloseDoc)
+      .Doc("Whether all elements of two tensors are close to each other.", kCloseDoc)
       .Input("Input", "any shape", Floats())
       .Input("Other", "shaped like Input", SameTypeAs("Input"))
       .Output("Out", "[1]", Only(DType::kBool))
       .Attr("rtol", 1e-5f, "the tolerance, relative to |Other|")
       .Attr("atol", 1e-8f, "the absolute tolerance")
-      .Attr("equal_nan", false, "whether two NaN are close")
-      .Nan("it is close to nothing, or with equal_nan to NaN alone.")
+      .Attr("equal_nan", false, "whether NaN is close to NaN")
+      .Nan("NaN is close to nothing or, with equal_nan, only to NaN.")
       .InferShape(InferClose)
       .KernelTypeFrom("Input")
       .Kernel<Cpu, CloseKernel, float, double>()

@@ -1,5 +1,5 @@
-// elementwise_add, _sub, _mul, _div, _max, _min, _pow, _mod, _floordiv: X and Y combined element by element,
-// the smaller one repeated.
+// elementwise_add, _sub, _mul, _div, _max, _min, _pow, _mod, _floordiv: combine X and Y element by element,
+// with broadcasting.
 #include "operators/math/elementwise.h"
 
 #include <cmath>
@@ -12,9 +12,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the
-last extents), and repeated along every extent that it does not have or that is 1. The gradient of a
-repeated element is the sum over its uses. Cost: one pass over Out.)";
+If the shapes differ, the dimensions of the operand of lower rank are aligned with those of the other,
+starting at `axis` (-1: with the last ones). An operand is repeated along dimensions that it lacks or that
+are 1. The gradient of a repeated element is the sum over its uses. Cost: one pass over Out.)";
 
 struct Add {
   static constexpr bool kReadsOut = false, kDivides = false;
@@ -68,7 +68,7 @@ struct Div {
   static constexpr bool kReadsOut = true, kDivides = true;
   template <typename T>
   static T Out(T x, T y) {
-    // The one quotient of integers that the processor traps on besides division by zero.
+    // Besides division by zero, the only quotient of integers on which the processor traps.
     if constexpr (std::is_integral_v<T>) {
       if (y == -1)
         return static_cast<T>(std::make_unsigned_t<T>{0} - static_cast<std::make_unsigned_t<T>>(x));
@@ -85,7 +85,7 @@ struct Div {
   }
 };
 
-// At a tie the gradient goes to Y, as in Fluid.
+// If the elements are equal, the gradient goes to Y, as in Fluid.
 struct Max {
   static constexpr bool kReadsOut = false, kDivides = false;
   template <typename T>
@@ -138,14 +138,14 @@ struct Pow {
   }
 };
 
-// What is left of X has its sign where they are integers, as the quotient that rounds towards zero leaves it;
-// of floats it has the sign of Y.
+// For integers the remainder has the sign of X, because the quotient is rounded towards zero; for floats it
+// has the sign of Y.
 struct Mod {
   static constexpr bool kDivides = true;
   template <typename T>
   static T Out(T x, T y) {
     if constexpr (std::is_integral_v<T>) {
-      return y == -1 ? T{0} : x % y;  // the least number by -1 traps
+      return y == -1 ? T{0} : x % y;  // the smallest integer divided by -1 traps
     } else {
       const T left = std::fmod(x, y);
       return left != T{0} && (left < T{0}) != (y < T{0}) ? left + y : left;
@@ -173,8 +173,10 @@ OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string 
       .Doc(std::move(summary), formula + "\n" + kDoc)
       .Input("X", "left operand", std::move(types), x_kinds)
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
-      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"), x_kinds)
-      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+      .Output("Out", "the result, in the broadcast shape", SameTypeAs("X"), x_kinds)
+      .Attr("axis", -1,
+            "the dimension of X with which the first dimension of Y is aligned; -1: the last dimensions are "
+            "aligned",
             AtLeast(-1))
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("x_data_format", "", kNoEffect)
@@ -187,28 +189,27 @@ void RegisterElementwise(OpRegistry& ops) {
   OpDef& add = AddElementwise<Add>(ops, "elementwise_add", "The sum of X and Y.", "Out = X + Y");
   RegisterElementwiseAddCuda(add);
   OpDef& sub = AddElementwise<Sub>(ops, "elementwise_sub", "The difference of X and Y.", "Out = X - Y");
-  OpDef& mul = AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.",
-                                   "Out = X * Y. Selected rows X take a Y of one element");
-  OpDef& div = AddElementwise<Div>(
-      ops, "elementwise_div", "The quotient of X and Y.",
-      "Out = X / Y; of integers, rounded towards zero, and a zero in Y is an error. Selected rows X take "
-      "a Y of one element");
+  OpDef& mul = AddElementwise<Mul>(ops, "elementwise_mul", "The elementwise product of X and Y.",
+                                   "Out = X * Y. If X is selected rows, Y must have one element");
+  OpDef& div = AddElementwise<Div>(ops, "elementwise_div", "The quotient of X and Y.",
+                                   "Out = X / Y. For integers, the quotient is rounded towards zero, and a "
+                                   "zero in Y is an error. If X is\nselected rows, Y must have one element");
   AddElementwiseSecondOrder(ops, add, sub, mul, div);
   AddElementwise<Max>(ops, "elementwise_max", "The larger of X and Y.",
-                      "Out = max(X, Y); where they are equal the gradient goes to Y");
+                      "Out = max(X, Y); if they are equal, the gradient goes to Y");
   AddElementwise<Min>(ops, "elementwise_min", "The smaller of X and Y.",
-                      "Out = min(X, Y); where they are equal the gradient goes to Y");
+                      "Out = min(X, Y); if they are equal, the gradient goes to Y");
   AddElementwise<Pow>(ops, "elementwise_pow", "X to the power of Y.",
                       "Out = X ^ Y; the gradient of Y needs X > 0");
   DeclareElementwise(
-      ops, "elementwise_mod", "What a division of X by Y leaves.",
-      "Out = X - Y * floor(X / Y), which has the sign of Y; of integers, where the quotient is "
-      "rounded towards zero as Fluid does, that of X, and a zero in Y is an error",
+      ops, "elementwise_mod", "The remainder of the division of X by Y.",
+      "Out = X - Y * floor(X / Y), which has the sign of Y. For integers, the quotient is rounded towards "
+      "zero, as\nin Fluid, so that Out has the sign of X; a zero in Y is an error",
       Numbers())
       .Kernel<Cpu, Elementwise<Mod>::Forward, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
-  DeclareElementwise(ops, "elementwise_floordiv", "The whole part of the quotient of X and Y.",
-                     "Out = X / Y, rounded towards zero as Fluid does; a zero in Y is an error", Integers())
+  DeclareElementwise(ops, "elementwise_floordiv", "The integer quotient of X and Y.",
+                     "Out = X / Y, rounded towards zero as in Fluid; a zero in Y is an error", Integers())
       .Kernel<Cpu, Elementwise<Div>::Forward, std::int32_t, std::int64_t>()
       .NoGrad();
 }

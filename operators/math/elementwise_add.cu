@@ -1,5 +1,5 @@
-// elementwise_add on GPUs: one thread for each element of the sum; one block for each element of a gradient
-// that was repeated, adding in an order that depends on the shapes alone.
+// elementwise_add on GPUs: one thread per element of the sum; one block per element of a repeated operand's
+// gradient, which adds in an order that depends only on the shapes.
 #include "operators/cuda/cuda_kernels.h"
 #include "operators/cuda/cuda_status.h"
 #include "operators/math/broadcast.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kMaxRank = 8;
 
-// Some extents with the strides that walking them makes in one or two arrays. Passed to kernels by value.
+// Dimensions with their strides in one or two arrays. Passed to kernels by value.
 struct Walk {
   int rank = 0;
   Dim count = 1;
@@ -23,7 +23,7 @@ struct Walk {
     count *= e;
     ++rank;
   }
-  // The offsets of step i, the last extent running fastest.
+  // Returns the offsets of step i; the last dimension varies fastest.
   __device__ void At(Dim i, Dim* first, Dim* second) const {
     *first = *second = 0;
     for (int d = rank - 1; d >= 0; --d) {
@@ -44,8 +44,8 @@ __global__ void AddKernel(const T* x, const T* y, T* out, Walk walk) {
   out[i] = x[at_x] + y[at_y];
 }
 
-// grad[i] = the sum of dout over the places where element i was used. `kept` walks the elements, `repeated`
-// the uses.
+// grad[i] is the sum of dout over the positions that use element i. `kept` enumerates the elements,
+// `repeated` the uses.
 template <typename T>
 __global__ void SumUsesKernel(const T* dout, T* grad, Walk kept, Walk repeated) {
   __shared__ T partial[kBlockThreads];
@@ -66,7 +66,7 @@ __global__ void SumUsesKernel(const T* dout, T* grad, Walk kept, Walk repeated) 
   if (threadIdx.x == 0) grad[blockIdx.x] = partial[0];
 }
 
-// Row-major strides; 0 where the extent is 1, so that it repeats.
+// Row-major strides; 0 for dimensions of 1, so that they repeat.
 std::vector<Dim> StridesOf(const Shape& shape) {
   std::vector<Dim> strides(static_cast<std::size_t>(shape.rank()));
   Dim stride = 1;

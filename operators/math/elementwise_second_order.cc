@@ -20,23 +20,21 @@ enum class Kind { kAdd, kSub, kMul, kDiv };
 const char* DocOf(Kind kind) {
   switch (kind) {
     case Kind::kAdd:
-      return "DDOut = DDX + DDY; one that is not given counts as 0";
+      return "DDOut = DDX + DDY; an absent input counts as 0";
     case Kind::kSub:
-      return "DDOut = DDX - DDY; one that is not given counts as 0";
+      return "DDOut = DDX - DDY; an absent input counts as 0";
     case Kind::kMul:
-      return "DDOut = DDX * Y + X * DDY, X@GRAD = DOut * DDY, Y@GRAD = DOut * DDX; of DDX and DDY one that "
-             "is not given "
+      return "DDOut = DDX * Y + X * DDY, X@GRAD = DOut * DDY, Y@GRAD = DOut * DDX; an\nabsent DDX or DDY "
              "counts as 0";
     default:
-      return "DDOut = (DDX - Out * DDY) / Y, DOut = -DX * DDY, Y@GRAD = DX * (Out * DDY - DDX) / Y; of DDX "
-             "and DDY one "
-             "that is not given counts as 0";
+      return "DDOut = (DDX - Out * DDY) / Y, DOut = -DX * DDY, Y@GRAD = DX * (Out * DDY - DDX) / Y; "
+             "an\nabsent DDX or DDY counts as 0";
   }
 }
 
 template <Kind kKind>
 struct Second {
-  // The slot that is shaped like the result.
+  // The slot with the shape of the result.
   static constexpr const char* kResult = kKind == Kind::kDiv ? "Out" : "DOut";
 
   template <typename Device, typename T>
@@ -119,7 +117,7 @@ struct Second {
     if (kKind == Kind::kDiv) {
       if (forward.Output("X@GRAD").empty() || forward.OutputName("X@GRAD") == kEmptyVarName) {
         return InvalidArgument("E-backward-no-grad", forward.type(),
-                               " has no second gradient where X itself needs none");
+                               " has no second-order gradient if X has no gradient");
       }
       op.AddInput("Out", {forward.InputName("Out")}).AddInput("DX", {forward.OutputName("X@GRAD")});
     } else {
@@ -155,7 +153,9 @@ void AddSecond(OpRegistry& ops, OpDef& forward) {
   if (kKind == Kind::kDiv) def.Output("DOut", "the gradient of Out", SameTypeAs("Y"), Optional() | Apart());
   if (kKind == Kind::kMul || kKind == Kind::kDiv)
     def.Output("Y@GRAD", "the gradient of Y", SameTypeAs("Y"), Optional() | Apart());
-  def.Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+  def.Attr("axis", -1,
+           "the dimension of X with which the first dimension of Y is aligned; -1: the last dimensions are "
+           "aligned",
            AtLeast(-1))
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("x_data_format", "", kNoEffect)

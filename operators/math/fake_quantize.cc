@@ -14,27 +14,28 @@ namespace penstock {
 namespace {
 
 constexpr char kRoundDoc[] = R"(
-Out = round(clip(X, -scale, scale) / scale * (2^(bit_length - 1) - 1)), halves away from 0)";
+Out = round(clip(X, -scale, scale) / scale * (2^(bit_length - 1) - 1)), halves rounded away from 0)";
 
 constexpr char kAbsMaxDoc[] = R"(
-The scale is the largest absolute value of X, and goes to OutScale.)";
+The scale is the largest absolute value of X; it is stored in OutScale.)";
 
 constexpr char kFakeChannelDoc[] = R"(
-Each of the parts of X along its first extent has a scale of its own, its largest absolute value.)";
+Each index of the first dimension of X has its own scale, the largest absolute value there.)";
 
 constexpr char kRangeDoc[] = R"(
-The scale is the largest absolute value of X in the last window_size steps. OutScales, which lasts, holds
-those of the steps, that of step Iter at Iter mod window_size; step 0 begins with zeros. In a test the scale
-is InScale.)";
+The scale is the largest absolute value of X in the last window_size steps. OutScales keeps the largest
+absolute value of each of these steps, that of step Iter at Iter mod window_size; step 0 resets it to zeros.
+With is_test the scale is InScale.)";
 
 constexpr char kMovingDoc[] = R"(
-OutState = moving_rate * InState + 1,  OutAccum = moving_rate * InAccum + max |X|,  scale = OutAccum /
-OutState
+OutState = moving_rate * InState + 1
+OutAccum = moving_rate * InAccum + max |X|
+scale    = OutAccum / OutState
 
-OutScale is the scale. In a test it is InScale, and state and sum stay.)";
+OutScale is the scale. With is_test the scale is InScale, and OutState and OutAccum do not change.)";
 
 constexpr char kBackDoc[] = R"(
-Out is multiplied by scale / (2^(bit_length - 1) - 1) afterwards, so it has X's range again.)";
+Out is then multiplied by scale / (2^(bit_length - 1) - 1), which restores the range of X.)";
 
 template <typename T>
 T LargestOf(const T* x, Dim count) {
@@ -43,7 +44,7 @@ T LargestOf(const T* x, Dim count) {
   return largest;
 }
 
-// Clips to a scale, and rounds to bins of it.
+// Clips to a scale, and rounds to its steps.
 template <typename T>
 class Rounding {
  public:
@@ -159,7 +160,7 @@ class QuantizeRangeKernel : public Kernel {
     T& place = scales[step % window_];
     const T removed = std::exchange(place, now);
     if (before < now) return now;
-    // The largest one may have left the window.
+    // The largest scale may have left the window.
     if (std::abs(removed - before) < T(1e-6)) return LargestOf(scales, std::min<Dim>(step + 1, window_));
     return MaxOrNan(before, now);
   }
@@ -230,48 +231,50 @@ struct MovingScale {
 };
 
 OpDef& AddBits(OpDef& def) {
-  return def.Attr("bit_length", 8, "bits of the integers, sign included: 1 to 16", AtLeast(1));
+  return def.Attr("bit_length", 8, "the number of bits of the integers, including the sign: 1 to 16",
+                  AtLeast(1));
 }
 
 OpDef& AddMoving(OpDef& def) {
-  return def.Input("InAccum", "one element: weighted sum of the scales so far", SameTypeAs("X"), Optional())
-      .Input("InState", "one element: weighted count of the steps so far", SameTypeAs("X"), Optional())
+  return def
+      .Input("InAccum", "one element: the weighted sum of the scales so far", SameTypeAs("X"), Optional())
+      .Input("InState", "one element: the weighted number of steps so far", SameTypeAs("X"), Optional())
       .Output("OutState", "one element", SameTypeAs("X"), Optional())
       .Output("OutAccum", "one element", SameTypeAs("X"), Optional())
-      .Attr("moving_rate", 0.9f, "how much of what was before stays")
-      .Attr("is_test", false, "leaves state and scale as they are")
+      .Attr("moving_rate", 0.9f, "the weight of the previous sum and count")
+      .Attr("is_test", false, "whether to keep state and scale unchanged")
       .InferShape(InferOneScale)
       .NoGrad();
 }
 
 void AddAbsMax(OpRegistry& ops) {
   AddBits(ops.Add("fake_quantize_abs_max"))
-      .Doc("Floats rounded to few bits.", StrCat(kRoundDoc, "\n", kAbsMaxDoc))
+      .Doc("Rounds floats to few bits.", StrCat(kRoundDoc, "\n", kAbsMaxDoc))
       .Input("X", "any shape", Floats())
-      .Output("Out", "whole numbers", SameTypeAs("X"))
+      .Output("Out", "integers", SameTypeAs("X"))
       .Output("OutScale", "one element", SameTypeAs("X"))
       .InferShape(InferOneScale)
       .Kernel<Cpu, QuantizeAbsMax<false>::Forward, float, double>()
       .NoGrad();
   AddBits(ops.Add("fake_channel_wise_quantize_abs_max"))
-      .Doc("Floats rounded to few bits, channel by channel.", StrCat(kRoundDoc, "\n", kFakeChannelDoc))
-      .Input("X", "rank 1 or more", Floats())
-      .Output("Out", "whole numbers", SameTypeAs("X"))
-      .Output("OutScale", "[extent 0 of X]", SameTypeAs("X"))
+      .Doc("Rounds floats to few bits, channel by channel.", StrCat(kRoundDoc, "\n", kFakeChannelDoc))
+      .Input("X", "of rank 1 or more", Floats())
+      .Output("Out", "integers", SameTypeAs("X"))
+      .Output("OutScale", "[first dimension of X]", SameTypeAs("X"))
       .InferShape(InferFakeChannels)
       .Kernel<Cpu, QuantizeAbsMax<true>::Forward, float, double>()
       .NoGrad();
   AddBits(ops.Add("fake_quantize_range_abs_max"))
-      .Doc("Floats rounded to few bits, by the scale of a window of steps.",
+      .Doc("Rounds floats to few bits, with the scale of a window of steps.",
            StrCat(kRoundDoc, "\n", kRangeDoc))
       .Input("X", "any shape", Floats())
       .Input("InScale", "one element: the scale so far", SameTypeAs("X"))
       .Input("Iter", "one element: the number of the step", Only(DType::kInt64), Optional())
-      .Output("Out", "whole numbers", SameTypeAs("X"))
+      .Output("Out", "integers", SameTypeAs("X"))
       .Output("OutScale", "one element", SameTypeAs("X"))
-      .Output("OutScales", "[window_size]: the steps' scales", SameTypeAs("X"), Optional())
-      .Attr("window_size", 10000, "how many steps", AtLeast(1))
-      .Attr("is_test", false, "takes InScale")
+      .Output("OutScales", "[window_size]: the scale of each step", SameTypeAs("X"), Optional())
+      .Attr("window_size", 10000, "the number of steps in the window", AtLeast(1))
+      .Attr("is_test", false, "whether to use InScale")
       .InferShape(InferOneScale)
       .Kernel<Cpu, QuantizeRangeKernel, float, double>()
       .NoGrad();
@@ -285,12 +288,12 @@ void RegisterFakeQuantize(OpRegistry& ops) {
     OpDef& def = ops.Add(back ? "fake_quantize_dequantize_moving_average_abs_max"
                               : "fake_quantize_moving_average_abs_max");
     AddBits(def)
-        .Doc(StrCat("Floats rounded to few bits, by a moving average of scales",
-                    back ? ", in their own range." : "."),
+        .Doc(StrCat("Rounds floats to few bits, with a moving average of scales",
+                    back ? ", and restores their range." : "."),
              StrCat(kRoundDoc, "\n", kMovingDoc, back ? kBackDoc : ""))
         .Input("X", "any shape", Floats())
         .Input("InScale", "one element: the scale so far", SameTypeAs("X"))
-        .Output("Out", back ? "shaped like X" : "whole numbers", SameTypeAs("X"))
+        .Output("Out", back ? "shaped like X" : "integers", SameTypeAs("X"))
         .Output("OutScale", "one element", SameTypeAs("X"));
     AddMoving(def);
     if (back) {

@@ -12,21 +12,21 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = flatten(Input, in_num_col_dims) . W + Bias, followed by relu if activation_type says so
+Out = flatten(Input, in_num_col_dims) . W + Bias, followed by relu if activation_type is relu
 
-flatten(T, n) views T as a matrix whose rows run over T's first n extents. Out has Input's first
-in_num_col_dims extents, then the width of W. With padding_weights, W has four more rows and columns than it
-uses: the product reads neither its last four rows nor its last four columns. An inference program has this
-op in place of mul, elementwise_add and relu, so it has no gradient.)";
+flatten(T, n) views T as a matrix; the first n dimensions of T form its rows. Out has the first
+in_num_col_dims dimensions of Input, then the width of W. With padding_weights, W has four unused rows and
+four unused columns at the end. Inference programs use this op in place of mul, elementwise_add and relu, so
+it has no gradient.)";
 
 constexpr char kRepeatedDoc[] = R"(
 ReluOut[0] = relu(X . W[0] + Bias[0])
 ReluOut[i] = relu(ReluOut[i - 1] . W[i] + Bias[i])
 
-Out is the result of the last layer; ReluOut holds the results of the others. An inference program has this op
+Out is the result of the last layer; ReluOut holds the results of the others. Inference programs use this op
 in place of a chain of layers, so it has no gradient.)";
 
-// By how much a W with padding_weights is larger than the matrix that it holds.
+// The number of unused rows, and of unused columns, of W with padding_weights.
 constexpr Dim kWeightPadding = 4;
 
 Dim Less(Dim extent, Dim padding) { return extent == kUnknownDim ? extent : extent - padding; }
@@ -162,13 +162,13 @@ class RepeatedFcKernel : public Kernel {
 void RegisterFc(OpRegistry& ops) {
   ops.Add("fc")
       .Doc("A fully connected layer.", kDoc)
-      .Input("Input", "rank above in_num_col_dims", Floats())
+      .Input("Input", "of rank above in_num_col_dims", Floats())
       .Input("W", "[width of Input, width of Out]", SameTypeAs("Input"))
       .Input("Bias", "[width of Out] or [1, width of Out]", SameTypeAs("Input"), Optional())
       .Output("Out", "the result of the layer", SameTypeAs("Input"), Apart())
-      .Attr("in_num_col_dims", 1, "how many extents of Input form its rows", AtLeast(1))
-      .Attr("activation_type", "", "the activation that follows; empty: none", OneOf({"", "relu"}))
-      .Attr("padding_weights", false, "whether W has four rows and columns that are not used")
+      .Attr("in_num_col_dims", 1, "the number of leading dimensions of Input that form the rows", AtLeast(1))
+      .Attr("activation_type", "", "the activation applied to the result; empty: none", OneOf({"", "relu"}))
+      .Attr("padding_weights", false, "whether W has four unused rows and columns")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("use_quantizer", false, kNoEffect)
       .Attr("Scale_in", 1.0f, kNoEffect)
@@ -179,11 +179,11 @@ void RegisterFc(OpRegistry& ops) {
       .Kernel<Cpu, FcKernel, float, double>()
       .NoGrad();
   ops.Add("fusion_repeated_fc_relu")
-      .Doc("Fully connected layers with relu, one after the other.", kRepeatedDoc)
+      .Doc("A chain of fully connected layers with relu.", kRepeatedDoc)
       .Input("X", "[rows, width]", Floats())
-      .Input("W", "a matrix for each layer", SameTypeAs("X"), Repeated())
+      .Input("W", "one matrix per layer", SameTypeAs("X"), Repeated())
       .Input("Bias", "[width] or [1, width] for each layer", SameTypeAs("X"), Repeated())
-      .Output("ReluOut", "the results of all layers but the last", SameTypeAs("X"),
+      .Output("ReluOut", "the results of all layers except the last", SameTypeAs("X"),
               Repeated() | Intermediate() | Apart())
       .Output("Out", "the result of the last layer", SameTypeAs("X"), Apart())
       .InferShape(InferRepeatedFc)

@@ -1,4 +1,4 @@
-// fused_elemwise_activation: a sum or product of two tensors and a function of one element, as one op.
+// fused_elemwise_activation: combines a sum or product of two tensors with a function of one element.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -18,24 +18,24 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr char kDoc[] = R"(
-functor_list names two functions, one of two tensors (elementwise_add, elementwise_mul) and one of an element
-(scale, relu, tanh, sigmoid), the outer one first:
+functor_list names a binary function (elementwise_add or elementwise_mul) and a unary function (scale, relu,
+tanh or sigmoid), the outer one first:
 
 [unary, binary]  Out = unary(binary(X, Y))      IntermediateOut = binary(X, Y)
 [binary, unary]  Out = binary(X, unary(Y))      IntermediateOut = unary(Y)
 
-scale multiplies by the attribute `scale`. X and Y meet as in elementwise_add: the one of lower rank is laid
-along the other from extent `axis` on (-1: along the last extents). The op writes IntermediateOut only with
-save_intermediate_out. The gradient computes it again if it is not kept, and needs X only for
-elementwise_mul.)";
+scale multiplies by the attribute `scale`. X and Y are broadcast as in elementwise_add: the dimensions of the
+operand of lower rank are aligned with those of the other, starting at `axis` (-1: with the last ones). The op
+writes IntermediateOut only with save_intermediate_out; otherwise the gradient computes it again. The gradient
+needs X only for elementwise_mul.)";
 
 constexpr char kGradDoc[] = R"(
-The gradients of X, Y and IntermediateOut. functor_list has the names of the forward op, each followed by
-_grad, as Fluid writes it.)";
+The gradients of X, Y and IntermediateOut. As in Fluid, functor_list has the names of the forward op, each
+followed by _grad.)";
 
 enum class Unary { kScale, kRelu, kTanh, kSigmoid };
 
-// What functor_list says.
+// The contents of functor_list.
 struct Composition {
   bool multiplies = false;  // the binary function is a product, not a sum
   Unary unary = Unary::kScale;
@@ -50,7 +50,8 @@ std::optional<Unary> UnaryOf(const std::string& name) {
   return std::nullopt;
 }
 
-// The names with or without the suffix of a gradient; nullopt unless one is binary and the other unary.
+// Parses the names, with or without the suffix of a gradient; nullopt unless one is binary and the other
+// unary.
 std::optional<Composition> CompositionOf(Names names) {
   if (names.size() != 2) return std::nullopt;
   for (std::string& name : names) {
@@ -78,7 +79,7 @@ AttrCheck TwoFunctions() {
   }};
 }
 
-// Out has the shape and the sequences of X, unless Y is the larger one.
+// Out has the shape and the LoD of X, unless Y is larger.
 bool FollowsX(const Shape& x, const Shape& y) {
   if (x.rank() != y.rank()) return x.rank() > y.rank();
   for (int i = 0; i < x.rank(); ++i) {
@@ -106,13 +107,13 @@ Status InferFused(InferContext& c) {
 template <typename T>
 struct Functions {
   Composition made;
-  T factor = 1;  // of scale
+  T factor = 1;  // the factor of scale
 
   void Prepare(const KernelSetup& k) {
     made = *CompositionOf(k.Attr<Names>("functor_list"));
     factor = static_cast<T>(k.Attr<float>("scale"));
   }
-  // out = unary(in), of `count` elements; both may be one array.
+  // Computes out = unary(in) for `count` elements; both may be one array.
   void Apply(const T* in, T* out, Dim count) const {
     switch (made.unary) {
       case Unary::kScale:
@@ -129,7 +130,7 @@ struct Functions {
         return;
     }
   }
-  // What the gradient of an element of unary's result is multiplied by, given that element.
+  // Returns the derivative of unary, given its result.
   T Slope(T out, T dout) const {
     switch (made.unary) {
       case Unary::kScale:
@@ -200,9 +201,9 @@ class FusedElemwiseKernel : public Kernel {
   WorkspaceId scratch_;
 };
 
-// With the unary function outside, the gradient of IntermediateOut is that of Out by its slope, and is what X
-// and Y see. With it inside, X and IntermediateOut see that of Out, and Y that of IntermediateOut by the
-// slope.
+// If the unary function is outside, the gradient of IntermediateOut is that of Out times the derivative; X
+// and Y receive it. If it is inside, X and IntermediateOut receive the gradient of Out, and Y receives that
+// of IntermediateOut times the derivative.
 template <typename Device, typename T>
 class FusedElemwiseGradKernel : public Kernel {
  public:
@@ -217,10 +218,11 @@ class FusedElemwiseGradKernel : public Kernel {
     if (k.Attr<bool>("save_intermediate_out")) between_ = k.Input("IntermediateOut");
     x_ = k.Input("X");
     if (f_.made.multiplies && !x_) return k.Error("elementwise_mul needs input X");
-    if (!x_) x_ = dout_;  // a sum has no use for its elements; Out then has X's shape
+    if (!x_) x_ = dout_;  // a sum does not need the elements of X; Out then has the shape of X
     const int axis = k.Attr<std::int32_t>("axis");
     PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
-    const Shape whole = AlignShapes(x_.shape, y_.shape, axis)->out;  // LoopsOver has aligned them
+    // AlignShapes cannot fail, because LoopsOver has aligned the shapes.
+    const Shape whole = AlignShapes(x_.shape, y_.shape, axis)->out;
     const Shape& inner = f_.made.unary_is_outer ? whole : y_.shape;
     for (const char* slot : {"Out", "Out@GRAD"}) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, whole));
     if (between_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "IntermediateOut", inner));
@@ -258,14 +260,14 @@ class FusedElemwiseGradKernel : public Kernel {
  private:
   static T* Scratch(KernelRun& k, WorkspaceId id) { return reinterpret_cast<T*>(k.Workspace(id)); }
 
-  // unary(Y), kept or computed again.
+  // Returns unary(Y), saved or computed again.
   const T* Between(KernelRun& k, const T* y) const {
     if (between_) return std::as_const(k[between_]).template Data<T>();
     T* const made = Scratch(k, between_scratch_);
     f_.Apply(y, made, y_.shape.Count());
     return made;
   }
-  // The gradients of the two operands of the binary function, from that of its result.
+  // Computes the gradients of the operands of the binary function from that of its result.
   void OfX(KernelRun& k, const T* y, const T* d) {
     T* const dx = k[dx_].template Data<T>();
     std::fill_n(dx, x_.shape.Count(), T{0});
@@ -323,16 +325,18 @@ Status InferFusedGrad(InferContext& c) {
 
 void RegisterFusedElemwiseActivation(OpRegistry& ops) {
   ops.Add("fused_elemwise_activation")
-      .Doc("A sum or product of X and Y, and a function of an element.", kDoc)
+      .Doc("Combines a sum or product of X and Y with a function of one element.", kDoc)
       .Input("X", "left operand", Floats())
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
-      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"))
+      .Output("Out", "the result, in the broadcast shape", SameTypeAs("X"))
       .Output("IntermediateOut", "the result of the inner function", SameTypeAs("X"),
               Intermediate() | Apart())
-      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+      .Attr("axis", -1,
+            "the dimension of X with which the first dimension of Y is aligned; -1: the last dimensions are "
+            "aligned",
             AtLeast(-1))
-      .Attr("scale", 0.0f, "the factor of scale")
-      .Attr("save_intermediate_out", false, "whether IntermediateOut is written")
+      .Attr("scale", 0.0f, "the factor of the function scale")
+      .Attr("save_intermediate_out", false, "whether to write IntermediateOut")
       .RequiredAttr("functor_list", AttrKind::kStrings, "the names of both functions, the outer one first",
                     TwoFunctions())
       .InferShape(InferFused)
@@ -342,8 +346,8 @@ void RegisterFusedElemwiseActivation(OpRegistry& ops) {
       .GradKernel<Cpu, FusedElemwiseGradKernel, float, double>()
       .GradDef()
       .Doc("The gradient of fused_elemwise_activation.", kGradDoc)
-      .Input("X", "left operand; a sum does not need it", AnyType(), Optional())
-      .Input("IntermediateOut", "the result of the inner function, if it was kept", AnyType(), Optional())
+      .Input("X", "left operand; not needed for a sum", AnyType(), Optional())
+      .Input("IntermediateOut", "the result of the inner function, if it was saved", AnyType(), Optional())
       .Output("IntermediateOut@GRAD", "the gradient of IntermediateOut", AnyType(), Optional() | Apart())
       .KernelTypeFrom("Y")
       .InferShape(InferFusedGrad);

@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction, and wrap
-around. A counter has no gradient. The block of a gradient decrements it instead, so that ops there read the
-value that it had in the forward run.)";
+Out = X + step, for one element; Out is usually X itself. Integers add the truncated step, and wrap around. A
+counter has no gradient. Instead, the block of a gradient decrements it, so that the ops there read the value
+that it had in the forward run.)";
 
 Status InferIncrement(InferContext& c) {
   if (!Compatible(c.ShapeOf("X").Count(), 1)) {
@@ -49,7 +49,7 @@ class IncrementKernel : public Kernel {
   T step_ = 1;
 };
 
-// In place it is counted back. Else Out is X but for a constant.
+// In place, the gradient decrements the counter. Otherwise Out differs from X by a constant.
 Result<std::vector<Op>> IncrementGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   if (forward.InputName("X") == forward.OutputName("Out")) {
@@ -72,7 +72,7 @@ void RegisterIncrement(OpRegistry& ops) {
       .Doc("Adds a step to a counter.", kDoc)
       .Input("X", "one element", Numbers())
       .Output("Out", "one element; may be X", SameTypeAs("X"))
-      .Attr("step", 1.0f, "what is added")
+      .Attr("step", 1.0f, "the number to add")
       .InferShape(InferIncrement)
       .Elementwise()
       .Kernel<Cpu, IncrementKernel, float, double, std::int32_t, std::int64_t>()

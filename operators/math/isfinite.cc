@@ -7,7 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of selected rows the values count. Integers are finite.)";
+For selected rows, their values are checked. Integers are finite.)";
 
 template <bool kInfinities, bool kNans>
 struct Holds {
@@ -22,7 +22,7 @@ struct Holds {
   }
 };
 
-// Out = whether any element is such a one, or that none is.
+// Out is whether any element matches, or whether none does.
 template <typename Test, bool kTrueIfAny>
 struct Check {
   template <typename Device, typename T>
@@ -36,7 +36,7 @@ struct Check {
     Status Run(KernelRun& k) override {
       const bool is_rows = x_.kind == VarKind::kSelectedRows;
       const Tensor& x = is_rows ? k.Var(x_).template As<SelectedRows>().value : k[x_];
-      // Rows that nobody has given a value yet hold nothing.
+      // Selected rows without a value have no elements.
       *k[out_].template Data<bool>() = (x.initialized() && Test::template Any<T>(x)) == kTrueIfAny;
       return OkStatus();
     }
@@ -52,7 +52,7 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& summary, c
   ops.Add(type)
       .Doc(summary, formula + "\n" + kDoc)
       .Input("X", "any shape, or selected rows", Numbers(), TensorOrRows())
-      .Output("Out", "one truth value", Only(DType::kBool))
+      .Output("Out", "one boolean", Only(DType::kBool))
       .InferShape([](InferContext& c) {
         c.SetKind("Out", VarKind::kTensor);
         return c.SetShape("Out", {1});
@@ -68,11 +68,11 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& summary, c
 
 void RegisterIsfinite(OpRegistry& ops) {
   Add<Holds<true, true>, false>(ops, "isfinite", "Whether all elements are finite.",
-                                "Out[0] = no element of X is infinite or NaN", "it is not finite.");
+                                "Out[0] = no element of X is infinite or NaN", "NaN is not finite.");
   Add<Holds<true, false>, true>(ops, "isinf", "Whether any element is infinite.",
-                                "Out[0] = some element of X is infinite", "it is not infinite.");
+                                "Out[0] = some element of X is infinite", "NaN is not infinite.");
   Add<Holds<false, true>, true>(ops, "isnan", "Whether any element is NaN.",
-                                "Out[0] = some element of X is NaN", "it is what is looked for.");
+                                "Out[0] = some element of X is NaN", "NaN is what the op detects.");
 }
 
 }  // namespace penstock

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[0] = sum of |X|. In double precision inside; the order of additions is fixed. The gradient of an element
-is Out@GRAD times its sign, 0 where it is 0.)";
+Out[0] = sum of |X|, computed in double precision in a fixed order. The gradient of an element is Out@GRAD
+times its sign, and 0 if the element is 0.)";
 
 template <typename Device, typename T>
 class L1NormKernel : public Kernel {
@@ -47,7 +47,7 @@ class L1NormGradKernel : public Kernel {
     T* const dx = k[dx_].template Data<T>();
     const std::int64_t count = k[x_].count();
     for (std::int64_t i = 0; i < count; ++i) {
-      const T sign = x[i] > T{0} ? T{1} : x[i] < T{0} ? T{-1} : x[i];  // of NaN it is NaN
+      const T sign = x[i] > T{0} ? T{1} : x[i] < T{0} ? T{-1} : x[i];  // NaN for NaN
       dx[i] = dout * sign;
     }
     return OkStatus();

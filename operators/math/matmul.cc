@@ -1,5 +1,5 @@
-// matmul: products of the matrices in the last two extents of X and Y, for each element of the extents
-// before.
+// matmul: products of the matrices in the last two dimensions of X and Y, for each index of the preceding
+// dimensions.
 #include <algorithm>
 #include <optional>
 
@@ -12,11 +12,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = alpha * op(X) . op(Y), where op transposes the last two extents if transpose_X (transpose_Y) says so.
+Out = alpha * op(X) . op(Y), where op transposes the last two dimensions if transpose_X (transpose_Y) is set.
 
-A vector X is a row, a vector Y a column; the extent of 1 this makes is dropped from Out (a product of two
-vectors is [1]). Extents before the last two are a batch: equal on both sides, or only one side has them and
-the other side's matrix is used for each.)";
+A vector X is treated as a row and a vector Y as a column; the resulting dimension of 1 is dropped from Out
+(the product of two vectors is [1]). Dimensions before the last two form a batch. Both operands have the same
+batch, or only one has a batch and the matrix of the other is used for each of its matrices.)";
 
 // An argument as the batch of matrices that enters the product.
 struct Factor {
@@ -61,8 +61,8 @@ Status InferMatMul(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The argument's matrices, as they lie in memory, transposed if asked, repeated to `batch` if there is one
-// only.
+// The matrices of an argument in memory, transposed if requested, and repeated to `batch` if there is only
+// one.
 MatrixSlot SlotOf(const Operand& operand, bool vector_is_row, bool transpose, Dim batch) {
   const Factor f = FactorOf(operand.shape, vector_is_row, false);
   MatrixSlot m{operand, batch, f.rows, f.columns, 0, f.columns, 1};
@@ -70,7 +70,7 @@ MatrixSlot SlotOf(const Operand& operand, bool vector_is_row, bool transpose, Di
   return transpose ? Transposed(m) : m;
 }
 
-// A batch whose matrices lie under each other is one tall matrix.
+// A batch of matrices that are contiguous by rows is one tall matrix.
 MatrixSlot Stacked(MatrixSlot m) {
   m.rows *= m.batch;
   m.batch = 1;
@@ -78,7 +78,7 @@ MatrixSlot Stacked(MatrixSlot m) {
   return m;
 }
 
-// The three matrices of the product; dX, dY and dOut have the same forms as X, Y and Out.
+// The three matrices of the product; dX, dY and dOut have the layouts of X, Y and Out.
 struct Product {
   MatrixSlot x, y, out;
 };
@@ -124,8 +124,8 @@ class MatMulKernel : public Kernel {
   MatMul<Device, T> product_;
 };
 
-// d op(X) = alpha * dOut . op(Y)'   d op(Y) = alpha * op(X)' . dOut. A matrix used for a whole batch gets the
-// sum.
+// d op(X) = alpha * dOut . op(Y)'   d op(Y) = alpha * op(X)' . dOut. The gradient of a matrix used for a
+// whole batch is the sum over the batch.
 template <typename Device, typename T>
 class MatMulGradKernel : public Kernel {
  public:
@@ -159,13 +159,13 @@ class MatMulGradKernel : public Kernel {
 void RegisterMatmul(OpRegistry& ops) {
   const std::vector<std::int32_t> none;
   ops.Add("matmul")
-      .Doc("Products of the matrices in the last two extents of X and Y.", kDoc)
+      .Doc("Products of the matrices in the last two dimensions of X and Y.", kDoc)
       .Input("X", "left factor; a vector is a row", Floats())
       .Input("Y", "right factor; a vector is a column", SameTypeAs("X"))
       .Output("Out", "the product", SameTypeAs("X"), Apart())
-      .Attr("transpose_X", false, "whether the last two extents of X change places")
-      .Attr("transpose_Y", false, "whether the last two extents of Y change places")
-      .Attr("alpha", 1.0f, "factor of the product")
+      .Attr("transpose_X", false, "whether to transpose the last two dimensions of X")
+      .Attr("transpose_Y", false, "whether to transpose the last two dimensions of Y")
+      .Attr("alpha", 1.0f, "the factor of the product")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("fused_reshape_Out", none, kNoEffect, OnlyValue(none))
       .Attr("fused_transpose_Out", none, kNoEffect, OnlyValue(none))
@@ -174,7 +174,7 @@ void RegisterMatmul(OpRegistry& ops) {
       .Attr("Scale_y", 1.0f, kNoEffect)
       .Attr("Scale_out", 1.0f, kNoEffect)
       .Attr("force_fp32_output", false, kNoEffect)
-      .Attr("head_number", 1, "heads that share a matrix", OnlyValue(1))
+      .Attr("head_number", 1, "the number of heads that share a matrix", OnlyValue(1))
       .InferShape(InferMatMul)
       .Kernel<Cpu, MatMulKernel, float, double>()
       .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})

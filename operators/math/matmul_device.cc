@@ -37,17 +37,17 @@ Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot&
 
 namespace {
 
-// A batch that no operand repeats is one primitive; otherwise there is one product for each matrix of the
-// batch, and where all write to the same place the later ones add to it.
+// A batch in which no operand is repeated is one primitive. Otherwise there is one product for each matrix of
+// the batch; if all write to the same memory, the later ones add to it.
 class OnednnProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                  double alpha) override {
-    // A result that is written by columns oneDNN leaves to its reference kernel: out' = b' . a' is written by
-    // rows.
+    // oneDNN computes a result stored by columns with its slow reference kernel; therefore out' = b' . a' is
+    // computed by rows instead.
     if (out.column_stride != 1) return Prepare(k, Transposed(b), Transposed(a), Transposed(out), alpha);
     out_ = out;
-    // Without a term to add, or an element to add it to, there is no primitive.
+    // If there is no term to add, or no element to add it to, there is no primitive.
     if (std::min({a.batch, a.rows, a.columns, b.columns}) == 0) return OkStatus();
     return OnednnTry(k, [&] {
       const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
@@ -74,7 +74,7 @@ class OnednnProduct : public MatrixProduct {
 
  private:
   static dnnl::memory::desc Desc(MatrixSlot m, bool whole) {
-    // The stride of an extent of 1 is anything; oneDNN wants one that fits the extents beside it.
+    // The stride of a dimension of 1 is arbitrary; oneDNN expects one that fits the neighbouring dimensions.
     if (m.columns == 1) m.column_stride = 1;
     if (m.rows == 1) m.row_stride = m.column_stride == 1 ? m.columns : 1;
     if (whole)

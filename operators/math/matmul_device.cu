@@ -13,8 +13,8 @@ Status CublasOk(const Cublas& cublas, std::string_view doing, cublasStatus_t sta
   return InternalError("E-cublas", "cuBLAS failed while ", doing, ": ", cublas.status_string(status));
 }
 
-// One handle for each device and stream, made when first asked for: a handle costs memory and time, and the
-// kernels of one stream never run at once. Handles live as long as the process, like the streams of the
+// One handle for each device and stream, created at its first use: a handle costs memory and time, and the
+// kernels of one stream never run concurrently. Handles live as long as the process, like the streams of the
 // executor.
 Result<cublasHandle_t> HandleFor(const Cublas& cublas, cudaStream_t stream) {
   static std::mutex mutex;
@@ -32,18 +32,18 @@ Result<cublasHandle_t> HandleFor(const Cublas& cublas, cudaStream_t stream) {
 auto Gemm(const Cublas& cublas, float) { return cublas.gemm_f32; }
 auto Gemm(const Cublas& cublas, double) { return cublas.gemm_f64; }
 
-// A matrix as cuBLAS sees it: its columns lie one after the other.
+// A matrix as cuBLAS sees it: its columns are contiguous.
 struct CublasMatrix {
   Operand operand;
   Dim batch_stride = 0;
   int leading = 1;
-  cublasOperation_t operation = CUBLAS_OP_N;  // T: the columns of the transposed matrix do
+  cublasOperation_t operation = CUBLAS_OP_N;  // T: the columns of the transposed matrix are contiguous
 };
 
 Result<CublasMatrix> AsCublas(const KernelSetup& k, const MatrixSlot& m) {
   const auto fits = [](Dim extent) { return extent <= std::numeric_limits<int>::max(); };
   CublasMatrix c{m.operand, m.batch_stride};
-  // A matrix of one row, or one column, lies both ways.
+  // A matrix with one row or one column is contiguous both ways.
   const bool by_columns = m.row_stride == 1 || m.rows == 1;
   const bool by_rows = m.column_stride == 1 || m.columns == 1;
   if ((!by_columns && !by_rows) || !fits(m.rows) || !fits(m.columns)) {
@@ -60,8 +60,7 @@ class CublasProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                  double alpha) override {
-    // cuBLAS writes columns one after the other; a product stored by rows is the transposed one: out' = b' .
-    // a'.
+    // cuBLAS writes columns contiguously; a product stored by rows is the transposed one: out' = b' . a'.
     const bool by_rows = out.column_stride == 1;
     PENSTOCK_ASSIGN_OR_RETURN(left_, AsCublas(k, by_rows ? Transposed(b) : a));
     PENSTOCK_ASSIGN_OR_RETURN(right_, AsCublas(k, by_rows ? Transposed(a) : b));

@@ -6,7 +6,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = sum(X) / count(X), with shape [1]. The sum is kept in double precision. The mean of no elements is
+Out = sum(X) / count(X), with shape [1]. The sum is computed in double precision. The mean of no elements is
 NaN.)";
 
 Status InferMean(InferContext& c) {
@@ -59,7 +59,7 @@ class MeanGradKernel : public Kernel {
 
 void RegisterMean(OpRegistry& ops) {
   ops.Add("mean")
-      .Doc("The average of all elements.", kDoc)
+      .Doc("The mean of all elements.", kDoc)
       .Input("X", "any shape", Floats())
       .Output("Out", "one element", SameTypeAs("X"))
       .InferShape(InferMean)

@@ -11,9 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-OutCorrect[c] counts the elements whose prediction and label are both c, OutWrong[c] those of which just one
-is c; each begins with the sum of the tensors in InCorrects, or InWrongs. OutMeanIou is the mean of correct
-/ (correct + wrong) over the classes that occur, and the sum of InMeanIou.)";
+OutCorrect[c] is the number of elements whose prediction and label are both c; OutWrong[c] is the number of
+elements for which exactly one of them is c. The sums of the tensors in InCorrects and InWrongs are added.
+OutMeanIou is the mean of correct / (correct + wrong) over the classes that occur, plus the sum of
+InMeanIou.)";
 
 Status InferMeanIou(InferContext& c) {
   const Shape &x = c.ShapeOf("Predictions"), &label = c.ShapeOf("Labels");
@@ -108,15 +109,15 @@ class MeanIouKernel : public Kernel {
 void RegisterMeanIou(OpRegistry& ops) {
   ops.Add("mean_iou")
       .Doc("The mean over classes of intersection over union.", kDoc)
-      .Input("Predictions", "the class of each element", Integers())
-      .Input("Labels", "the right class of each element", SameTypeAs("Predictions"))
-      .Input("InWrongs", "counts to begin with", Only(DType::kInt32), Optional() | Repeated())
-      .Input("InCorrects", "counts to begin with", Only(DType::kInt32), Optional() | Repeated())
-      .Input("InMeanIou", "added to the mean", Only(DType::kFp32), Optional() | Repeated())
+      .Input("Predictions", "the predicted class of each element", Integers())
+      .Input("Labels", "the true class of each element", SameTypeAs("Predictions"))
+      .Input("InWrongs", "initial counts", Only(DType::kInt32), Optional() | Repeated())
+      .Input("InCorrects", "initial counts", Only(DType::kInt32), Optional() | Repeated())
+      .Input("InMeanIou", "values added to the mean", Only(DType::kFp32), Optional() | Repeated())
       .Output("OutMeanIou", "[1]", Only(DType::kFp32))
       .Output("OutWrong", "[num_classes]", Only(DType::kInt32), Apart())
       .Output("OutCorrect", "[num_classes]", Only(DType::kInt32), Apart())
-      .RequiredAttr("num_classes", AttrKind::kInt, "how many classes", AtLeast(1))
+      .RequiredAttr("num_classes", AttrKind::kInt, "the number of classes", AtLeast(1))
       .InferShape(InferMeanIou)
       .KernelTypeFrom("Predictions")
       .Kernel<Cpu, MeanIouKernel, std::int32_t, std::int64_t>()

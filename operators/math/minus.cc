@@ -6,7 +6,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X - Y. elementwise_sub also takes a Y that is repeated.)";
+Out = X - Y. Use elementwise_sub to broadcast Y.)";
 
 Status InferMinus(InferContext& c) {
   if (!Compatible(c.ShapeOf("X"), c.ShapeOf("Y")))

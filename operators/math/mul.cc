@@ -12,12 +12,12 @@ namespace {
 constexpr char kDoc[] = R"(
 Out = flatten(X, x_num_col_dims) . flatten(Y, y_num_col_dims)
 
-flatten(T, n) views T as a matrix whose rows run over T's first n extents and whose columns run over the rest.
-Out has X's first x_num_col_dims extents, then Y's extents from y_num_col_dims on.
+flatten(T, n) views T as a matrix; its first n dimensions form the rows, the others the columns. Out has the
+first x_num_col_dims dimensions of X, then the dimensions of Y from y_num_col_dims on.
 Cost: 2 * rows(X) * columns(X) * columns(Y) flops.)";
 
-// Presence, element types and attribute ranges were already checked against the schema, so only what relates
-// X to Y is left.
+// The schema has already checked presence, element types and attribute ranges; only conditions that relate X
+// to Y remain.
 Status InferMul(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   const Shape& y = c.ShapeOf("Y");
@@ -28,7 +28,7 @@ Status InferMul(InferContext& c) {
 
   const Dim width = x.Product(x_rows_to, x.rank());
   const Dim height = y.Product(0, y_rows_to);
-  if (!Compatible(width, height)) {  // An unknown extent is compatible with any.
+  if (!Compatible(width, height)) {  // an unknown extent is compatible with any
     return c.Error("width of X (", width, ") must equal height of Y (", height, ")");
   }
   c.ShareLod("X", "Out");
@@ -38,22 +38,23 @@ Status InferMul(InferContext& c) {
 }  // namespace
 
 void RegisterMul(OpRegistry& ops) {
-  OpDef& mul = ops.Add("mul")
-                   .Doc("Matrix product of X and Y, each flattened to two dimensions.", kDoc)
-                   .Input("X", "left factor; rank above x_num_col_dims", Floats())
-                   .Input("Y", "right factor; rank above y_num_col_dims", SameTypeAs("X"))
-                   .Output("Out", "the product", SameTypeAs("X"), Apart())
-                   .Attr("use_mkldnn", false, kNoEffect)
-                   .Attr("x_num_col_dims", 1, "how many extents of X form its rows", AtLeast(1))
-                   .Attr("y_num_col_dims", 1, "how many extents of Y form its rows", AtLeast(1))
-                   .Attr("scale_x", 1.0f, kNoEffect)
-                   .Attr("scale_y", std::vector<float>{1.0f}, kNoEffect)
-                   .Attr("scale_out", 1.0f, kNoEffect)
-                   .Attr("force_fp32_output", false, kNoEffect)
-                   .InferShape(InferMul)
-                   .Kernel<Cpu, MulKernel, float, double>()
-                   .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
-                   .GradKernel<Cpu, MulGradKernel, float, double>();
+  OpDef& mul =
+      ops.Add("mul")
+          .Doc("Matrix product of X and Y, each flattened to two dimensions.", kDoc)
+          .Input("X", "left factor; of rank above x_num_col_dims", Floats())
+          .Input("Y", "right factor; of rank above y_num_col_dims", SameTypeAs("X"))
+          .Output("Out", "the product", SameTypeAs("X"), Apart())
+          .Attr("use_mkldnn", false, kNoEffect)
+          .Attr("x_num_col_dims", 1, "the number of leading dimensions of X that form the rows", AtLeast(1))
+          .Attr("y_num_col_dims", 1, "the number of leading dimensions of Y that form the rows", AtLeast(1))
+          .Attr("scale_x", 1.0f, kNoEffect)
+          .Attr("scale_y", std::vector<float>{1.0f}, kNoEffect)
+          .Attr("scale_out", 1.0f, kNoEffect)
+          .Attr("force_fp32_output", false, kNoEffect)
+          .InferShape(InferMul)
+          .Kernel<Cpu, MulKernel, float, double>()
+          .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
+          .GradKernel<Cpu, MulGradKernel, float, double>();
   mul.GradDef().InferShape(GradsWithLodUndeclared({"X", "Y"}));
   AddMulSecondOrder(ops, mul);
   RegisterMulCuda(mul);

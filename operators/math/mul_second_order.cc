@@ -15,8 +15,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-DDOut = DDX . Y + X . DDY, DX = DOut . DDY', DY = DDX' . DOut, each matrix flattened as mul does; of DDX and
-DDY one that is not given counts as 0.)";
+DDOut = DDX . Y + X . DDY, DX = DOut . DDY', DY = DDX' . DOut, where each matrix is flattened as in mul. An
+absent DDX or DDY counts as 0.)";
 
 template <typename Device, typename T>
 class MulSecondOrderKernel : public Kernel {
@@ -109,8 +109,8 @@ void AddMulSecondOrder(OpRegistry& ops, OpDef& mul) {
       .Output("DX", "the gradient of X", SameTypeAs("X"), Optional() | Apart())
       .Output("DY", "the gradient of Y", SameTypeAs("X"), Optional() | Apart())
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("x_num_col_dims", 1, "how many extents of X form its rows", AtLeast(1))
-      .Attr("y_num_col_dims", 1, "how many extents of Y form its rows", AtLeast(1))
+      .Attr("x_num_col_dims", 1, "the number of leading dimensions of X that form the rows", AtLeast(1))
+      .Attr("y_num_col_dims", 1, "the number of leading dimensions of Y that form the rows", AtLeast(1))
       .Attr("scale_x", 1.0f, kNoEffect)
       .Attr("scale_y", std::vector<float>{1.0f}, kNoEffect)
       .Attr("scale_out", 1.0f, kNoEffect)

@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Norm = sqrt(sum of X * X along extent `axis` + epsilon)        with extent `axis` made 1
+Norm = sqrt(sum of X * X along dimension `axis` + epsilon), where dimension `axis` becomes 1
 Out  = X / Norm)";
 
 Status InferNorm(InferContext& c) {
@@ -100,12 +100,12 @@ class NormGradKernel : public Kernel {
 
 void RegisterNorm(OpRegistry& ops) {
   ops.Add("norm")
-      .Doc("Vectors along one extent, made one long.", kDoc)
-      .Input("X", "rank 1 or more", Floats())
-      .Output("Norm", "how long each was", SameTypeAs("X"), Intermediate())
+      .Doc("Normalises vectors along one axis to length 1.", kDoc)
+      .Input("X", "of rank 1 or more", Floats())
+      .Output("Norm", "the norm of each vector", SameTypeAs("X"), Intermediate())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .RequiredAttr("axis", AttrKind::kInt, "the extent along which the vectors lie")
-      .Attr("epsilon", 1.0e-10f, "keeps a vector of zeros from being divided by 0", AtLeast(0))
+      .RequiredAttr("axis", AttrKind::kInt, "the axis of the vectors")
+      .Attr("epsilon", 1.0e-10f, "avoids a division by 0 for vectors of zeros", AtLeast(0))
       .InferShape(InferNorm)
       .Kernel<Cpu, NormKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Norm"}, .yields = {"X"}})

@@ -1,4 +1,4 @@
-// p_norm: the p-norm of vectors along one extent.
+// p_norm: the p-norm of vectors along one axis.
 #include <cmath>
 
 #include "framework/op/op_registry.h"
@@ -10,7 +10,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = (sum of |X|^porder along extent `axis`)^(1 / porder), without that extent; with keepdim it becomes 1.
+Out = (sum of |X|^porder along dimension `axis`)^(1 / porder). The dimension is removed, or becomes 1 with
+keepdim.
 
 The gradient is Out@GRAD * sign(X) * |X|^(porder - 1) / (Out^(porder - 1) + epsilon).)";
 
@@ -92,7 +93,7 @@ class PNormGradKernel : public Kernel {
   }
 
  private:
-  // Of |x|^porder / porder; 0 at 0, NaN at NaN.
+  // The derivative of |x|^porder / porder; 0 at 0, NaN at NaN.
   double Slope(double x) const { return x == 0 ? 0 : std::copysign(std::pow(std::abs(x), order_ - 1), x); }
 
   Operand x_, out_, dout_, dx_;
@@ -104,13 +105,13 @@ class PNormGradKernel : public Kernel {
 
 void RegisterPNorm(OpRegistry& ops) {
   ops.Add("p_norm")
-      .Doc("The p-norm of vectors along one extent.", kDoc)
-      .Input("X", "rank 1 or more", Floats())
-      .Output("Out", "a norm for each vector", SameTypeAs("X"))
+      .Doc("The p-norm of vectors along one axis.", kDoc)
+      .Input("X", "of rank 1 or more", Floats())
+      .Output("Out", "one norm per vector", SameTypeAs("X"))
       .Attr("porder", 2.0f, "p: finite and above 0")
-      .Attr("axis", -1, "the extent along which the vectors lie")
-      .Attr("epsilon", 1.0e-12f, "keeps the gradient's divisor from zero", AtLeast(0))
-      .Attr("keepdim", false, "whether the extent becomes 1 instead of going")
+      .Attr("axis", -1, "the axis of the vectors")
+      .Attr("epsilon", 1.0e-12f, "keeps the divisor of the gradient away from zero", AtLeast(0))
+      .Attr("keepdim", false, "whether the dimension becomes 1 instead of being removed")
       .InferShape(InferPNorm)
       .Kernel<Cpu, PNormKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})

@@ -10,10 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Of all pairs of rows with one QueryID and different labels, those count as positive whose scores (column
-`column` of Score; negative: from the end) are in the order of their labels, else as negative; with equal
-scores also as neutral. A pair counts with the mean of its rows' Weight, 1 without it, and is added to what
-AccumulatePositivePair, AccumulateNegativePair and AccumulateNeutralPair hold, where all three are given.)";
+Considers all pairs of rows with the same QueryID and different labels. A pair is positive if its scores
+(column `column` of Score; negative values count from the end) are in the order of its labels, otherwise
+negative; if the scores are equal it is also neutral. A pair counts with the mean of the Weight of its rows (1
+if absent). The counts are added to AccumulatePositivePair, AccumulateNegativePair and AccumulateNeutralPair,
+if all three are given.)";
 
 constexpr const char* kCounts[] = {"Positive", "Negative", "Neutral"};
 
@@ -97,17 +98,17 @@ class PositiveNegativePairKernel : public Kernel {
 
 void RegisterPositiveNegativePair(OpRegistry& ops) {
   OpDef& def = ops.Add("positive_negative_pair");
-  def.Doc("How many pairs of results are ranked right.", kDoc)
+  def.Doc("The number of correctly ranked pairs of results.", kDoc)
       .Input("Score", "[rows, columns]", Floats())
-      .Input("Label", "one for each row", SameTypeAs("Score"))
-      .Input("QueryID", "one for each row", Only(DType::kInt64));
+      .Input("Label", "one per row", SameTypeAs("Score"))
+      .Input("QueryID", "one per row", Only(DType::kInt64));
   for (const char* count : kCounts) {
     def.Input(StrCat("Accumulate", count, "Pair"), "one element: the count so far", SameTypeAs("Score"),
               Optional());
     def.Output(StrCat(count, "Pair"), "one element", SameTypeAs("Score"));
   }
-  def.Input("Weight", "one for each row", SameTypeAs("Score"), Optional())
-      .Attr("column", -1, "the column of Score that counts")
+  def.Input("Weight", "one per row", SameTypeAs("Score"), Optional())
+      .Attr("column", -1, "the column of Score to use")
       .InferShape(InferPairs)
       .KernelTypeFrom("Score")
       .Kernel<Cpu, PositiveNegativePairKernel, float, double>()

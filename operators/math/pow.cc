@@ -1,4 +1,4 @@
-// pow: each element to a power that is the same for all.
+// pow: raises each element to one power.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -12,8 +12,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X ^ factor. FactorTensor, where given, holds the factor in its one element. NaN where X is negative
-and the factor has a fraction. Integers are raised to whole factors of at least 0, and the result wraps.)";
+Out = X ^ factor. FactorTensor, if given, replaces the attribute; it has one element. The result is NaN where
+X is negative and the factor is not an integer. Integers may be raised only to integral factors of at least 0;
+the result wraps around.)";
 
 Status InferPow(InferContext& c) {
   if (c.HasInput("FactorTensor") && !Compatible(c.ShapeOf("FactorTensor").Count(), 1)) {
@@ -34,7 +35,7 @@ T Power(T x, T factor) {
   }
 }
 
-// What FactorTensor holds.
+// Reads the factor from FactorTensor.
 double HeldBy(const Tensor& factor) {
   switch (factor.dtype()) {
     case DType::kFp32:
@@ -114,11 +115,11 @@ class PowGradKernel : public Kernel {
 
 void RegisterPow(OpRegistry& ops) {
   ops.Add("pow")
-      .Doc("Each element to one power.", kDoc)
+      .Doc("Raises each element to one power.", kDoc)
       .Input("X", "any shape", Numbers())
-      .Input("FactorTensor", "one element that is used instead of `factor`", Numbers(), Optional())
+      .Input("FactorTensor", "one element; replaces the attribute factor", Numbers(), Optional())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("factor", 1.0f, "the power")
+      .Attr("factor", 1.0f, "the exponent")
       .InferShape(InferPow)
       .Elementwise()
       .Kernel<Cpu, PowKernel, float, double, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// precision_recall: precision, recall and F1 of classes, of a batch and of all batches so far.
+// precision_recall: precision, recall and F1 of classes, for one batch and for all batches so far.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each example counts with its weight (1 without Weights) for each class as a true or false positive or
-negative, and AccumStatesInfo is what StatesInfo holds and these counts.
+For each class, each example is a true or false positive or negative and counts with its weight (1 without
+Weights). AccumStatesInfo is StatesInfo plus these counts.
 
-BatchMetrics = (macro precision, macro recall, macro F1, micro precision, micro recall, micro F1) of the
-batch's counts, AccumMetrics of all. Macro is the mean over classes, micro counts the examples of all classes
-together. Precision is TP / (TP + FP), recall TP / (TP + FN), both 1 where there is nothing to divide by, and
-F1 2 * precision * recall / (precision + recall), 0 where both are 0.)";
+BatchMetrics is (macro precision, macro recall, macro F1, micro precision, micro recall, micro F1) of the
+batch's counts; AccumMetrics is the same of all counts. Macro metrics are means over classes; micro metrics
+sum the counts of all classes. Precision is TP / (TP + FP) and recall is TP / (TP + FN), both 1 if the
+denominator is 0. F1 is 2 * precision * recall / (precision + recall), or 0 if both are 0.)";
 
 constexpr int kTruePositive = 0, kFalsePositive = 1, kTrueNegative = 2, kFalseNegative = 3, kStates = 4;
 
@@ -48,7 +48,7 @@ double F1(double precision, double recall) {
   return precision > 0 || recall > 0 ? 2 * precision * recall / (precision + recall) : 0.0;
 }
 
-// The six numbers of these counts, four a class.
+// Computes the six metrics from the counts, four per class.
 std::array<double, 6> MetricsOf(std::span<const double> states) {
   double precision = 0, recall = 0, right = 0, wrong = 0, missed = 0;
   const auto classes = static_cast<double>(states.size() / kStates);
@@ -139,16 +139,16 @@ class PrecisionRecallKernel : public Kernel {
 void RegisterPrecisionRecall(OpRegistry& ops) {
   ops.Add("precision_recall")
       .Doc("Precision, recall and F1 of classes.", kDoc)
-      .Input("MaxProbs", "[N, 1]: probabilities of the chosen classes; not read", Floats())
-      .Input("Indices", "[N, 1]: the chosen classes", Only(DType::kInt32))
-      .Input("Labels", "[N, 1]: the classes", Only(DType::kInt32))
+      .Input("MaxProbs", "[N, 1]: probabilities of the predicted classes; not read", Floats())
+      .Input("Indices", "[N, 1]: the predicted classes", Only(DType::kInt32))
+      .Input("Labels", "[N, 1]: the true classes", Only(DType::kInt32))
       .Input("Weights", "[N, 1]", SameTypeAs("MaxProbs"), Optional())
-      .Input("StatesInfo", "[class_number, 4]: counts of the batches before", SameTypeAs("MaxProbs"),
+      .Input("StatesInfo", "[class_number, 4]: the counts of the previous batches", SameTypeAs("MaxProbs"),
              Optional())
       .Output("BatchMetrics", "[6]", Only(DType::kFp64))
       .Output("AccumMetrics", "[6]", Only(DType::kFp64))
       .Output("AccumStatesInfo", "[class_number, 4]: TP, FP, TN, FN of each class", SameTypeAs("MaxProbs"))
-      .RequiredAttr("class_number", AttrKind::kInt, "how many classes there are", AtLeast(1))
+      .RequiredAttr("class_number", AttrKind::kInt, "the number of classes", AtLeast(1))
       .InferShape(InferPrecisionRecall)
       .Kernel<Cpu, PrecisionRecallKernel, float, double>()
       .NoGrad();

@@ -17,12 +17,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The extents in `dim` (negative: counted from the end) are removed, or become 1 with keep_dim. With reduce_all,
-all extents are reduced, and the result has shape [1]. Elements are combined in a fixed order, as numbers of
-Out's type: with out_dtype, X is cast first and its gradient is cast back. The gradient of a maximum or
-minimum goes to every element that equals it. The mean of no integers is an error.)";
+The dimensions in `dim` (negative values count from the end) are removed, or become 1 with keep_dim. With
+reduce_all, all dimensions are reduced, and the result has shape [1]. Elements are combined in a fixed order,
+in the element type of Out: with out_dtype, X is cast first and its gradient is cast back. The gradient of a
+maximum or minimum goes to every element that equals it. The mean of no integers is an error.)";
 
-// Each gives the value it starts from, the step, and the end; and its gradient for one element of X.
+// Each provides the initial value, the step and the final operation, and the gradient for one element of X.
 struct Sum {
   static constexpr bool kDivides = false;
   template <typename T>
@@ -88,7 +88,7 @@ struct Prod {
   static T End(T all, Dim) {
     return all;
   }
-  // Needs x != 0, as Fluid's.
+  // Requires x != 0, as in Fluid.
   template <typename T>
   static T Dx(T x, T out, T dout, Dim) {
     return dout * out / x;
@@ -128,7 +128,7 @@ Status InferReduce(InferContext& c) {
   return OkStatus();
 }
 
-// A tensor whose elements are cast, or taken as they are.
+// The elements of a tensor, cast or as they are.
 class Cast {
  public:
   void Prepare(DType from, DType to, const Shape& shape) {
@@ -147,7 +147,7 @@ class Cast {
   Tensor copy_;
 };
 
-// T is the type of Out.
+// T is the element type of Out.
 template <typename Math>
 struct Reduce {
   template <typename Device, typename T>
@@ -174,7 +174,7 @@ struct Reduce {
     }
 
    private:
-    // Sums of f32 are kept in double precision.
+    // Sums of f32 are computed in double precision.
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
     Operand x_, out_;
     Cast cast_;
@@ -223,12 +223,12 @@ struct Reduce {
 OpDef& Declare(OpDef& def, TypeRule x, std::string summary, const std::string& formula) {
   return def.Doc(std::move(summary), formula + "\n" + kDoc)
       .Input("X", "any shape", std::move(x))
-      .Output("Out", "what is left", AnyType())
-      .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
-      .Attr("keep_dim", false, "whether they become 1 instead")
-      .Attr("reduce_all", false, "whether all go, whatever `dim` says")
-      .Attr("in_dtype", -1, "a note for the reader: X's element type, as Fluid numbers them")
-      .Attr("out_dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
+      .Output("Out", "the result of the reduction", AnyType())
+      .Attr("dim", std::vector<std::int32_t>{0}, "the dimensions to reduce")
+      .Attr("keep_dim", false, "whether the dimensions become 1 instead of being removed")
+      .Attr("reduce_all", false, "whether to reduce all dimensions and ignore `dim`")
+      .Attr("in_dtype", -1, "informative only: X's element type, numbered as in Fluid")
+      .Attr("out_dtype", -1, "the element type of Out, numbered as in Fluid; -1: that of X")
       .InferShape(InferReduce)
       .KernelTypeFrom("Out");
 }
@@ -255,20 +255,23 @@ OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const 
 }  // namespace
 
 void RegisterReduceOps(OpRegistry& ops) {
-  Add<Sum>(ops, "reduce_sum", "The sum along some extents.", "Out = sum of X over `dim`", false)
+  Add<Sum>(ops, "reduce_sum", "The sum over the given dimensions.", "Out = sum of X over `dim`", false)
       .WhenSliced([](const Op& op) {
         return op.GetOr<bool>("reduce_all", false) ? OnSlices::kAddsUp : OnSlices::kNeedsWhole;
       })
       .GradDef()
       .GradMadeBy(SameOpOfGrad("reduce_sum", "X", "Out"));
-  Add<Mean>(ops, "reduce_mean", "The average along some extents.", "Out = mean of X over `dim`", false)
+  Add<Mean>(ops, "reduce_mean", "The mean over the given dimensions.", "Out = mean of X over `dim`", false)
       .GradDef()
       .GradMadeBy(SameOpOfGrad("reduce_mean", "X", "Out"));
-  Add<Max>(ops, "reduce_max", "The largest along some extents.", "Out = maximum of X over `dim`", true);
-  Add<Min>(ops, "reduce_min", "The smallest along some extents.", "Out = minimum of X over `dim`", true);
-  Add<Prod>(ops, "reduce_prod", "The product along some extents.", "Out = product of X over `dim`", true);
+  Add<Max>(ops, "reduce_max", "The maximum over the given dimensions.", "Out = maximum of X over `dim`",
+           true);
+  Add<Min>(ops, "reduce_min", "The minimum over the given dimensions.", "Out = minimum of X over `dim`",
+           true);
+  Add<Prod>(ops, "reduce_prod", "The product over the given dimensions.", "Out = product of X over `dim`",
+            true);
   AddGrad<FrobeniusNorm>(
-      Declare(ops.Add("frobenius_norm"), Floats(), "The Frobenius norm along some extents.",
+      Declare(ops.Add("frobenius_norm"), Floats(), "The Frobenius norm over the given dimensions.",
               "Out = sqrt(sum of X * X over `dim`)")
           .Kernel<Cpu, Reduce<FrobeniusNorm>::Forward, float, double>(),
       /*reads_out=*/true);

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The extents in `dim` (negative: counted from the end) are removed, or become 1 with keep_dim. With reduce_all,
-all extents are reduced, and the result has shape [1].)";
+The dimensions in `dim` (negative values count from the end) are removed, or become 1 with keep_dim. With
+reduce_all, all dimensions are reduced, and the result has shape [1].)";
 
 struct All {
   static constexpr bool kStart = true;
@@ -47,12 +47,12 @@ void AddReduction(OpRegistry& ops, const std::string& type, std::string summary,
   ops.Add(type)
       .Doc(std::move(summary), formula + "\n" + kDoc)
       .Input("X", "any shape", Only(DType::kBool))
-      .Output("Out", "what is left", SameTypeAs("X"), Apart())
-      .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
-      .Attr("keep_dim", false, "whether they become 1 instead")
-      .Attr("reduce_all", false, "whether all go, whatever `dim` says")
-      .Attr("in_dtype", -1, "of Fluid's other reductions; travels with the op, has no effect here")
-      .Attr("out_dtype", -1, "of Fluid's other reductions; travels with the op, has no effect here")
+      .Output("Out", "the result of the reduction", SameTypeAs("X"), Apart())
+      .Attr("dim", std::vector<std::int32_t>{0}, "the dimensions to reduce")
+      .Attr("keep_dim", false, "whether the dimensions become 1 instead of being removed")
+      .Attr("reduce_all", false, "whether to reduce all dimensions and ignore `dim`")
+      .Attr("in_dtype", -1, "used by other reductions of Fluid; kept with the op, has no effect here")
+      .Attr("out_dtype", -1, "used by other reductions of Fluid; kept with the op, has no effect here")
       .InferShape(InferReducedShape)
       .template KernelForAnyType<Cpu, ReduceTruthKernel<Math>>()
       .NoGrad();
@@ -61,9 +61,9 @@ void AddReduction(OpRegistry& ops, const std::string& type, std::string summary,
 }  // namespace
 
 void RegisterReduceTruth(OpRegistry& ops) {
-  AddReduction<All>(ops, "reduce_all", "Whether all are true along some extents.",
+  AddReduction<All>(ops, "reduce_all", "The logical and over the given dimensions.",
                     "Out = X and X and ... over `dim`");
-  AddReduction<Any>(ops, "reduce_any", "Whether one is true along some extents.",
+  AddReduction<Any>(ops, "reduce_any", "The logical or over the given dimensions.",
                     "Out = X or X or ... over `dim`");
 }
 

@@ -1,4 +1,4 @@
-// scale: each element times a factor, plus a bias.
+// scale: multiplies each element by a factor and adds a bias.
 #include "framework/op/op_registry.h"
 #include "operators/common/element_type.h"
 #include "operators/common/float_attr.h"
@@ -11,8 +11,8 @@ constexpr char kDoc[] = R"(
 Out = scale * X + bias           if bias_after_scale
 Out = scale * (X + bias)         otherwise
 
-ScaleTensor, where given, holds the factor in its one element. Integers are scaled in their own type, as in
-Fluid: the factor loses its fraction. Of selected rows, the values are scaled as they are listed.)";
+ScaleTensor, if given, replaces the attribute scale; it has one element. As in Fluid, integers are scaled in
+their own type, with a truncated factor. For selected rows, each listed value is scaled.)";
 
 Status InferScale(InferContext& c) {
   if (c.HasInput("ScaleTensor") && !Compatible(c.ShapeOf("ScaleTensor").Count(), 1)) {
@@ -69,15 +69,15 @@ Result<std::vector<Op>> ScaleGrad(const GradRequest& request) {
 
 void RegisterScale(OpRegistry& ops) {
   ops.Add("scale")
-      .Doc("Each element times a factor, plus a bias.", kDoc)
+      .Doc("Multiplies each element by a factor and adds a bias.", kDoc)
       .Input("X", "any shape, or selected rows",
              OneOfTypes<float, double, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(),
              TensorOrRows())
-      .Input("ScaleTensor", "one element that is used instead of `scale`", SameTypeAs("X"), Optional())
+      .Input("ScaleTensor", "one element; replaces the attribute scale", SameTypeAs("X"), Optional())
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
       .Attr("scale", 1.0f, "the factor")
-      .Attr("bias", 0.0f, "what is added")
-      .Attr("bias_after_scale", true, "whether the bias is added after the product or before it")
+      .Attr("bias", 0.0f, "the bias")
+      .Attr("bias_after_scale", true, "whether the bias is added after the multiplication, not before it")
       .InferShape(InferScale)
       .Elementwise()
       .Kernel<Cpu, ScaleKernel, float, double, std::int8_t, std::uint8_t, std::int16_t, std::int32_t,

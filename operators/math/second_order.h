@@ -98,8 +98,8 @@ OpDef& AddSecondOrder(OpRegistry& ops, OpDef& activation) {
           StrCat("DDOut = DDX times the derivative of ", activation.type(),
                  kKept<Math> == Kept::kNothing
                      ? ""
-                     : "; the other output is its second derivative times DDX and Out's gradient"))
-      .Input(Seen<Math>(), StrCat("that of ", activation.type()), Floats())
+                     : "; the other output is the second derivative times DDX and the gradient of Out"))
+      .Input(Seen<Math>(), StrCat("as in ", activation.type()), Floats())
       .Input("DDX", "the gradient of X@GRAD", SameTypeAs(Seen<Math>()));
   if (kKept<Math> == Kept::kDout) def.Input("DOut", "the gradient of Out", SameTypeAs(Seen<Math>()));
   if (kKept<Math> == Kept::kDx) def.Input("DX", "the gradient of X", SameTypeAs(Seen<Math>()));

@@ -5,7 +5,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = 1 where X > 0, -1 where X < 0, else X itself (a zero, or NaN). Its gradient is zero: one scale by 0.)";
+Out = 1 where X > 0, -1 where X < 0, otherwise X itself (zero or NaN). The gradient is zero.)";
 
 template <typename Device, typename T>
 class SignKernel : public Kernel {

@@ -1,4 +1,4 @@
-// acos, asin, erf, log1p: further functions of one element without attributes of their own.
+// acos, asin, erf, log1p: further functions of one element without attributes.
 #include <cmath>
 #include <numbers>
 
@@ -65,7 +65,7 @@ void RegisterSpecialFunctions(OpRegistry& ops) {
   AddActivation<Erf>(ops, "erf", "The error function of each element.",
                      "Out = 2 / sqrt(pi) * (the integral of exp(-t * t) from 0 to X)");
   AddActivation<Log1p>(ops, "log1p", "The logarithm of each element plus 1.",
-                       "Out = log(1 + X), exact for small X; NaN where X is below -1")
+                       "Out = log(1 + X), accurate for small X; NaN where X is below -1")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("use_cudnn", false, kNoEffect);
 }

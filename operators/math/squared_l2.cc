@@ -10,13 +10,13 @@ namespace penstock {
 namespace {
 
 constexpr char kNormDoc[] = R"(
-Out[0] = sum of X * X. In double precision inside; the order of additions is fixed.)";
+Out[0] = sum of X * X, computed in double precision in a fixed order.)";
 
 constexpr char kDistanceDoc[] = R"(
 sub_result = X - Y, as a matrix of rows
 Out[i]     = sum of sub_result[i] * sub_result[i]
 
-A row has all extents after the first. Y may have one row for all rows of X.)";
+A row consists of all dimensions after the first. Y may have one row, which is used for all rows of X.)";
 
 template <typename Device, typename T>
 class SquaredNormKernel : public Kernel {
@@ -145,10 +145,10 @@ void RegisterSquaredL2(OpRegistry& ops) {
       .GradKernel<Cpu, SquaredNormGradKernel, float, double>();
   ops.Add("squared_l2_distance")
       .Doc("The squared distance between rows of X and Y.", kDistanceDoc)
-      .Input("X", "rank 2 or more", Floats())
+      .Input("X", "of rank 2 or more", Floats())
       .Input("Y", "shaped like X, or with one row", SameTypeAs("X"))
       .Output("sub_result", "X - Y", SameTypeAs("X"), Intermediate() | Apart())
-      .Output("Out", "one distance for each row of X", SameTypeAs("X"))
+      .Output("Out", "one distance per row of X", SameTypeAs("X"))
       .InferShape(InferDistance)
       .Kernel<Cpu, SquaredDistanceKernel, float, double>()
       .Grad({.reads = {"X", "Y"}, .reads_outputs = {"sub_result"}, .yields = {"X", "Y"}})

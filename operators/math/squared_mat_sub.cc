@@ -1,4 +1,4 @@
-// fusion_squared_mat_sub: the square of a matrix product less the product of the squares.
+// fusion_squared_mat_sub: the square of a matrix product minus the product of the squares.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -11,8 +11,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out = ((X . Y) ^ 2 - X ^ 2 . Y ^ 2) * scalar
 
-The squares are of single elements; SquaredX, SquaredY and SquaredXY hold X ^ 2, Y ^ 2 and (X . Y) ^ 2. A
-factorization machine has half of it as its term of second order. An inference program has this op in place of
+The squares are elementwise; SquaredX, SquaredY and SquaredXY hold X ^ 2, Y ^ 2 and (X . Y) ^ 2. Half of the
+result is the second-order term of a factorization machine. Inference programs use this op in place of
 several, so it has no gradient.)";
 
 Status InferSquaredMatSub(InferContext& c) {
@@ -69,14 +69,14 @@ class SquaredMatSubKernel : public Kernel {
 
 void RegisterSquaredMatSub(OpRegistry& ops) {
   ops.Add("fusion_squared_mat_sub")
-      .Doc("The square of a matrix product less the product of the squares.", kDoc)
+      .Doc("The square of a matrix product minus the product of the squares.", kDoc)
       .Input("X", "[rows, width]", Floats())
       .Input("Y", "[width, columns]", SameTypeAs("X"))
       .Output("SquaredX", "the squares of X", SameTypeAs("X"), Intermediate() | Apart())
       .Output("SquaredY", "the squares of Y", SameTypeAs("X"), Intermediate() | Apart())
       .Output("SquaredXY", "the squares of X . Y", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Out", "[rows, columns]", SameTypeAs("X"), Apart())
-      .Attr("scalar", 1.0f, "what the result is multiplied by")
+      .Attr("scalar", 1.0f, "the factor of the result")
       .InferShape(InferSquaredMatSub)
       .Kernel<Cpu, SquaredMatSubKernel, float, double>()
       .NoGrad();

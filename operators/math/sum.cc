@@ -12,13 +12,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X[0] + X[1] + ..., added in the order of the arguments, so equal arguments give equal bytes. Out may
-be one of them. An argument without elements or without a value (of a block that did not run) adds
-nothing. Selected rows count as the tensor that they are rows of; if all arguments are such, so is Out: it
-lists each row once, ascending if a row occurred twice, else in the order of the arguments. The gradient
-is one scale by 1 for each argument.)";
+Out = X[0] + X[1] + ..., added in the order of the arguments, so that equal arguments give bitwise equal
+results. Out may be one of the arguments. An argument without elements or without a value (from a block that
+did not run) is skipped. Selected rows count as the tensor that they represent. If all arguments are selected
+rows, so is Out: it lists each row once, in ascending order if a row occurred twice, otherwise in the order of
+the arguments. The gradient is one scale by 1 for each argument.)";
 
-// An extent that one argument knows is known; two that differ are an error.
+// A dimension is known if one argument knows it; two that differ are an error.
 Status Merge(const InferContext& c, const Shape& next, int i, int first, Shape& shape) {
   if (!Compatible(shape, next)) {
     return c.Error("X[", i, "] (", next, ") must have the shape of X[", first, "] (", shape, ")");
@@ -29,11 +29,11 @@ Status Merge(const InferContext& c, const Shape& next, int i, int first, Shape& 
   return OkStatus();
 }
 
-// Arrays add up element by element: parts of the gradient of an array that is read more than once.
+// Adds arrays element by element: parts of the gradient of an array that is read several times.
 Status InferArrays(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (c.Input("X", i).kind != VarKind::kTensorArray)
-      return c.Error("X[", i, "] is no tensor array, but X[0] is");
+      return c.Error("X[", i, "] is not a tensor array, but X[0] is");
   }
   c.SetKind("Out", VarKind::kTensorArray);
   c.SetLodLevel("Out", c.Input("X").lod_level);
@@ -43,7 +43,7 @@ Status InferArrays(InferContext& c) {
 // A tensor without elements, whatever its shape.
 bool AddsNothing(const VarInfo& x) { return x.kind == VarKind::kTensor && x.shape.Count() == 0; }
 
-// The first argument that adds something; 0 if there is none.
+// Returns the first argument that has elements; 0 if there is none.
 int FirstOf(const InferContext& c) {
   for (int i = 0; i < c.InputCount("X"); ++i) {
     if (!AddsNothing(c.Input("X", i))) return i;
@@ -61,15 +61,15 @@ Status InferSum(InferContext& c) {
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
     if (c.Input("X", i).kind == VarKind::kTensorArray)
-      return c.Error("X[", i, "] is a tensor array, but X[0] is none");
+      return c.Error("X[", i, "] is a tensor array, but X[0] is not");
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;
     if (AddsNothing(c.Input("X", i))) continue;
-    // Rows that were never given a value know nothing but their height.
+    // Selected rows that were never assigned have only a height.
     const bool unshaped = c.Input("X", i).kind == VarKind::kSelectedRows && c.ShapeOf("X", i).rank() <= 1;
     if (shape.rank() <= 1 && c.Input("X", first).kind == VarKind::kSelectedRows) shape = c.ShapeOf("X", i);
     if (unshaped) continue;
-    // A shard of a distributed table is declared with the number of its own rows; they are numbered as in the
-    // whole table all the same.
+    // A shard of a distributed table is declared with the number of its own rows, but its rows are numbered
+    // as in the whole table.
     const Shape next = all_rows ? c.ShapeOf("X", i).WithRows(shape[0]) : c.ShapeOf("X", i);
     PENSTOCK_RETURN_IF_ERROR(Merge(c, next, i, first, shape));
   }
@@ -118,7 +118,7 @@ class SumKernel : public Kernel {
   }
 
  private:
-  // Out may be one of those that are merged.
+  // Out may be one of the arguments that are merged.
   void MergeRows(SelectedRows& out) {
     if (std::ranges::find(rows_, &out) == rows_.end()) return merger_.Merge<T>(rows_, out);
     merger_.Merge<T>(rows_, merged_);
@@ -127,7 +127,7 @@ class SumKernel : public Kernel {
     if (merged_.value.bytes() > 0) out.value.CopyFrom(merged_.value);
   }
 
-  // Block by block through a small buffer: each argument is read once, and Out may be any of them.
+  // Adds block by block in a small buffer: each argument is read once, and Out may be any of them.
   void AddTensors(KernelRun& k) {
     constexpr std::int64_t kBlock = 1024;
     T block[kBlock];
@@ -137,7 +137,7 @@ class SumKernel : public Kernel {
       if (tensor != nullptr && tensor->initialized() && tensor->count() > 0)
         data_.push_back(tensor->template Data<T>());
     }
-    MakeShaped(k[out_], DTypeOfT<T>::kValue, out_.shape);  // it may be one that has no elements
+    MakeShaped(k[out_], DTypeOfT<T>::kValue, out_.shape);  // an argument without elements may be Out
     T* const out = k[out_].template Data<T>();
     const std::int64_t count = k[out_].count();
     if (data_.empty()) {
@@ -155,7 +155,7 @@ class SumKernel : public Kernel {
     }
   }
 
-  // All are rows of one tensor: that of `tall`, if it is known, else that of the first.
+  // All are rows of one tensor: that of `tall`, if it is known, otherwise that of the first argument.
   Status LoadRows(KernelRun& k, const Shape* tall) {
     const SelectedRows* first = nullptr;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -193,8 +193,8 @@ class SumKernel : public Kernel {
   }
 
   std::vector<Operand> inputs_, row_inputs_, array_inputs_;
-  std::vector<const TensorArray*> arrays_;  // of this run; empty where X holds no arrays
-  std::vector<const T*> data_;              // of this run: of those that have elements
+  std::vector<const TensorArray*> arrays_;  // of this run; empty if X holds no arrays
+  std::vector<const T*> data_;              // of this run: the arguments that have elements
   std::vector<const SelectedRows*> rows_;   // the same
   Operand out_;
   RowMerger merger_;

@@ -114,7 +114,7 @@ struct Selu {
 struct Mish {
   static constexpr Reads kReads = Reads::kX;
   void Read(const KernelSetup& k) { threshold = k.Attr<float>("threshold"); }
-  // The softplus of x, as Fluid takes it beyond the threshold.
+  // The softplus of x, approximated beyond the threshold as in Fluid.
   template <typename T>
   T Plus(T x) const {
     const T t = static_cast<T>(threshold);
@@ -136,31 +136,33 @@ struct Mish {
 }  // namespace
 
 void RegisterThresholds(OpRegistry& ops) {
-  AddActivation<HardShrink>(ops, "hard_shrink", "Small elements become zero.",
+  AddActivation<HardShrink>(ops, "hard_shrink", "Sets elements of small absolute value to zero.",
                             "Out = X where X > threshold or X < -threshold, 0 elsewhere")
-      .Attr("threshold", 0.5f, "how large an element must be to stay");
-  AddActivation<SoftShrink>(ops, "softshrink", "Each element comes nearer to zero by lambda.",
+      .Attr("threshold", 0.5f, "the largest absolute value that is set to zero");
+  AddActivation<SoftShrink>(ops, "softshrink", "Moves each element towards zero by lambda.",
                             "Out = X - lambda where X > lambda, X + lambda where X < -lambda, 0 elsewhere")
-      .Attr("lambda", 0.5f, "by how much");
-  AddActivation<ThresholdedRelu>(ops, "thresholded_relu", "Elements up to a threshold become zero.",
+      .Attr("lambda", 0.5f, "the distance");
+  AddActivation<ThresholdedRelu>(ops, "thresholded_relu", "Sets elements up to a threshold to zero.",
                                  "Out = X where X > threshold, 0 elsewhere")
-      .Attr("threshold", 1.0f, "what an element must be above to stay");
+      .Attr("threshold", 1.0f, "the largest value that is set to zero");
   AddActivation<BoundedRelu>(ops, "brelu", "Clips each element to [t_min, t_max].",
                              "Out = min(max(X, t_min), t_max); the gradient at both ends is 0")
-      .Attr("t_min", 0.0f, "the least value")
-      .Attr("t_max", 24.0f, "the largest value");
-  AddActivation<SoftRelu>(ops, "soft_relu", "A smooth relu of each element.",
+      .Attr("t_min", 0.0f, "the lower bound")
+      .Attr("t_max", 24.0f, "the upper bound");
+  AddActivation<SoftRelu>(ops, "soft_relu", "A smooth approximation of relu.",
                           "Out = log(1 + exp(min(max(X, -threshold), threshold)))")
-      .Attr("threshold", 40.0f, "where X is cut on both sides", AtLeast(0));
-  AddActivation<Selu>(ops, "selu", "A scaled elu of each element, which keeps mean and variance.",
-                      "Out = scale * X where X > 0, scale * alpha * (exp(X) - 1) elsewhere. The gradient is "
-                      "read from the sign of Out,\nso scale and alpha must be positive where it is used.")
+      .Attr("threshold", 40.0f, "the bound of |X|", AtLeast(0));
+  AddActivation<Selu>(
+      ops, "selu", "The scaled exponential linear unit, which preserves mean and variance.",
+      "Out = scale * X where X > 0, scale * alpha * (exp(X) - 1) elsewhere. The gradient depends on the sign "
+      "of Out,\nso scale and alpha must be positive if there is a gradient.")
       .Attr("scale", 1.0507009873554804934193349852946f, "the factor of all elements")
-      .Attr("alpha", 1.6732632423543772848170429916717f, "what negative elements approach, times scale");
+      .Attr("alpha", 1.6732632423543772848170429916717f,
+            "the negative of the limit for negative elements, divided by scale");
   AddActivation<Mish>(ops, "mish", "Each element times the tanh of its softplus.",
                       "Out = X * tanh(log(1 + exp(X))), where the logarithm is X above threshold and exp(X) "
                       "below -threshold")
-      .Attr("threshold", 20.0f, "beyond which the logarithm is not computed");
+      .Attr("threshold", 20.0f, "the bound beyond which the logarithm is approximated");
 }
 
 }  // namespace penstock

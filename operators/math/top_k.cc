@@ -1,4 +1,4 @@
-// top_k: the k largest elements along the last extent, and where they are.
+// top_k: the k largest elements along the last axis, and their indices.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,8 +10,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the k largest elements of each row (the last extent), largest first, and Indices their positions in
-the row. Of equal elements the first ones are taken, in their order. Cost: rows * width * log(k).)";
+Out holds the k largest elements of each row (the last dimension), largest first; Indices holds their
+positions in the row. Of equal elements, the first comes first. Cost: rows * width * log(k).)";
 
 Status InferTopK(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -34,7 +34,7 @@ Status InferTopK(InferContext& c) {
   return OkStatus();
 }
 
-// Before, by value descending, then by position: a total order, NaN included.
+// Orders by descending value, then by position: a total order, including NaN.
 template <typename T>
 bool Precedes(const T* row, std::int64_t a, std::int64_t b) {
   const bool a_nan = std::isnan(static_cast<double>(row[a]));
@@ -97,7 +97,7 @@ class TopKKernel : public Kernel {
   Dim k_ = 1, width_ = 0, rows_ = 0;
 };
 
-// Each element of Out hands its gradient back to where it came from.
+// The gradient of each element of Out goes to the element of X from which it came.
 template <typename Device, typename T>
 class TopKGradKernel : public Kernel {
  public:
@@ -144,12 +144,12 @@ class TopKGradKernel : public Kernel {
 void RegisterTopK(OpRegistry& ops) {
   ops.Add("top_k")
       .Doc("The k largest elements of each row.", kDoc)
-      .Input("X", "rank 1 or more; rows are its last extent", Numbers())
-      .Input("K", "k as a tensor of one element", Integers(), Optional())
+      .Input("X", "of rank 1 or more; rows are its last dimension", Numbers())
+      .Input("K", "one element; replaces the attribute k", Integers(), Optional())
       .Output("Out", "the largest elements, in descending order", SameTypeAs("X"))
       .Output("Indices", "their positions in the row", Only(DType::kInt64))
-      .Attr("k", 1, "how many", AtLeast(1))
-      .Nan("it counts as larger than any number.")
+      .Attr("k", 1, "the number of elements", AtLeast(1))
+      .Nan("NaN is larger than any number.")
       .InferShape(InferTopK)
       .Kernel<Cpu, TopKKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X"},

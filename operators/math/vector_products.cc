@@ -1,4 +1,4 @@
-// dot, cross, kron: products of vectors and of blocks.
+// dot, cross, kron: inner, cross and Kronecker products.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -13,15 +13,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDotDoc[] = R"(
-Out = sum of X * Y along the last extent, which becomes 1. X and Y have one shape, of rank 1 or 2.)";
+Out = sum of X * Y along the last dimension, which becomes 1. X and Y have the same shape, of rank 1 or 2.)";
 
 constexpr char kCrossDoc[] = R"(
-The vector product along extent `dim`, which has 3 elements; a negative one counts from the end. 9 (Fluid's
-own default) stands for the first extent that has 3 elements.)";
+The cross product along dimension `dim`, which must have 3 elements; a negative value counts from the end. 9
+(Fluid's default) selects the first dimension that has 3 elements.)";
 
 constexpr char kKronDoc[] = R"(
-The Kronecker product: Out[i * n + j, ...] = X[i, ...] * Y[j, ...], where n is Y's extent; all other extents
-likewise. The tensor of lower rank gets leading extents of 1.)";
+The Kronecker product: Out[i * n + j, ...] = X[i, ...] * Y[j, ...], where n is the size of that dimension of
+Y; all other dimensions likewise. The tensor of lower rank is extended by leading dimensions of 1.)";
 
 Status InferDot(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
@@ -63,7 +63,7 @@ class DotGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dy_ = k.Output("Y@GRAD");
-    if (x_.shape.rank() == 0) return k.Error("X must have an extent");
+    if (x_.shape.rank() == 0) return k.Error("X must have rank 1 or more");
     width_ = x_.shape[x_.shape.rank() - 1];
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y", x_.shape));
     return RequireCount(k, "Out@GRAD", x_.shape.Product(0, x_.shape.rank() - 1));
@@ -88,7 +88,7 @@ class DotGradKernel : public Kernel {
 
 constexpr int kFirstOfThree = 9;
 
-// The extent that `dim` names; an error unless it has 3 elements, as far as is known.
+// Returns the dimension that `dim` selects; an error unless it has 3 elements, if that is known.
 template <typename Context>
 Result<int> CrossAxis(const Context& c, const Shape& x) {
   const int dim = c.template Attr<int>("dim");
@@ -96,7 +96,7 @@ Result<int> CrossAxis(const Context& c, const Shape& x) {
     for (int i = 0; i < x.rank(); ++i) {
       if (x[i] == 3) return i;
     }
-    return c.Error("X (", x, ") has no extent of 3 elements, which dim ", dim, " asks for");
+    return c.Error("X (", x, ") has no dimension of 3 elements, which dim ", dim, " requires");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, dim));
   if (!Compatible(x[axis], 3)) return c.Error("extent ", axis, " of X (", x, ") must have 3 elements");
@@ -169,7 +169,7 @@ class CrossGradKernel : public Kernel {
   AxisView view_;
 };
 
-// The shape with extents of 1 in front.
+// Returns the shape with leading dimensions of 1.
 Shape AtRank(const Shape& shape, int rank) {
   Shape made;
   for (int i = shape.rank(); i < rank; ++i) made.Append(1);
@@ -191,7 +191,7 @@ Shape KronShape(const Shape& x, const Shape& y) {
 
 Status InferKron(InferContext& c) { return c.SetShape("Out", KronShape(c.ShapeOf("X"), c.ShapeOf("Y"))); }
 
-// Visits (element of Out, of X, of Y).
+// Calls visit(element of Out, of X, of Y) for each element of Out.
 class KronPlaces {
  public:
   void Prepare(const Shape& x, const Shape& y) {
@@ -287,16 +287,17 @@ OpDef& AddProduct(OpRegistry& ops, const std::string& type, std::string summary,
 }  // namespace
 
 void RegisterVectorProducts(OpRegistry& ops) {
-  AddProduct(ops, "dot", "The inner product of each row.", kDotDoc, "[1], or [rows, 1]")
+  AddProduct(ops, "dot", "The inner product of rows.", kDotDoc, "[1], or [rows, 1]")
       .InferShape(InferDot)
       .Kernel<Cpu, DotKernel, float, double, std::int32_t, std::int64_t>()
       .GradKernel<Cpu, DotGradKernel, float, double>();
-  AddProduct(ops, "cross", "The vector product of each line of three.", kCrossDoc, "shaped like X")
-      .Attr("dim", kFirstOfThree, "the extent; 9: the first one of 3 elements")
+  AddProduct(ops, "cross", "The cross product of vectors of three elements.", kCrossDoc, "shaped like X")
+      .Attr("dim", kFirstOfThree, "the dimension; 9: the first one with 3 elements")
       .InferShape(InferCross)
       .Kernel<Cpu, CrossKernel, float, double, std::int32_t, std::int64_t>()
       .GradKernel<Cpu, CrossGradKernel, float, double>();
-  AddProduct(ops, "kron", "The Kronecker product.", kKronDoc, "each extent is the product of X's and Y's")
+  AddProduct(ops, "kron", "The Kronecker product.", kKronDoc,
+             "each dimension is the product of those of X and Y")
       .InferShape(InferKron)
       .Kernel<Cpu, KronKernel, float, double, std::int32_t, std::int64_t>()
       .GradKernel<Cpu, KronGradKernel, float, double>();

@@ -1,4 +1,4 @@
-// batch_norm: each channel shifted and scaled to mean 0 and variance 1, then by Scale and Bias.
+// batch_norm: normalises each channel to mean 0 and variance 1, then applies Scale and Bias.
 #include "operators/nn/batch_norm.h"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace {
 constexpr char kDoc[] = R"(
 Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, per channel
 
-In training, mean and (biased) variance are those of the batch. SavedMean is the mean, SavedVariance is
-1 / sqrt(variance + epsilon), and the running moments follow: MeanOut = momentum * Mean +
-(1 - momentum) * mean, and VarianceOut likewise. With is_test or use_global_stats, mean and variance are Mean
-and Variance, which do not change; SavedMean and SavedVariance are 0. trainable_statistics overrides is_test.
-A batch with one element per channel has no variance; as in Fluid, Y then is X.
+In training, mean and (biased) variance are those of the batch. SavedMean receives the mean and SavedVariance
+receives 1 / sqrt(variance + epsilon). The running moments are updated:
+MeanOut = momentum * Mean + (1 - momentum) * mean, and VarianceOut likewise. With is_test or use_global_stats,
+Mean and Variance are used instead and do not change; SavedMean and SavedVariance are 0. With
+trainable_statistics, is_test has no effect. If a batch has one element per channel, Y is X, as in Fluid.
 X is [N, C], [N, C, ...] or, with data_layout NHWC, [N, ..., C].)";
 
 Status InferBatchNorm(InferContext& c) {
@@ -75,7 +75,7 @@ class BatchNormKernel : public Kernel {
  private:
   bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
 
-  // SavedVariance holds the variance until MoveRunning turns it into what the gradient wants.
+  // SavedVariance holds the variance until MoveRunning converts it to the form that the gradient reads.
   void AddPrimitive(KernelSetup& k) {
     const dnnl::memory::desc data = ChannelDesc(a_.shape);
     const dnnl::memory::desc channel = OnednnPlain({a_.shape.channels});
@@ -94,7 +94,7 @@ class BatchNormKernel : public Kernel {
          {DNNL_ARG_DST, steps_.Tensor(a_.y, data)}});
   }
 
-  // f64, by plain loops. In training it leaves mean and variance where oneDNN would.
+  // f64, by plain loops. In training it writes mean and variance where oneDNN would.
   void Normalize(KernelRun& k) {
     const T* x = k[a_.x].template Data<T>();
     const T* scale = k[a_.scale].template Data<T>();
@@ -210,32 +210,32 @@ template void BatchNormArguments::KeepRunning<double>(KernelRun&) const;
 
 OpDef& DeclareBatchNorm(OpDef& op) {
   return op.Input("X", "[N, C], [N, C, ...] or [N, ..., C]", Floats())
-      .Input("Scale", "factor of each channel", SameTypeAs("X"))
-      .Input("Bias", "added to each channel", SameTypeAs("X"))
+      .Input("Scale", "the factor of each channel", SameTypeAs("X"))
+      .Input("Bias", "the offset of each channel", SameTypeAs("X"))
       .Input("Mean", "the running mean of each channel", SameTypeAs("X"))
       .Input("Variance", "the running variance of each channel", SameTypeAs("X"))
-      .Input("MomentumTensor", "in place of the attribute momentum; one element", SameTypeAs("X"), Optional())
+      .Input("MomentumTensor", "replaces the attribute momentum; one element", SameTypeAs("X"), Optional())
       .Output("Y", "shaped like X", SameTypeAs("X"))
-      .Output("MeanOut", "the new running mean; the same variable as Mean", SameTypeAs("X"))
-      .Output("VarianceOut", "the new running variance; the same variable as Variance", SameTypeAs("X"))
-      .Output("SavedMean", "the mean that was used", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("MeanOut", "the updated running mean; the same variable as Mean", SameTypeAs("X"))
+      .Output("VarianceOut", "the updated running variance; the same variable as Variance", SameTypeAs("X"))
+      .Output("SavedMean", "the mean that was subtracted", SameTypeAs("X"), Intermediate() | Apart())
       .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate() | Apart())
-      .Output("ReserveSpace", "of a GPU backend; not written", SameTypeAs("X"), Optional())
-      .Attr("is_test", false, "whether the running moments are used")
-      .Attr("momentum", 0.9f, "how much of the running moments stays")
+      .Output("ReserveSpace", "used by a GPU backend; not written", SameTypeAs("X"), Optional())
+      .Attr("is_test", false, "whether to use the running moments")
+      .Attr("momentum", 0.9f, "the weight of the previous running moments")
       .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
-      .Attr("data_layout", "NCHW", "where the channels of X are", OneOf({"NCHW", "NHWC", "AnyLayout"}))
+      .Attr("data_layout", "NCHW", "the position of the channels in X", OneOf({"NCHW", "NHWC", "AnyLayout"}))
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("fuse_with_relu", false, kNoEffect, OnlyValue(false))
-      .Attr("use_global_stats", false, "whether the running moments are used in training too")
-      .Attr("trainable_statistics", false, "whether is_test trains all the same")
+      .Attr("use_global_stats", false, "whether to use the running moments in training too")
+      .Attr("trainable_statistics", false, "whether to train even with is_test")
       .InferShape(InferBatchNorm);
 }
 
 void RegisterBatchNorm(OpRegistry& ops) {
   OpDef& batch_norm =
       ops.Add("batch_norm")
-          .Doc("Each channel normalised by its mean and variance, then scaled and shifted.", kDoc);
+          .Doc("Normalises each channel by its mean and variance, then scales and shifts it.", kDoc);
   DeclareBatchNorm(batch_norm).Kernel<Cpu, BatchNormKernel, float, double>();
   AddBatchNormGrad(batch_norm);
 }

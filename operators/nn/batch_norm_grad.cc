@@ -49,14 +49,14 @@ class BatchNormGradKernel : public Kernel {
         {dnnl::prop_kind::forward_training, data, a_.epsilon, flags}, OnednnAttr(), OnednnEngine());
     const dnnl::batch_normalization_backward::primitive_desc pd(
         {dnnl::prop_kind::backward, data, data, a_.epsilon, flags}, OnednnAttr(), OnednnEngine(), forward);
-    // The primitive writes all three gradients; what nobody reads goes to scratch memory.
+    // The primitive writes all three gradients; those that are not requested go to scratch memory.
     const auto wanted = [&](const Operand& operand, const dnnl::memory::desc& desc) {
       return operand ? steps_.Tensor(operand, desc) : steps_.Scratch(k, desc);
     };
     steps_.Add(k, dnnl::batch_normalization_backward(pd), pd.scratchpad_desc(),
                {{DNNL_ARG_SRC, steps_.Tensor(a_.x, data)},
                 {DNNL_ARG_SCALE, steps_.Tensor(a_.scale, channel)},
-                {DNNL_ARG_SHIFT, steps_.Tensor(a_.bias, channel)},  // counted among its inputs, not used
+                {DNNL_ARG_SHIFT, steps_.Tensor(a_.bias, channel)},  // required by the primitive, not used
                 {DNNL_ARG_MEAN, steps_.Tensor(a_.mean, channel)},
                 {DNNL_ARG_VARIANCE, steps_.InWorkspace(moment_, channel)},
                 {DNNL_ARG_DIFF_DST, steps_.Tensor(a_.dy, data)},
@@ -65,7 +65,7 @@ class BatchNormGradKernel : public Kernel {
                 {DNNL_ARG_DIFF_SHIFT, wanted(a_.dbias, channel)}});
   }
 
-  // oneDNN wants the variance; SavedVariance holds 1 / sqrt(variance + epsilon).
+  // oneDNN expects the variance; SavedVariance holds 1 / sqrt(variance + epsilon).
   void RecoverVariance(KernelRun& k) {
     const T* given = k[a_.variance].template Data<T>();
     T* variance = reinterpret_cast<T*>(k.Workspace(moment_));
@@ -173,8 +173,8 @@ OpDef& DeclareBatchNormGrad(OpDef& op) {
            .of = {"Y"}})
       .GradMadeBy(BatchNormGradReading("X"));
   return op.GradDef()
-      .Input("Mean", "the running mean, where it was used", AnyType(), Optional())
-      .Input("Variance", "the running variance, where it was used", AnyType(), Optional())
+      .Input("Mean", "the running mean, if the forward op used it", AnyType(), Optional())
+      .Input("Variance", "the running variance, if the forward op used it", AnyType(), Optional())
       .Input("ReserveSpace", "of a GPU backend; not read", AnyType(), Optional())
       .KernelTypeFrom("X");
 }

@@ -1,5 +1,5 @@
 // conv2d, depthwise_conv2d and conv3d: convolution of images and volumes in groups. The first two have the
-// same slots, attributes and kernels; Fluid's programs name the second one where each group has one input
+// same slots, attributes and kernels; Fluid's programs use the second one if each group has one input
 // channel.
 #include "operators/nn/conv2d.h"
 
@@ -15,10 +15,10 @@ constexpr char kDoc[] = R"(
 Output[n, o, y, x] = Bias[o] + sum over c, i, j of
     Filter[o, c, i, j] * Input[n, c of o's group, y * stride - padding + i * dilation, the same for x and j]
 
-Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; conv3d has a
-depth before the height. Elements outside of Input are 0. A filter of one of `groups` sees only the channels
-of that group. padding_algorithm EXPLICIT pads by `paddings`; SAME pads so that ceil(extent / stride) windows
-fit; VALID does not pad.)";
+Input is [images, channels, height, width] and Filter is [filters, channels / groups, height, width]; in
+conv3d, both have a depth before the height. Elements outside Input are 0. Channels and filters are divided
+into `groups`; a filter reads only the channels of its group. padding_algorithm EXPLICIT uses `paddings`, SAME
+pads such that there are ceil(size / stride) windows along each axis, and VALID does not pad.)";
 
 template <typename Context>
 Result<ConvGeometry> MakeConvGeometry(const Context& c, const Shape& input, const Shape& filter) {
@@ -70,7 +70,7 @@ class Conv2dKernel<Cpu, float> : public Kernel {
   OnednnSequence steps_;
 };
 
-// f64 by plain loops: oneDNN has no f64, and what runs in f64 are checks of small networks.
+// f64 uses plain loops, because oneDNN has no f64; it serves numerical checks of small networks.
 template <>
 class Conv2dKernel<Cpu, double> : public Kernel {
  public:
@@ -112,19 +112,20 @@ OpDef& AddAttrs(OpDef& op, int axes) {
         .Attr("Scale_out", 1.0f, kNoEffect)
         .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
         .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
-        .Attr("data_format", "NCHW", "the order of extents; AnyLayout is NCHW",
+        .Attr("data_format", "NCHW", "the memory layout; AnyLayout is NCHW",
               OneOf({"AnyLayout", "NCHW", "NHWC"}));
   } else {
-    op.Attr("data_format", "NCDHW", "the order of extents; AnyLayout is NCDHW",
+    op.Attr("data_format", "NCDHW", "the memory layout; AnyLayout is NCDHW",
             OneOf({"AnyLayout", "NCDHW", "NDHWC"}));
   }
   return op.Attr("is_test", false, kNoEffect)
-      .Attr("strides", ones, "distance of neighbouring windows along each axis")
+      .Attr("strides", ones, "the distance between adjacent windows along each axis")
       .Attr("paddings", std::vector<std::int32_t>(ones.size(), 0),
-            "zeros around Input: one number for each axis, or two (before and behind)")
-      .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
-      .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
-      .Attr("dilations", ones, "distance of neighbouring elements of a window")
+            "zeros around Input: one value per axis, or two (before and after)")
+      .Attr("padding_algorithm", "EXPLICIT", "how padding is determined",
+            OneOf({"EXPLICIT", "SAME", "VALID"}))
+      .Attr("groups", 1, "the number of groups of channels and filters", AtLeast(1))
+      .Attr("dilations", ones, "the distance between adjacent elements of a window")
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
@@ -140,9 +141,9 @@ OpDef& AddAttrs(OpDef& op, int axes) {
 OpDef& AddConvolution(OpRegistry& ops, const char* type, const char* summary, int axes) {
   OpDef& op = ops.Add(type).Doc(summary, kDoc);
   op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));
-  if (axes == 2) op.Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional());
-  op.Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
-      .Output("Output", "one channel for each filter", SameTypeAs("Input"), Apart())
+  if (axes == 2) op.Input("Bias", "one value per filter", SameTypeAs("Input"), Optional());
+  op.Input("ResidualData", "used by a fused backend; not read", SameTypeAs("Input"), Optional())
+      .Output("Output", "one channel per filter", SameTypeAs("Input"), Apart())
       .InferShape(InferConv2d)
       .Kernel<Cpu, Conv2dKernel, float, double>();
   AddConv2dGrad(AddAttrs(op, axes));
@@ -174,8 +175,8 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& outpu
 void RegisterConv2d(OpRegistry& ops) {
   OpDef& conv2d = AddConvolution(ops, "conv2d", "Two-dimensional convolution in groups.", 2);
   AddAttrs(AddConvSecondOrder(ops, conv2d), 2);
-  AddConvolution(ops, "depthwise_conv2d",
-                 "Two-dimensional convolution of each channel with filters of its own.", 2);
+  AddConvolution(ops, "depthwise_conv2d", "Two-dimensional convolution of each channel with its own filters.",
+                 2);
   OpDef& conv3d = AddConvolution(ops, "conv3d", "Three-dimensional convolution in groups.", 3);
   AddAttrs(AddConvSecondOrder(ops, conv3d), 3);
 }

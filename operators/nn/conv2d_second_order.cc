@@ -12,12 +12,12 @@ namespace {
 
 constexpr char kDoc[] = R"(
 DDOutput = convolution(DDInput, Filter) + convolution(Input, DDFilter)
-DInput   = the gradient of Input, of a convolution by DDFilter with Output@GRAD = DOutput
-DFilter  = the gradient of Filter, of a convolution of DDInput with Output@GRAD = DOutput
+DInput   = the gradient of Input in a convolution with DDFilter, for Output@GRAD = DOutput
+DFilter  = the gradient of Filter in a convolution of DDInput, for Output@GRAD = DOutput
 
-all with the attributes of the convolution. Of DDInput and DDFilter one that is not given counts as 0.)";
+All use the attributes of the convolution. An absent DDInput or DDFilter counts as 0.)";
 
-// What the kernels of both element types read and write.
+// The arguments of the kernels of both element types.
 struct SecondOrderArguments {
   Operand input, filter, doutput, ddinput, ddfilter, ddoutput, dinput, dfilter;
 
@@ -34,7 +34,7 @@ struct SecondOrderArguments {
     if (ddfilter) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "DDFilter", filter.shape));
     return ConvArgumentsOf(k, doutput);
   }
-  // Outputs that no input gives a value.
+  // Zeros the outputs to which no input contributes.
   std::vector<Operand> Zeros() const {
     std::vector<Operand> zeros;
     if (ddoutput && !ddinput && !ddfilter) zeros.push_back(ddoutput);

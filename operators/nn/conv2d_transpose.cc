@@ -12,18 +12,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each element of Input adds the Filter, multiplied by the element, to Output:
+Each element of Input adds the filter, multiplied by the element, to Output:
 
 Output[n, o, y * stride - padding + i * dilation, the same for x and j] += Filter[c, o of c's group, i, j] *
     Input[n, c, y, x]
 
-Input is [images, channels, height, width], Filter [channels, filters / groups, height, width];
-conv3d_transpose has a depth before the height. An extent of Output is (extent of Input - 1) * stride -
-paddings + dilation * (extent of Filter - 1) + 1, or the one in output_size, which may be larger by up to
-stride - 1. padding_algorithm EXPLICIT pads by `paddings`; SAME pads as a convolution of Input with
-ceil(extent of Input / stride) windows does, and ignores dilation; VALID does not pad.)";
+Input is [images, channels, height, width] and Filter is [channels, filters / groups, height, width]; in
+conv3d_transpose, both have a depth before the height. The size of Output along an axis is
+(size of Input - 1) * stride - paddings + dilation * (size of Filter - 1) + 1, or output_size, which may be up
+to stride - 1 larger. padding_algorithm EXPLICIT uses `paddings`. SAME uses the paddings of a convolution of
+Input with ceil(size of Input / stride) windows, without dilation. VALID does not pad.)";
 
-// The window of the convolution whose input is our Output and whose output is our Input.
+// The window of the convolution whose input is this op's Output and whose output is this op's Input.
 template <typename Context>
 Result<Window> TransposedWindow(const Context& c, const std::vector<Dim>& input,
                                 const std::vector<Dim>& kernel) {
@@ -31,9 +31,9 @@ Result<Window> TransposedWindow(const Context& c, const std::vector<Dim>& input,
   const auto wanted = c.template Attr<std::vector<std::int32_t>>("output_size");
   if (!wanted.empty() && wanted.size() != axes)
     return c.Error("output_size has ", wanted.size(), " entries; it must have ", axes, " or none");
-  // What SAME and VALID pad follows from Input's extents, as for a convolution of Input.
+  // SAME and VALID derive the paddings from the size of Input, as for a convolution of Input.
   const WindowAttrs attrs = ConvWindowAttrs(c);
-  // With extents that no window is too large for, this checks the attributes and settles the paddings.
+  // With unknown sizes, no window is too large: this checks the attributes and determines the paddings.
   const bool same = attrs.padding_algorithm == "SAME";
   const auto settled = MakeWindow(attrs, same ? input : std::vector<Dim>(axes, kUnknownDim), kernel);
   if (!settled.ok()) return c.Error(settled.status().message());
@@ -73,7 +73,7 @@ Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, co
 Status RefuseBias(const std::string& type, bool given) {
   if (!given) return OkStatus();
   return Unimplemented("E-op-unimplemented", type,
-                       ": input Bias is of a fused backend; add it by elementwise_add");
+                       ": input Bias is not supported; add it with elementwise_add");
 }
 
 Status InferConv2dTranspose(InferContext& c) {
@@ -85,7 +85,7 @@ Status InferConv2dTranspose(InferContext& c) {
   return c.SetShape("Output", ImagesOf(input[0], filters, InsOf(g.window), g.channels_last));
 }
 
-// The arguments of that convolution: its `input` is our Output or its gradient.
+// The arguments of that convolution: its `input` is this op's Output or the gradient of that.
 Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& output) {
   if (const Status status = RefuseBias(k.op().type(), static_cast<bool>(k.Input("Bias"))); !status.ok())
     return status;
@@ -157,7 +157,8 @@ class Conv2dTransposeKernel<Cpu, double> : public Kernel {
 template <typename Device, typename T>
 class Conv2dTransposeGradKernel;
 
-// The gradient of Input is the convolution of Output@GRAD; that of Filter is the one of that convolution.
+// The gradient of Input is the convolution of Output@GRAD; that of Filter is the filter gradient of that
+// convolution.
 template <>
 class Conv2dTransposeGradKernel<Cpu, float> : public Kernel {
  public:
@@ -212,21 +213,23 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-// Slots and attributes of the transposes of images or volumes, except those of conv2d_transpose alone.
+// Slots and attributes of the transposes of images or volumes, except those that only conv2d_transpose has.
 OpDef& DeclareTranspose(OpDef& op, int axes) {
   const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
   op.Input("Input", "the images", Floats()).Input("Filter", "the filters", SameTypeAs("Input"));
-  if (axes == 2) op.Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional());
-  return op.Output("Output", "larger images", SameTypeAs("Input"), Apart())
-      .Attr("output_size", std::vector<std::int32_t>(), "the spatial extents of Output; none: the smallest")
-      .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
-      .Attr("dilations", ones, "distance of neighbouring elements of a filter")
-      .Attr("strides", ones, "distance of the places of neighbouring elements along each axis")
+  if (axes == 2) op.Input("Bias", "used by a fused backend", SameTypeAs("Input"), Optional());
+  return op.Output("Output", "the images, enlarged", SameTypeAs("Input"), Apart())
+      .Attr("output_size", std::vector<std::int32_t>(),
+            "the spatial size of Output; empty: the smallest possible")
+      .Attr("groups", 1, "the number of groups of channels and filters", AtLeast(1))
+      .Attr("dilations", ones, "the distance between adjacent elements of a filter")
+      .Attr("strides", ones, "the distance in Output between adjacent elements of Input, along each axis")
       .Attr("paddings", std::vector<std::int32_t>(ones.size(), 0),
-            "what is cut off Output: one number for each axis, or two (before and behind)")
+            "how much is cut off Output: one value per axis, or two (before and after)")
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
+      .Attr("padding_algorithm", "EXPLICIT", "how padding is determined",
+            OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Attr("workspace_size_MB", 512, kNoEffect)
       .InferShape(InferConv2dTranspose)
       .Kernel<Cpu, Conv2dTransposeKernel, float, double>();
@@ -248,7 +251,7 @@ void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) 
                        .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
                        .Attr("fuse_alpha", 0.0f, kNoEffect)
                        .Attr("fuse_beta", 0.0f, kNoEffect)
-                       .Attr("data_format", "NCHW", "the order of extents; AnyLayout is NCHW",
+                       .Attr("data_format", "NCHW", "the memory layout; AnyLayout is NCHW",
                              OneOf({"AnyLayout", "NCHW", "NHWC"})));
 }
 
@@ -257,12 +260,12 @@ void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) 
 void RegisterConv2dTranspose(OpRegistry& ops) {
   AddConv2dTranspose(ops, "conv2d_transpose", "The transpose of a two-dimensional convolution in groups.");
   AddConv2dTranspose(ops, "depthwise_conv2d_transpose",
-                     "The transpose of a two-dimensional convolution, one group for each channel.");
+                     "The transpose of a two-dimensional convolution, one group per channel.");
   AddTransposeGrad(
       DeclareTranspose(ops.Add("conv3d_transpose")
                            .Doc("The transpose of a three-dimensional convolution in groups.", kDoc),
                        3)
-          .Attr("data_format", "NCHW", "whether the channels come before or behind the spatial extents",
+          .Attr("data_format", "NCHW", "whether the channels come before or after the spatial axes",
                 OneOf({"AnyLayout", "NCHW", "NHWC", "NCDHW", "NDHWC"})));
 }
 

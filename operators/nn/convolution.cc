@@ -4,11 +4,12 @@
 namespace penstock {
 namespace {
 
-// Whether blocked forms are worth the reorders from and to plain memory. They hold 8 or 16 channels side by
-// side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8 channels
-// 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x slower.
+// Whether blocked layouts are worth the reorders from and to plain memory. They store 8 or 16 channels side
+// by side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8
+// channels 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x
+// slower.
 bool BlockedFormsPay(const ConvArguments& a) {
-  if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain forms have no fast path
+  if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain layouts have no fast path
   const bool points = std::ranges::all_of(a.kernel, [](Dim extent) { return extent == 1; });
   return a.group_channels % 8 == 0 && a.filters % 8 == 0 && !points;
 }
@@ -76,7 +77,7 @@ void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d
   const Backward::primitive_desc pd(desc, OnednnAttr(), OnednnEngine(), d.Forward(with_bias));
   const auto source = steps.Reordered(k, steps.Tensor(input, d.input_plain), pd.src_desc());
   const auto grad = steps.Reordered(k, steps.Tensor(doutput, d.output_plain), pd.diff_dst_desc());
-  // Only the bias may be wanted; the primitive writes both.
+  // Even if only the bias is requested, the primitive writes both.
   const auto plain =
       dfilter ? steps.Tensor(dfilter, d.filter_plain) : steps.Scratch(k, pd.diff_weights_desc());
   const auto staged = steps.Staged(k, plain, pd.diff_weights_desc());

@@ -10,25 +10,25 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-In training Mask[i] is 0 with probability dropout_prob, else 1, and
+In training, Mask[i] is 0 with probability dropout_prob, otherwise 1, and
   downgrade_in_infer   Out = X * Mask                        with is_test: Out = X * (1 - dropout_prob)
   upscale_in_train     Out = X * Mask / (1 - dropout_prob)   with is_test: Out = X
 
-Mask[i] depends on the seed and i alone, not on threads. With fix_seed, or a tensor Seed, each run draws the
-mask that Fluid draws for that seed; otherwise each run starts from a seed of its own. With is_test Mask is
-not written.)";
+Mask[i] depends only on the seed and on i, not on the number of threads. With fix_seed or an input Seed, each
+run uses the mask that Fluid generates for that seed; otherwise each run uses a new seed. With is_test, Mask
+is not written.)";
 
 Status InferDropout(InferContext& c) {
-  // Fluid leaves Mask without shape in a test program.
+  // Fluid gives Mask no shape in a test program.
   if (!c.Attr<bool>("is_test")) PENSTOCK_RETURN_IF_ERROR(c.SetShape("Mask", c.ShapeOf("X")));
   return c.ShareAll("X", "Out");
 }
 
-// std::minstd_rand's sequence, x[i] = 48271 * x[i - 1] mod (2^31 - 1), started anywhere in it: x[i] = 48271^i
-// * seed.
+// Generates std::minstd_rand's sequence, x[i] = 48271 * x[i - 1] mod (2^31 - 1), from any position: x[i] =
+// 48271^i * seed.
 class Minstd {
  public:
-  // Stands after `skipped` draws.
+  // Starts after `skipped` draws.
   Minstd(std::uint32_t seed, std::uint64_t skipped) {
     state_ = seed % kModulus;
     if (state_ == 0) state_ = 1;
@@ -38,7 +38,7 @@ class Minstd {
       factor = factor * factor % kModulus;
     }
   }
-  // In [0, 1): the float that std::uniform_real_distribution makes of the next draw.
+  // Returns a float in [0, 1): the one that std::uniform_real_distribution computes from the next draw.
   float Next() {
     state_ = state_ * kMultiplier % kModulus;
     return static_cast<float>(state_ - 1) / static_cast<float>(kModulus - 1);
@@ -58,7 +58,7 @@ void EachPart(Dim count, int threads, Visit&& visit) {
   for (Dim part = 0; part < parts; ++part) visit(part * kPart, std::min(count, (part + 1) * kPart));
 }
 
-// What an element that stays is multiplied by in training.
+// The factor, in training, of an element that is kept.
 template <typename T>
 T FactorOfKept(const KernelSetup& k) {
   if (k.Attr<std::string>("dropout_implementation") != "upscale_in_train") return T(1);
@@ -122,10 +122,10 @@ class DropoutKernel : public Kernel {
   bool is_test_ = false, fixed_ = false;
   std::uint32_t seed_ = 0;
   T kept_ = 1, test_factor_ = 1;
-  RandomSource* source_ = nullptr;  // of the seeds of runs without a fixed one
+  RandomSource* source_ = nullptr;  // supplies the seeds of runs without a fixed seed
 };
 
-// dX = dOut where the element stayed, times what it was multiplied by.
+// dX = dOut times the factor where the element was kept, otherwise 0.
 template <typename Device, typename T>
 class DropoutGradKernel : public Kernel {
  public:
@@ -167,16 +167,17 @@ AttrCheck Probability() {
 
 void RegisterDropout(OpRegistry& ops) {
   ops.Add("dropout")
-      .Doc("Sets elements to 0 at random in training.", kDoc)
+      .Doc("Sets random elements to 0 in training.", kDoc)
       .Input("X", "any shape", Floats())
-      .Input("Seed", "in place of the attribute seed; one element", Only(DType::kInt32), Optional())
+      .Input("Seed", "replaces the attribute seed; one element", Only(DType::kInt32), Optional())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Output("Mask", "1 where an element stays, else 0", Only(DType::kUInt8), Intermediate())
-      .Attr("dropout_prob", 0.5f, "the probability that an element becomes 0", Probability())
-      .Attr("is_test", false, "whether nothing is dropped")
-      .Attr("fix_seed", false, "whether each run draws the mask of `seed`")
-      .Attr("seed", 0, "of the mask, with fix_seed")
-      .Attr("dropout_implementation", "downgrade_in_infer", "which side makes up for what is dropped",
+      .Output("Mask", "1 where an element is kept, otherwise 0", Only(DType::kUInt8), Intermediate())
+      .Attr("dropout_prob", 0.5f, "the probability that an element is set to 0", Probability())
+      .Attr("is_test", false, "whether to drop nothing")
+      .Attr("fix_seed", false, "whether each run uses the mask of `seed`")
+      .Attr("seed", 0, "the seed of the mask, with fix_seed")
+      .Attr("dropout_implementation", "downgrade_in_infer",
+            "when the scaling that compensates for dropped elements is applied",
             OneOf({"downgrade_in_infer", "upscale_in_train"}))
       .InferShape(InferDropout)
       .Kernel<Cpu, DropoutKernel, float, double>()

@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[n, i, j] is the mean over all places of X[n, i] * Y[n, j].
+Out[n, i, j] is the mean, over all positions, of X[n, i] * Y[n, j].
 
 J. Yim, D. Joo, J. Bae, J. Kim: "A gift from knowledge distillation", CVPR 2017.)";
 
@@ -25,7 +25,7 @@ Status InferFsp(InferContext& c) {
   return c.SetShape("Out", {x[0], x[1], y[1]});
 }
 
-// The images as matrices [channels, places], of both kernels.
+// The images as matrices [channels, positions], for both kernels.
 struct FspSizes {
   Dim images = 0, x_channels = 0, y_channels = 0, places = 0;
 
@@ -124,9 +124,12 @@ class FspGradKernel : public Kernel {
 
 void RegisterFsp(OpRegistry& ops) {
   ops.Add("fsp")
-      .Doc("How the channels of two feature maps go together.", kDoc)
+      .Doc(
+          "The products of the channels of two feature maps, averaged over positions (flow of solution "
+          "procedure).",
+          kDoc)
       .Input("X", "[images, channels, height, width]", Floats())
-      .Input("Y", "[images, channels, height, width]; the channels may be others", SameTypeAs("X"))
+      .Input("Y", "[images, channels, height, width]; the number of channels may differ", SameTypeAs("X"))
       .Output("Out", "[images, channels of X, channels of Y]", SameTypeAs("X"), Apart())
       .InferShape(InferFsp)
       .Kernel<Cpu, FspKernel, float, double>()

@@ -14,16 +14,16 @@ namespace {
 constexpr char kDoc[] = R"(
 Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias
 
-Mean and (biased) variance are of one group of channels of one image: of (channels - 1) / groups + 1 channels
-with group_norm, of a single one with instance_norm. Scale and Bias have an element for each channel; without
-them they are 1 and 0. Variance of group_norm is the variance, SavedVariance of instance_norm is
-1 / sqrt(variance + epsilon). The gradient of group_norm computes the normalised X from Y, as 0 where Scale is
-0.
+Mean and (biased) variance are computed over one group of channels of one image. In group_norm a group has
+ceil(channels / groups) channels, in instance_norm one. Scale and Bias have one element per channel; if absent
+they are 1 and 0. group_norm stores the variances in Variance; instance_norm stores
+1 / sqrt(variance + epsilon) in SavedVariance. The gradient of group_norm recovers the normalised X from Y;
+where Scale is 0, it uses 0.
 
 Wu, He: "Group normalization", ECCV 2018. Ulyanov, Vedaldi, Lempitsky: "Instance normalization: the missing
 ingredient for fast stylization", 2016.)";
 
-// The elements of a group: X as images of channels of points.
+// The elements of a group, with X viewed as images x channels x points.
 struct NormGroups {
   Dim images = 0, channels = 0, points = 0, groups = 1, group_size = 1;
   bool channels_last = false;
@@ -50,7 +50,7 @@ struct NormGroups {
   }
 };
 
-// Reads attributes of the op that is prepared; groups of instance_norm are single channels.
+// Reads the attributes of the op; in instance_norm each channel is a group.
 template <typename Context>
 Result<NormGroups> MakeNormGroups(const Context& c, const Shape& x) {
   if (x.rank() < 2) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be above 1");
@@ -140,7 +140,8 @@ class GroupNormGradKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     single_ = StartsWith(k.op().type(), "instance");
     x_ = k.Input(single_ ? "X" : "Y");
-    mean_ = k.Input(single_ ? "SavedMean" : "Variance");  // group_norm's gradient has no use for the means
+    // The gradient of group_norm does not need the means.
+    mean_ = k.Input(single_ ? "SavedMean" : "Variance");
     variance_ = k.Input(single_ ? "SavedVariance" : "Variance");
     scale_ = k.Input("Scale");
     bias_ = k.Input("Bias");
@@ -205,7 +206,7 @@ class GroupNormGradKernel : public Kernel {
     const double saved = static_cast<double>(std::as_const(k[variance_]).template Data<T>()[moment]);
     return single_ ? saved : 1 / std::sqrt(saved + epsilon_);
   }
-  // An element of X as it was before Scale and Bias.
+  // Returns an element of X before Scale and Bias were applied.
   double Normal(KernelRun& k, Dim at, Dim c, Dim moment) const {
     const double value = static_cast<double>(std::as_const(k[x_]).template Data<T>()[at]);
     if (single_) {
@@ -238,16 +239,16 @@ Status InferGroupNormGrad(InferContext& c) {
 
 void RegisterGroupNorm(OpRegistry& ops) {
   ops.Add("group_norm")
-      .Doc("Groups of channels of each image normalised by their mean and variance.", kDoc)
+      .Doc("Normalises groups of channels of each image by their mean and variance.", kDoc)
       .Input("X", "[N, C, ...] or [N, ..., C]", Floats())
-      .Input("Scale", "factor of each channel", SameTypeAs("X"), Optional())
-      .Input("Bias", "added to each channel", SameTypeAs("X"), Optional())
+      .Input("Scale", "the factor of each channel", SameTypeAs("X"), Optional())
+      .Input("Bias", "the offset of each channel", SameTypeAs("X"), Optional())
       .Output("Y", "shaped like X", SameTypeAs("X"), Apart())
       .Output("Mean", "[N, groups], the means", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Variance", "[N, groups], the variances", SameTypeAs("X"), Intermediate() | Apart())
       .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
       .RequiredAttr("groups", AttrKind::kInt, "the number of groups", AtLeast(1))
-      .Attr("data_layout", "NCHW", "where the channels of X are", OneOf({"NCHW", "NHWC"}))
+      .Attr("data_layout", "NCHW", "the position of the channels in X", OneOf({"NCHW", "NHWC"}))
       .InferShape(InferGroupNorm)
       .Kernel<Cpu, GroupNormKernel, float, double>()
       .Grad({.reads = {"Bias", "Scale"},
@@ -259,10 +260,10 @@ void RegisterGroupNorm(OpRegistry& ops) {
       .KernelTypeFrom("Y@GRAD")
       .InferShape(InferGroupNormGrad);
   OpDef& instance_norm = ops.Add("instance_norm");
-  instance_norm.Doc("Each channel of each image normalised by its mean and variance.", kDoc)
+  instance_norm.Doc("Normalises each channel of each image by its mean and variance.", kDoc)
       .Input("X", "[N, C, ...]", Floats())
-      .Input("Scale", "factor of each channel", SameTypeAs("X"))
-      .Input("Bias", "added to each channel", SameTypeAs("X"))
+      .Input("Scale", "the factor of each channel", SameTypeAs("X"))
+      .Input("Bias", "the offset of each channel", SameTypeAs("X"))
       .Output("Y", "shaped like X", SameTypeAs("X"), Apart())
       .Output("SavedMean", "[N * C], the means", SameTypeAs("X"), Intermediate() | Apart())
       .Output("SavedVariance", "[N * C], 1 / sqrt(variance + epsilon)", SameTypeAs("X"),

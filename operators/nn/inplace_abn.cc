@@ -1,4 +1,4 @@
-// inplace_abn: batch_norm and an activation that can be undone, so that the result may replace X.
+// inplace_abn: batch_norm followed by an invertible activation, so that the result may overwrite X.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -13,14 +13,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y = activation(batch_norm(X)), where Y may be the variable of X. In training one element per channel has no
-variance: Y is activation(X) then. The gradient reads Y alone: it undoes the activation and, by Bias and
-Scale, the scaling. Where Scale is 0 that is impossible: the gradient of Scale is 0 there.
-activation is identity (or empty), leaky_relu (below 0: alpha * z) or elu (below 0: alpha * (exp(z) - 1)).
+Y = activation(batch_norm(X)), where Y may be the variable of X. In training, if there is one element per
+channel, Y is activation(X). The gradient reads only Y: it inverts the activation and then Bias and Scale.
+Where Scale is 0, that is impossible, and the gradient of Scale is 0.
+activation is identity (or empty), leaky_relu (alpha * z below 0) or elu (alpha * (exp(z) - 1) below 0).
 Rota Bulo, Porzi, Kontschieder: "In-Place Activated BatchNorm for Memory-Optimized Training of DNNs", CVPR
 2018.)";
 
-// The activation of an element, what undoes it, and its slope, both by its result y.
+// The activation of an element; its inverse and its derivative, both as functions of the result y.
 template <typename T>
 struct Activation {
   enum Kind { kIdentity, kLeakyRelu, kElu } kind = kIdentity;
@@ -85,7 +85,7 @@ class InplaceAbnKernel : public Kernel {
   }
 
  private:
-  // Leaves mean and variance in saved_mean and saved_variance, where MoveRunning expects them.
+  // Writes mean and variance to saved_mean and saved_variance, where MoveRunning expects them.
   void MeasureBatch(KernelRun& k, const T* x) const {
     const T count = static_cast<T>(a_.shape.PerChannel());
     for (Dim c = 0; c < a_.shape.channels; ++c) {
@@ -196,12 +196,12 @@ class InplaceAbnGradKernel : public Kernel {
 }  // namespace
 
 void RegisterInplaceAbn(OpRegistry& ops) {
-  OpDef& op =
-      ops.Add("inplace_abn").Doc("batch_norm and an activation, whose result may replace the input.", kDoc);
+  OpDef& op = ops.Add("inplace_abn")
+                  .Doc("batch_norm followed by an activation; the result may overwrite the input.", kDoc);
   DeclareBatchNorm(op)
       .Attr("activation", "", "identity (or empty), leaky_relu or elu",
             OneOf({"", "identity", "leaky_relu", "elu"}))
-      .Attr("alpha", 0.1f, "of leaky_relu and elu: above 0")
+      .Attr("alpha", 0.1f, "the parameter of leaky_relu and elu, above 0")
       .Attr("use_sync_bn", false, kNoEffect, OnlyValue(false))
       .Kernel<Cpu, InplaceAbnKernel, float, double>();
   op.Grad({.reads = {"Scale", "Bias"},
@@ -211,8 +211,8 @@ void RegisterInplaceAbn(OpRegistry& ops) {
       .GradMadeBy(BatchNormGradReading("Y"))
       .GradKernel<Cpu, InplaceAbnGradKernel, float, double>();
   op.GradDef()
-      .Input("Mean", "the running mean, where it was used; not read", AnyType(), Optional())
-      .Input("Variance", "the running variance, where it was used", AnyType(), Optional())
+      .Input("Mean", "the running mean, if the forward op used it; not read", AnyType(), Optional())
+      .Input("Variance", "the running variance, if the forward op used it", AnyType(), Optional())
       .InferShape([](InferContext& c) -> Status {
         for (const auto& [from, to] :
              {std::pair("Y", "X@GRAD"), {"Scale", "Scale@GRAD"}, {"Bias", "Bias@GRAD"}})

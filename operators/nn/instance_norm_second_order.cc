@@ -12,21 +12,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-For each channel of each image, with its normalised elements n = (X - SavedMean) * SavedVariance, r =
-SavedVariance, and centred(v) = v - mean(v) - n * mean(v * n):
+For each channel of each image, let n = (X - SavedMean) * SavedVariance be its normalised elements,
+r = SavedVariance, and centred(v) = v - mean(v) - n * mean(v * n). Then
 
 DDY    = Scale * r * centred(DDX) + DDScale * n + DDBias
-DScale = the sum of r * DDX * centred(DY), over the elements of the channel in all images
+DScale = the sum of r * DDX * centred(DY) over the elements of the channel in all images
 DX     = DDScale * r * centred(DY) - Scale * r ^ 2
          * (mean(DDX * centred(DY)) * n + mean(DY * n) * centred(DDX) + mean(DDX * n) * centred(DY))
 
-SavedMean and SavedVariance count as functions of X. Of DDX, DDScale and DDBias one that is not given counts
-as 0.)";
+SavedMean and SavedVariance are treated as functions of X. An absent DDX, DDScale or DDBias counts as 0.)";
 
-// Sums over one channel of one image, divided by their number.
+// Means over one channel of one image.
 struct ChannelMeans {
   double a = 0, b = 0, an = 0, bn = 0, ab = 0;  // a: of DDX, b: of DY, n: of the normalised X
-  // mean(a * centred(b)), which is mean(b * centred(a)).
+  // Returns mean(a * centred(b)), which equals mean(b * centred(a)).
   double Product() const { return ab - a * b - an * bn; }
 };
 
@@ -137,7 +136,7 @@ void AddInstanceNormSecondOrder(OpRegistry& ops, OpDef& instance_norm) {
   ops.Add("instance_norm_grad_grad")
       .Doc("The gradient of instance_norm_grad.", kDoc)
       .Input("X", "[N, C, ...]", Floats())
-      .Input("Scale", "factor of each channel", SameTypeAs("X"))
+      .Input("Scale", "the factor of each channel", SameTypeAs("X"))
       .Input("SavedMean", "[N * C], the means", SameTypeAs("X"))
       .Input("SavedVariance", "[N * C], 1 / sqrt(variance + epsilon)", SameTypeAs("X"))
       .Input("DY", "the gradient of Y", SameTypeAs("X"))
@@ -147,7 +146,7 @@ void AddInstanceNormSecondOrder(OpRegistry& ops, OpDef& instance_norm) {
       .Output("DX", "the gradient of X", SameTypeAs("X"), Optional() | Apart())
       .Output("DScale", "the gradient of Scale", SameTypeAs("X"), Optional() | Apart())
       .Output("DDY", "the gradient of Y@GRAD", SameTypeAs("X"), Optional() | Apart())
-      .Attr("epsilon", 1e-5f, "has no effect: SavedVariance has it", AtLeast(0))
+      .Attr("epsilon", 1e-5f, "has no effect: SavedVariance includes it", AtLeast(0))
       .InferShape([](InferContext& c) -> Status {
         PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "DX"));
         PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Scale", "DScale"));

@@ -1,4 +1,4 @@
-// layer_norm: each row shifted and scaled to mean 0 and variance 1, then by Scale and Bias.
+// layer_norm: normalises each row to mean 0 and variance 1, then applies Scale and Bias.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -14,8 +14,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias
 
-X is a matrix whose rows run over its first begin_norm_axis extents. Mean and (biased) Variance are of each
-row, Scale and Bias have an element for each column; without them they are 1 and 0.)";
+X is viewed as a matrix; its first begin_norm_axis dimensions form the rows. Mean and (biased) Variance are
+those of each row. Scale and Bias have one element per column; if absent they are 1 and 0.)";
 
 struct RowShape {
   Dim rows = 0, columns = 0;
@@ -48,7 +48,7 @@ dnnl::normalization_flags Flags(bool scale, bool bias) {
   return flags;
 }
 
-// A row's share of the team's work.
+// The rows that one thread of the team processes.
 template <typename Visit>
 void EachRow(const RowShape& shape, int threads, Visit&& visit) {
 #pragma omp parallel for num_threads(threads) schedule(static)
@@ -68,7 +68,7 @@ class LayerNormKernel : public Kernel {
     epsilon_ = k.Attr<float>("epsilon");
     threads_ = k.threads();
     shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
-    if (!mean_ || !variance_) return k.Error("it needs the outputs Mean and Variance");
+    if (!mean_ || !variance_) return k.Error("outputs Mean and Variance must be given");
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
@@ -161,7 +161,7 @@ class LayerNormGradKernel : public Kernel {
     for (const char* slot : {"Scale", "Bias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.columns));
       const std::string grad = StrCat(slot, kGradSuffix);
-      if (!k.Input(slot) && k.Output(grad)) return k.Error(grad, " is asked for without ", slot);
+      if (!k.Input(slot) && k.Output(grad)) return k.Error(grad, " is requested without ", slot);
     }
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
@@ -185,7 +185,7 @@ class LayerNormGradKernel : public Kernel {
         {dnnl::prop_kind::forward_training, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine());
     const dnnl::layer_normalization_backward::primitive_desc pd(
         {dnnl::prop_kind::backward, data, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine(), forward);
-    // The primitive writes all gradients; what nobody reads goes to scratch memory.
+    // The primitive writes all gradients; those that are not requested go to scratch memory.
     const auto wanted = [&](const Operand& operand, const dnnl::memory::desc& desc) {
       return operand ? steps_.Tensor(operand, desc) : steps_.Scratch(k, desc);
     };
@@ -201,7 +201,7 @@ class LayerNormGradKernel : public Kernel {
     }
     if (bias_) {
       arguments.emplace_back(DNNL_ARG_SHIFT,
-                             steps_.Tensor(bias_, column));  // counted among its inputs, not used
+                             steps_.Tensor(bias_, column));  // required by the primitive, not used
       arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, wanted(dbias_, column));
     }
     steps_.Add(k, dnnl::layer_normalization_backward(pd), pd.scratchpad_desc(), arguments);
@@ -252,15 +252,15 @@ class LayerNormGradKernel : public Kernel {
 
 void RegisterLayerNorm(OpRegistry& ops) {
   ops.Add("layer_norm")
-      .Doc("Each row normalised by its mean and variance, then scaled and shifted.", kDoc)
-      .Input("X", "rank above begin_norm_axis", Floats())
-      .Input("Scale", "factor of each column", SameTypeAs("X"), Optional())
-      .Input("Bias", "added to each column", SameTypeAs("X"), Optional())
+      .Doc("Normalises each row by its mean and variance, then scales and shifts it.", kDoc)
+      .Input("X", "of rank above begin_norm_axis", Floats())
+      .Input("Scale", "the factor of each column", SameTypeAs("X"), Optional())
+      .Input("Bias", "the offset of each column", SameTypeAs("X"), Optional())
       .Output("Y", "shaped like X", SameTypeAs("X"))
       .Output("Mean", "the mean of each row", SameTypeAs("X"), Intermediate())
       .Output("Variance", "the variance of each row", SameTypeAs("X"), Intermediate())
       .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
-      .Attr("begin_norm_axis", 1, "how many extents of X form its rows", AtLeast(1))
+      .Attr("begin_norm_axis", 1, "the number of leading dimensions of X that form the rows", AtLeast(1))
       .InferShape(InferLayerNorm)
       .Kernel<Cpu, LayerNormKernel, float, double>()
       .Grad({.reads = {"X", "Scale", "Bias"},

@@ -1,4 +1,4 @@
-// lrn: local response normalisation: each element against its neighbours in other channels.
+// lrn: local response normalisation across channels.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-MidOut = k + alpha * (sum of X * X over the n channels around each element's own)
+MidOut = k + alpha * (sum of X * X over the n channels centred on the element's channel)
 Out    = X * MidOut ^ -beta
 
 Krizhevsky, Sutskever, Hinton: "ImageNet classification with deep convolutional neural networks", NIPS
@@ -32,7 +32,7 @@ AttrCheck Odd() {
   }};
 }
 
-// Images as channels of pixels, and who neighbours whom.
+// Images as channels of pixels, and the neighbours of each channel.
 struct Neighbours {
   Status Prepare(const KernelSetup& k, const Shape& x) {
     if (x.rank() != 4) return k.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
@@ -59,7 +59,7 @@ struct Neighbours {
       }
     }
   }
-  // The sum of term(element) over the elements around `at` in channel c, itself included.
+  // Returns the sum of term(element) over the neighbours of channel c at point `at`, itself included.
   template <typename Term>
   double Around(Dim at, Dim c, Term term) const {
     double sum = 0;
@@ -140,16 +140,16 @@ class LrnGradKernel : public Kernel {
 
 void RegisterLrn(OpRegistry& ops) {
   ops.Add("lrn")
-      .Doc("Each element against its neighbours in other channels.", kDoc)
+      .Doc("Local response normalisation across channels.", kDoc)
       .Input("X", "images, rank 4", Floats())
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .Output("MidOut", "what X was scaled by, before the power", SameTypeAs("X"), Apart())
-      .Attr("n", 5, "how many channels, the own one in the middle", Odd())
-      .Attr("k", 2.0f, "keeps the scale from 0")
+      .Output("MidOut", "the scale of X before the power", SameTypeAs("X"), Apart())
+      .Attr("n", 5, "the number of channels in the sum", Odd())
+      .Attr("k", 2.0f, "keeps the scale away from 0")
       .Attr("alpha", 1e-4f, "the factor of the squares")
-      .Attr("beta", 0.75f, "the power")
+      .Attr("beta", 0.75f, "the exponent")
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("data_format", "AnyLayout", "the order of X's extents; AnyLayout is NCHW",
+      .Attr("data_format", "AnyLayout", "the memory layout of X; AnyLayout is NCHW",
             OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("is_test", false, kNoEffect)
       .InferShape(InferLrn)

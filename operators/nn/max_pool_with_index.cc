@@ -12,8 +12,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is that of pool2d or pool3d with pooling_type max; Mask holds where in its plane of X (one channel of one
-image, row-major) each largest element is, the first if several are. The gradient goes there.)";
+Out is that of pool2d or pool3d with pooling_type max. Mask holds the index of each maximum within its plane
+of X (one channel of one image, row-major); of equal maxima it is the first, which receives the gradient.)";
 
 Status InferPoolWithIndex(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -34,9 +34,9 @@ class PoolWithIndexKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Mask"));
     PENSTOCK_ASSIGN_OR_RETURN(g_, StartPoolGeometry(k, x_.shape, false, "EXPLICIT", false));
     shape_ = MakeImageShape(x_.shape, false);
-    shape_.images *= shape_.channels;  // planes, one after the other
+    shape_.images *= shape_.channels;  // planes, one after another
     if (shape_.points() <= std::numeric_limits<std::int32_t>::max()) return OkStatus();
-    return k.Error("a plane of X (", x_.shape, ") has more elements than Mask can tell");
+    return k.Error("a plane of X (", x_.shape, ") has more elements than Mask can index");
   }
   Status Run(KernelRun& k) override {
     const T* x = std::as_const(k[x_]).template Data<T>();
@@ -102,17 +102,18 @@ class PoolWithIndexGradKernel : public Kernel {
 
 void AddPoolWithIndex(OpRegistry& ops, const char* type, std::size_t axes) {
   ops.Add(type)
-      .Doc("The largest element of each window, and where it is.", kDoc)
-      .Input("X", "[images, channels, spatial extents]", Floats())
-      .Output("Out", "one element for each window", SameTypeAs("X"), Apart())
-      .Output("Mask", "where it is in its plane of X", Only(DType::kInt32))
+      .Doc("The largest element of each window and its index.", kDoc)
+      .Input("X", "[images, channels, spatial dimensions]", Floats())
+      .Output("Out", "one element per window", SameTypeAs("X"), Apart())
+      .Output("Mask", "the index of the element in its plane of X", Only(DType::kInt32))
       .RequiredAttr("ksize", AttrKind::kInts,
-                    "the window's extents; the number of windows along each axis if adaptive")
+                    "the size of the window; if adaptive, the number of windows along each axis")
       .Attr("global_pooling", false,
-            "whether one window covers the image; ksize and paddings do not count then")
+            "whether one window covers the image; ksize and paddings are then ignored")
       .Attr("adaptive", false, "whether ksize is the number of windows")
-      .Attr("strides", std::vector<std::int32_t>(axes, 1), "distance of neighbouring windows along each axis")
-      .Attr("paddings", std::vector<std::int32_t>(axes, 0), "around X, for each axis")
+      .Attr("strides", std::vector<std::int32_t>(axes, 1),
+            "the distance between adjacent windows along each axis")
+      .Attr("paddings", std::vector<std::int32_t>(axes, 0), "the padding of X along each axis")
       .Nan("the largest element of a window with a NaN is the first NaN; the gradient goes there.")
       .InferShape(InferPoolWithIndex)
       .KernelTypeFrom("X")

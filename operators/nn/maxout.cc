@@ -1,4 +1,4 @@
-// maxout: the largest of each group of adjacent channels.
+// maxout: the maximum of each group of adjacent channels.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -10,9 +10,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Channel c of Out, at each place, is the largest of X's channels c * groups ... c * groups + groups - 1.
-Channels are extent `axis` of X: 1, 3 or, for the last, -1. The gradient goes to the first channel that is
-the largest. Goodfellow et al.: "Maxout networks", ICML 2013.)";
+Channel c of Out is the elementwise maximum of channels c * groups to c * groups + groups - 1 of X. The
+channels are dimension `axis` of X: 1, 3 or -1 (the last). The gradient goes to the first channel that holds
+the maximum. Goodfellow et al.: "Maxout networks", ICML 2013.)";
 
 template <typename Context>
 Result<int> ChannelsOf(const Context& c, const Shape& x) {
@@ -31,7 +31,7 @@ Status InferMaxout(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The groups: each is a line of `groups` channels that lie `inner` apart.
+// The groups: each is a line of `groups` channels whose elements are `inner` apart.
 template <typename Context>
 Result<AxisView> GroupsOf(const Context& c, const Shape& x) {
   PENSTOCK_ASSIGN_OR_RETURN(const int axis, ChannelsOf(c, x));
@@ -104,12 +104,12 @@ class MaxoutGradKernel : public Kernel {
 
 void RegisterMaxout(OpRegistry& ops) {
   ops.Add("maxout")
-      .Doc("Of each group of neighbouring channels the largest.", kDoc)
+      .Doc("The maximum of each group of adjacent channels.", kDoc)
       .Input("X", "images, rank 4", Floats())
       .Output("Out", "X with fewer channels", SameTypeAs("X"))
-      .RequiredAttr("groups", AttrKind::kInt, "channels of a group", AtLeast(1))
-      .Attr("axis", 1, "the extent of X that holds the channels")
-      .Nan("the largest of a group with a NaN is NaN; its gradient goes to the first NaN of the group.")
+      .RequiredAttr("groups", AttrKind::kInt, "the number of channels per group", AtLeast(1))
+      .Attr("axis", 1, "the dimension of X that holds the channels")
+      .Nan("the maximum of a group with a NaN is NaN; its gradient goes to the first NaN of the group.")
       .InferShape(InferMaxout)
       .Kernel<Cpu, MaxoutKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})

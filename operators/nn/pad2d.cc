@@ -15,14 +15,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-paddings are [top, bottom, left, right]. The frame holds pad_value (mode constant), the nearest element of the
-image (edge), or the image mirrored at its border, which itself is not repeated (reflect; a padding must be
-smaller than the extent). The paddings may come from a tensor Paddings; then Out's shape is known when the op
-runs.)";
+paddings are [top, bottom, left, right]. The border is filled with pad_value (mode constant), with the nearest
+element of the image (edge), or with the mirror image without repeating the outermost elements (reflect; a
+padding must then be smaller than the image). The paddings may come from an input Paddings; the shape of Out
+is then known only when the op runs.)";
 
 constexpr std::int32_t kPaddingMax = 1 << 24;  // each padded row and column is listed
 
-// Nullopt if the images can be padded so, else what is wrong. An unknown extent fits.
+// Returns nullopt if the images can be padded so, otherwise what is wrong. An unknown extent fits.
 std::optional<std::string> PaddingMistake(const std::vector<std::int32_t>& paddings, const std::string& mode,
                                           Dim height, Dim width) {
   if (paddings.size() != 4) return StrCat("paddings has ", paddings.size(), " entries; it must have 4");
@@ -40,7 +40,7 @@ std::optional<std::string> PaddingMistake(const std::vector<std::int32_t>& paddi
   return std::nullopt;
 }
 
-// Where height and width stand, and channels.
+// The positions of the height, width and channel axes.
 struct Axes {
   int height, width;
 };
@@ -73,7 +73,7 @@ Status InferPad2d(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// For each row and column of Out, the row and column of X that stands there; -1 in a frame of one value.
+// The row or column of X that each row or column of Out copies; -1 in a constant border.
 class Frame {
  public:
   Status Prepare(const KernelSetup& k, const Shape& x) {
@@ -208,14 +208,14 @@ class Pad2dGradKernel : public Kernel {
 
 void RegisterPad2d(OpRegistry& ops) {
   ops.Add("pad2d")
-      .Doc("Images with a frame around them.", kDoc)
+      .Doc("Adds a border to images.", kDoc)
       .Input("X", "images, rank 4", Numbers())
-      .Input("Paddings", "paddings as a tensor of 4 elements", Integers(), Optional())
-      .Output("Out", "the images and their frames", SameTypeAs("X"))
-      .RequiredAttr("paddings", AttrKind::kInts, "rows above and below, columns to the left and right")
-      .Attr("pad_value", 0.0f, "what the frame is made of in mode constant")
-      .Attr("mode", "constant", "what stands in the frame", OneOf({"constant", "reflect", "edge"}))
-      .Attr("data_format", "NCHW", "the order of X's and Out's extents", OneOf({"NCHW", "NHWC"}))
+      .Input("Paddings", "the paddings as a tensor of 4 elements", Integers(), Optional())
+      .Output("Out", "the padded images", SameTypeAs("X"))
+      .RequiredAttr("paddings", AttrKind::kInts, "rows above and below, columns on the left and right")
+      .Attr("pad_value", 0.0f, "the value of the border in mode constant")
+      .Attr("mode", "constant", "how the border is filled", OneOf({"constant", "reflect", "edge"}))
+      .Attr("data_format", "NCHW", "the memory layout of X and Out", OneOf({"NCHW", "NHWC"}))
       .InferShape(InferPad2d)
       .Kernel<Cpu, Pad2dKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X", "Paddings"}, .yields = {"X"}})

@@ -1,4 +1,4 @@
-// pool2d and pool3d: the largest element or the mean of each window.
+// pool2d and pool3d: the maximum or the mean of each window.
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -14,12 +14,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[n, c, y, x] = the largest element ("max") or the mean ("avg") of the part of X[n, c] under window (y, x)
-
-The same holds for volumes with pool3d. Padding is never the largest. A mean counts it only if `exclusive` is
-false. `global_pooling` takes one window over the whole image. `adaptive` makes ksize the number of windows:
-window y runs from floor(y * height / ksize) to ceil((y + 1) * height / ksize). The gradient of a maximum goes
-to the first element that has it.)";
+Out[n, c, y, x] is the maximum ("max") or the mean ("avg") of the elements of X[n, c] in window (y, x);
+pool3d does the same with volumes. Padding is never a maximum; a mean includes it only if `exclusive` is
+false. With `global_pooling`, one window covers the whole image. With `adaptive`, ksize is the number of
+windows: window y extends from floor(y * height / ksize) to ceil((y + 1) * height / ksize). The gradient of a
+maximum goes to the first element that equals it.)";
 
 template <typename Context>
 Result<PoolGeometry> MakePoolGeometry(const Context& c, const Shape& x) {
@@ -41,7 +40,7 @@ Status InferPool2d(InferContext& c) {
   return c.SetShape("Out", ImagesOf(x[0], channels, OutsOf(g.window), g.channels_last));
 }
 
-// oneDNN's windows are all of one size, and each must touch the image.
+// oneDNN requires windows of one size, each of which touches the image.
 bool OnednnCanPool(const PoolGeometry& g, const ImageShape& x) {
   if (g.adaptive || x.images * x.channels == 0) return false;
   for (int axis = 0; axis < g.window.axes(); ++axis) {
@@ -62,12 +61,12 @@ struct PoolDescs {
       strides.push_back(w.stride);
       kernel.push_back(w.kernel);
       pad_begin.push_back(w.pad_begin);
-      // In ceil mode the last window reaches beyond the padding asked for.
+      // In ceil mode the last window extends beyond the requested padding.
       pad_end.push_back(std::max(w.pad_end, (w.out - 1) * w.stride + w.kernel - w.in - w.pad_begin));
     }
   }
   static dnnl::memory::desc ImageDesc(const ImageShape& s) { return OnednnStrided(s.Dims(), s.Strides()); }
-  // Inference: without the record of where each maximum was, for which the op has no slot.
+  // Inference, which does not record the positions of the maxima: the op has no slot for them.
   dnnl::pooling_forward::primitive_desc Forward(dnnl::prop_kind kind) const {
     return {{kind, algorithm, x, out, strides, kernel, pad_begin, pad_end}, OnednnAttr(), OnednnEngine()};
   }
@@ -77,7 +76,7 @@ struct PoolDescs {
   dnnl::memory::dims strides, kernel, pad_begin, pad_end;
 };
 
-// What both kernels hold: the geometry, and oneDNN's primitive where it can do the work.
+// Shared by both kernels: the geometry, and oneDNN's primitive where it applies.
 template <typename T>
 class PoolKernelBase : public Kernel {
  protected:
@@ -100,7 +99,7 @@ class PoolKernelBase : public Kernel {
     return OkStatus();
   }
 
-  // Calls visit(n, c) for each plane, planes divided among the team.
+  // Calls visit(n, c) for each plane; planes are divided among the team.
   template <typename Visit>
   void EachPlane(Visit&& visit) const {
     const Dim planes = x_shape_.images * x_shape_.channels;
@@ -116,7 +115,7 @@ class PoolKernelBase : public Kernel {
     });
   }
 
-  // The number of elements that a mean over these divides by.
+  // The divisor of a mean over these elements.
   T Divisor(const PoolRanges& ranges) const {
     if (g_.counts_padding && !g_.adaptive) {
       const std::array<WindowAxis, 3>& w = g_.window.all();
@@ -131,7 +130,7 @@ class PoolKernelBase : public Kernel {
   OnednnSequence steps_;
 };
 
-// oneDNN's maximum passes over NaN.
+// oneDNN's maximum ignores NaN.
 template <typename Device, typename T>
 class Pool2dKernel : public PoolKernelBase<T> {
  public:
@@ -167,7 +166,7 @@ class Pool2dKernel : public PoolKernelBase<T> {
   }
 
  private:
-  // Without a branch in the loop, so that it becomes vector code: a small part of the pooling's own time.
+  // The loop has no branch, so that it is vectorised; it takes a small part of the pooling's time.
   bool HoldsNan(const Tensor& x) const {
     const T* const data = x.Data<T>();
     const Dim count = x.count();
@@ -180,8 +179,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
   Operand x_, out_;
 };
 
-// The gradient of a mean is oneDNN's; that of a maximum is not, because Fluid's op has no slot for the record
-// of where each maximum was: it is looked up again from X and Out.
+// The gradient of a mean uses oneDNN. That of a maximum does not, because Fluid's op has no slot for the
+// positions of the maxima: they are found again from X and Out.
 template <typename Device, typename T>
 class Pool2dGradKernel : public PoolKernelBase<T> {
  public:
@@ -242,25 +241,27 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
   Operand x_, out_, dout_, dx_;
 };
 
-// Slots and attributes of pool2d and pool3d, except those of pool2d alone.
+// Slots and attributes of pool2d and pool3d, except those that only pool2d has.
 OpDef& DeclarePooling(OpDef& op, int axes) {
   const std::vector<std::int32_t> ones(static_cast<std::size_t>(axes), 1);
-  return op.Input("X", "the images, [images, channels, spatial extents]", Floats())
-      .Output("Out", "one element for each window", SameTypeAs("X"))
-      .RequiredAttr("pooling_type", AttrKind::kString, "what is taken of a window", OneOf({"max", "avg"}))
+  return op.Input("X", "the images, [images, channels, spatial dimensions]", Floats())
+      .Output("Out", "one element per window", SameTypeAs("X"))
+      .RequiredAttr("pooling_type", AttrKind::kString, "what is computed of each window",
+                    OneOf({"max", "avg"}))
       .RequiredAttr("ksize", AttrKind::kInts,
-                    "the window's extents; the number of windows along each axis if adaptive")
+                    "the size of the window; if adaptive, the number of windows along each axis")
       .Attr("global_pooling", false,
-            "whether one window covers the image; ksize and paddings do not count then")
-      .Attr("strides", ones, "distance of neighbouring windows along each axis")
+            "whether one window covers the image; ksize and paddings are then ignored")
+      .Attr("strides", ones, "the distance between adjacent windows along each axis")
       .Attr("paddings", std::vector<std::int32_t>(ones.size(), 0),
-            "around X: one number for each axis, or two (before and behind)")
-      .Attr("exclusive", true, "whether a mean leaves out the padding")
+            "the padding of X: one value per axis, or two (before and after)")
+      .Attr("exclusive", true, "whether a mean excludes the padding")
       .Attr("adaptive", false, "whether ksize is the number of windows")
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("ceil_mode", false, "whether the number of windows is rounded up")
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
+      .Attr("padding_algorithm", "EXPLICIT", "how padding is determined",
+            OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Nan(
           "the largest element of a window with a NaN is NaN; its gradient goes to the first NaN of the "
           "window.")
@@ -273,14 +274,14 @@ OpDef& DeclarePooling(OpDef& op, int axes) {
 }  // namespace
 
 void RegisterPool2d(OpRegistry& ops) {
-  const char* const summary = "The largest element or the mean of each window.";
+  const char* const summary = "The maximum or the mean of each window.";
   DeclarePooling(ops.Add("pool2d").Doc(summary, kDoc), 2)
       .Attr("use_quantizer", false, kNoEffect)
-      .Attr("data_format", "NCHW", "the order of X's and Out's extents; AnyLayout is NCHW",
+      .Attr("data_format", "NCHW", "the memory layout of X and Out; AnyLayout is NCHW",
             OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("is_test", false, kNoEffect);
   DeclarePooling(ops.Add("pool3d").Doc(summary, kDoc), 3)
-      .Attr("data_format", "NCDHW", "the order of X's and Out's extents; AnyLayout is NCDHW",
+      .Attr("data_format", "NCDHW", "the memory layout of X and Out; AnyLayout is NCDHW",
             OneOf({"AnyLayout", "NCDHW", "NDHWC"}));
 }
 

@@ -10,11 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X where X > 0, Alpha * X elsewhere. Alpha holds one slope (mode all), one for each channel, which is X's
-second extent (channel), or one for each element of a row (element).
+Out = X where X > 0, and Alpha * X elsewhere. Alpha holds one slope (mode all), one per channel, which is the
+second dimension of X (channel), or one per element of a row (element).
 He, Zhang, Ren, Sun: "Delving deep into rectifiers", ICCV 2015.)";
 
-// How many slopes there are, -1 if that is not known yet. Rank of X is checked.
+// Returns the number of slopes, -1 if it is not known yet. Checks the rank of X.
 Dim SlopesOf(const Shape& x, const std::string& mode) {
   if (mode == "all") return 1;
   return mode == "channel" ? x[1] : x.RowWidth();
@@ -31,7 +31,7 @@ Status InferPrelu(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// X in runs of one slope: `period` runs of `run` elements, again and again.
+// X as runs that share a slope: `period` runs of `run` elements, repeated.
 struct SlopeRuns {
   SlopeRuns() = default;
   SlopeRuns(const Shape& x, const std::string& mode) : period(SlopesOf(x, mode)), count(x.Count()) {
@@ -115,11 +115,11 @@ class PreluGradKernel : public Kernel {
 
 void RegisterPrelu(OpRegistry& ops) {
   ops.Add("prelu")
-      .Doc("Negative elements times a learned slope.", kDoc)
-      .Input("X", "rank 2 or more in mode channel", Floats())
+      .Doc("Multiplies negative elements by a learned slope.", kDoc)
+      .Input("X", "of rank 2 or more in mode channel", Floats())
       .Input("Alpha", "the slopes, in any shape", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("mode", "all", "what shares a slope", OneOf({"all", "channel", "element"}))
+      .Attr("mode", "all", "which elements share a slope", OneOf({"all", "channel", "element"}))
       .InferShape(InferPrelu)
       .Kernel<Cpu, PreluKernel, float, double>()
       .Grad({.reads = {"X", "Alpha"}, .yields = {"X", "Alpha"}, .apart = {"X", "Alpha"}})

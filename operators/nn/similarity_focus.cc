@@ -13,13 +13,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each of `indexes` selects a matrix: X[n] at that index of extent `axis`. Its elements are examined from the
-largest down, the first of equal ones first. An element is marked if neither its row nor its column has a
-marked element yet, until every row or every column has one. Out is 1 at the marked positions of all indexes,
-for every index along `axis`, and 0 elsewhere.
+For each index in `indexes`, takes the matrix of X[n] at that index of dimension `axis`. Its elements are
+visited in descending order (of equal elements, the first comes first). An element is marked if neither its
+row nor its column has a marked element yet. This ends when every row or every column has one. Out is 1 at
+the positions marked for any index, for all indices along `axis`, and 0 elsewhere.
 
-This is the similarity focus layer of H. He, J. Lin: "Pairwise word interaction modeling with deep neural
-networks for semantic similarity measurement", NAACL 2016.)";
+H. He, J. Lin: "Pairwise word interaction modeling with deep neural networks for semantic similarity
+measurement", NAACL 2016.)";
 
 template <typename Context>
 Status CheckFocus(const Context& c, const Shape& x) {
@@ -103,12 +103,13 @@ class SimilarityFocusKernel : public Kernel {
 
 void RegisterSimilarityFocus(OpRegistry& ops) {
   ops.Add("similarity_focus")
-      .Doc("The places of feature maps that hold the largest elements of their row and column.", kDoc)
+      .Doc("Marks the positions of feature maps that hold the largest elements of their row and column.",
+           kDoc)
       .Input("X", "[n, a, b, c]", Floats())
-      .Output("Out", "1 at the marked places, shaped like X", SameTypeAs("X"), Apart())
-      .RequiredAttr("axis", AttrKind::kInt, "the extent that indexes are of: 1, 2 or 3")
-      .RequiredAttr("indexes", AttrKind::kInts, "which matrices are looked at")
-      .Nan("it is taken for less than any number.")
+      .Output("Out", "1 at the marked positions, shaped like X", SameTypeAs("X"), Apart())
+      .RequiredAttr("axis", AttrKind::kInt, "the dimension to which indexes refers: 1, 2 or 3")
+      .RequiredAttr("indexes", AttrKind::kInts, "the indices of the matrices")
+      .Nan("NaN is less than any number.")
       .InferShape(InferFocus)
       .Kernel<Cpu, SimilarityFocusKernel, float, double>()
       .NoGrad();

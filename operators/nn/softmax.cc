@@ -1,4 +1,4 @@
-// softmax: exponentials along one axis, divided by their sum.
+// softmax: normalised exponentials along one axis.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -20,9 +20,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = exp(max(X[i] - m, -64)) / sum over j of exp(max(X[j] - m, -64)),  m = the largest X[j] along the axis
 
-The bound of -64 is Fluid's: the logarithm of an Out stays finite.)";
+The bound of -64 is Fluid's. It keeps the logarithm of Out finite.)";
 
-// The axis with what lies before and after it.
+// The axis, and the number of elements before and after it.
 struct AxisShape {
   Dim outer = 1, axis = 1, inner = 1;
 };
@@ -50,11 +50,12 @@ void EachLine(const AxisShape& s, int threads, Visit&& visit) {
   for (Dim line = 0; line < lines; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
 }
 
-// exp(x) of x in [-64, 0], of NaN NaN. In f32 it is the series of the exponential in f64, rounded once:
-// nearly always the nearest number, and without branches, so that a loop over it becomes vector code.
+// Returns exp(x) for x in [-64, 0], and NaN for NaN. In f32 it is the series of the exponential in f64,
+// rounded once: nearly always the correctly rounded result. It has no branches, so that a loop over it is
+// vectorised.
 inline double Exponential(double x) { return std::exp(x); }
 inline float Exponential(float x) {
-  constexpr double kToWhole = 0x1.8p52;  // a number added to it has no fraction left
+  constexpr double kToWhole = 0x1.8p52;  // adding it to a number rounds the number to an integer
   const double shifted = static_cast<double>(x) * std::numbers::log2e + kToWhole;
   const double r = static_cast<double>(x) - (shifted - kToWhole) * std::numbers::ln2;
   // 1 + r + r^2 / 2! + ... + r^8 / 8!, for |r| <= ln 2 / 2
@@ -67,14 +68,14 @@ inline float Exponential(float x) {
   series = series * r + 1.0 / 2;
   series = series * r + 1;
   series = series * r + 1;
-  // The lowest bits of `shifted` are those of the power of two.
+  // The lowest bits of `shifted` are the exponent of the power of two.
   const std::uint64_t power = (std::bit_cast<std::uint64_t>(shifted) + 1023) << 52;
   return static_cast<float>(series * std::bit_cast<double>(power));
 }
 
-using One = std::integral_constant<Dim, 1>;  // a step that is known makes vector code
+using One = std::integral_constant<Dim, 1>;  // a step known at compile time lets loops be vectorised
 
-// The elements of a line, minus the largest of them; at least -64.
+// The elements of a line minus their maximum, at least -64.
 template <typename T, typename Step>
 void Shift(const T* x, T* out, Dim count, Step step) {
   const T largest = MaxOf<T>(count, [=](Dim i) { return x[i * step]; });
@@ -124,8 +125,8 @@ class SoftmaxKernel : public Kernel {
  private:
   static constexpr Dim kCached = 4096;  // elements
 
-  // As many rows at once as stay in the cache from loop to loop, so that short rows share one of
-  // exponentials.
+  // Processes as many rows at once as stay in the cache from loop to loop, so that short rows share one loop
+  // of exponentials.
   void Rows(const T* x, T* out) const {
     const Dim width = shape_.axis, at_once = std::max<Dim>(1, kCached / std::max<Dim>(width, 1));
     const Dim end = width == 0 ? 0 : shape_.outer;
@@ -145,8 +146,8 @@ class SoftmaxKernel : public Kernel {
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
 //
-// oneDNN's where the elements of a line lie together and the processor has a kernel for them, as those with
-// AVX-512 have; its reference kernel is slower than loops.
+// Uses oneDNN if the elements of a line are contiguous and oneDNN has a kernel for the processor, as for
+// those with AVX-512; its reference kernel is slower than loops.
 template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:
@@ -208,10 +209,10 @@ class SoftmaxGradKernel : public Kernel {
 
 void RegisterSoftmax(OpRegistry& ops) {
   ops.Add("softmax")
-      .Doc("Exponentials along one axis, divided by their sum.", kDoc)
+      .Doc("Softmax along one axis.", kDoc)
       .Input("X", "any shape of rank 1 or more", Floats())
       .Output("Out", "shaped like X; sums to 1 along the axis", SameTypeAs("X"))
-      .Attr("axis", -1, "the axis; from the end if negative")
+      .Attr("axis", -1, "the axis; negative values count from the end")
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("data_format", "AnyLayout", kNoEffect)
       .Attr("use_mkldnn", false, kNoEffect)

@@ -1,4 +1,4 @@
-// spectral_norm: a weight divided by an estimate of its largest singular value.
+// spectral_norm: divides a weight by an estimate of its largest singular value.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -13,20 +13,22 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Weight is seen as a matrix W whose rows run over extent dim, and whose columns run over the others in their
-order. From U and V, power_iters times:
+Weight is viewed as a matrix W whose rows are dimension dim and whose columns are the other dimensions in
+order. Starting from U and V, repeats power_iters times:
 
 v = W' . u / (norm(W' . u) + eps)
 u = W . v / (norm(W . v) + eps)
 
+Then
+
 sigma = u' . W . v
 Out   = Weight / sigma
 
-U and V are not written. The gradient takes u and v for constants.
+U and V are not updated. The gradient treats u and v as constants.
 
 Miyato, Kataoka, Koyama, Yoshida: "Spectral normalization for generative adversarial networks", ICLR 2018.)";
 
-// A tensor as that matrix: row r, column c is element At(r, c).
+// A tensor viewed as that matrix: element (r, c) is at At(r, c).
 struct WeightMatrix {
   Dim rows = 0, columns = 0, inner = 1;
   bool second = false;
@@ -57,7 +59,7 @@ Status InferSpectralNorm(InferContext& c) {
   return c.ShareAll("Weight", "Out");
 }
 
-// What both kernels find: u, v and sigma.
+// Computes u, v and sigma, for both kernels.
 template <typename T>
 class PowerIteration {
  public:
@@ -171,14 +173,14 @@ class SpectralNormGradKernel : public Kernel {
 
 void RegisterSpectralNorm(OpRegistry& ops) {
   ops.Add("spectral_norm")
-      .Doc("A weight divided by an estimate of its largest singular value.", kDoc)
-      .Input("Weight", "rank 2 to 5", Floats())
-      .Input("U", "one element for each row", SameTypeAs("Weight"))
-      .Input("V", "one element for each column", SameTypeAs("Weight"))
+      .Doc("Divides a weight by an estimate of its largest singular value.", kDoc)
+      .Input("Weight", "of rank 2 to 5", Floats())
+      .Input("U", "one element per row", SameTypeAs("Weight"))
+      .Input("V", "one element per column", SameTypeAs("Weight"))
       .Output("Out", "shaped like Weight", SameTypeAs("Weight"), Apart())
-      .Attr("dim", 0, "the extent of Weight that its rows run over", OneOf({"0", "1"}))
-      .Attr("power_iters", 1, "how often u and v are made better", Between(0, 1 << 20))
-      .Attr("eps", 1e-12f, "keeps norms from 0")
+      .Attr("dim", 0, "the dimension of Weight that forms the rows", OneOf({"0", "1"}))
+      .Attr("power_iters", 1, "the number of power iterations", Between(0, 1 << 20))
+      .Attr("eps", 1e-12f, "keeps norms away from 0")
       .InferShape(InferSpectralNorm)
       .Kernel<Cpu, SpectralNormKernel, float, double>()
       .Grad({.reads = {"U", "V", "Weight"}, .yields = {"Weight"}, .apart = {"Weight"}})

@@ -1,4 +1,4 @@
-// spp: spatial pyramid pooling: rows of the same length from images of any size.
+// spp: spatial pyramid pooling, which turns images of any size into rows of one length.
 #include <algorithm>
 #include <string>
 
@@ -10,16 +10,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Level p of pyramid_height levels, counted from 0, pools each channel of X in 2^p by 2^p windows. Out has the
-levels one after the other, and within a level the channels. The windows of a level have extents of
-ceil(extent of X / 2^p) and lie side by side; the first begins (sum of the extents - extent of X + 1) / 2
-before X. A mean counts only elements of X. The gradient of a maximum goes to the first element that equals
-it. A window without an element of X gives 0.
+Level p, from 0 to pyramid_height - 1, pools each channel of X in 2^p x 2^p windows. Out concatenates the
+levels, and within each level the channels. Along each axis, the windows of level p have size and stride
+ceil(size of X / 2^p), and the first begins (2^p * size of a window - size of X + 1) / 2 before X. A mean
+covers only the elements of X in the window. The gradient of a maximum goes to the first element that equals
+it. A window without elements of X yields 0.
 
 He, Zhang, Ren, Sun: "Spatial pyramid pooling in deep convolutional networks for visual recognition",
 ECCV 2014.)";
 
-constexpr int kMostLevels = 15;  // whose windows have 31 bits
+constexpr int kMostLevels = 15;  // the sizes of its windows fit into 31 bits
 
 Dim ElementsOf(int levels) {
   Dim all = 0;
@@ -44,7 +44,7 @@ Status InferSpp(InferContext& c) {
   return c.SetShape("Out", {x[0], x[1] == kUnknownDim ? kUnknownDim : x[1] * each});
 }
 
-// The part of one extent of X under window `bin` of `bins`.
+// The part of one dimension of X in window `bin` of `bins`.
 struct BinRange {
   Dim begin = 0, end = 0;
 };
@@ -80,7 +80,7 @@ class Pyramid {
       }
     }
   }
-  // Calls visit(element of X) for each under a window.
+  // Calls visit(element of X) for each element in a window.
   template <typename Visit>
   void Under(Dim plane, BinRange rows, BinRange columns, Visit visit) const {
     for (Dim y = rows.begin; y < rows.end; ++y) {
@@ -170,10 +170,10 @@ class SppGradKernel : public Kernel {
 
 void RegisterSpp(OpRegistry& ops) {
   ops.Add("spp")
-      .Doc("Rows of one length from images of any size.", kDoc)
+      .Doc("Spatial pyramid pooling: rows of one length from images of any size.", kDoc)
       .Input("X", "[images, channels, height, width]", Floats())
       .Output("Out", "[images, channels * (4^pyramid_height - 1) / 3]", SameTypeAs("X"), Apart())
-      .RequiredAttr("pyramid_height", AttrKind::kInt, "how many levels: 1 to 15", AtLeast(1))
+      .RequiredAttr("pyramid_height", AttrKind::kInt, "the number of levels, 1 to 15", AtLeast(1))
       .RequiredAttr("pooling_type", AttrKind::kString, "max or avg")
       .InferShape(InferSpp)
       .Kernel<Cpu, SppKernel, float, double>()

@@ -11,17 +11,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-batch_norm with the mean and variance of all ranks' batches, which may differ in size. All ranks of ring
-`ring_id` get the same bytes; those of one process on the joined batch differ by rounding. With is_test or
-use_global_stats no rank waits for another. The op gathers 2 C + 1 numbers of each rank, of double precision,
-and its gradient as many. Scale@GRAD and Bias@GRAD are of this rank's batch: whoever adds up gradients adds up
-these. Where Live is 0 this rank's batch counts for nothing: it is normalised by the moments of the others'.
+batch_norm with the mean and variance of the batches of all ranks, which may differ in size. All ranks of ring
+`ring_id` compute bitwise identical results; a single process with the joined batch differs by rounding. With
+is_test or use_global_stats, ranks do not communicate. The op gathers 2 C + 1 numbers of double precision from
+each rank, and so does its gradient. Scale@GRAD and Bias@GRAD cover only this rank's batch and must be summed
+over the ranks like other gradients. If Live is 0, this rank's batch is excluded from the statistics and is
+normalised by the moments of the other batches.
 Chan, Golub, LeVeque: "Updating formulae and a pairwise algorithm for computing sample variances",
 1979.)";
 
-constexpr char kLive[] = "0: this rank's batch does not count; one element";
+constexpr char kLive[] = "one element; 0 excludes this rank's batch from the statistics";
 
-// What ranks tell each other of each channel: two numbers, kept in double precision, after one for all.
+// The message that ranks exchange: one number, then two numbers per channel, in double precision.
 class PerChannelNumbers {
  public:
   explicit PerChannelNumbers(Dim channels) : own_(2 * static_cast<std::size_t>(channels) + 1) {}
@@ -31,7 +32,7 @@ class PerChannelNumbers {
   double& first(Dim c) { return own_[2 * static_cast<std::size_t>(c) + 1]; }
   double& second(Dim c) { return own_[2 * static_cast<std::size_t>(c) + 2]; }
 
-  // Fetches those of all ranks; then calls visit(numbers of a rank) in rank order.
+  // Fetches the numbers of all ranks, then calls visit(numbers of a rank) in rank order.
   template <typename Visit>
   Status OfAllRanks(RingUse& ring, Visit&& visit) {
     PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring.Open());
@@ -74,7 +75,7 @@ class SyncBatchNormKernel : public Kernel {
     }
     double count = 0;
     PENSTOCK_RETURN_IF_ERROR(JoinMoments(k, count));
-    if (count <= 1) {  // as batch_norm: one element has no variance
+    if (count <= 1) {  // as in batch_norm: one element has no variance
       std::memcpy(k[a_.y].raw(), k[a_.x].raw(), k[a_.x].bytes());
       a_.KeepRunning<T>(k);
       return OkStatus();
@@ -85,7 +86,7 @@ class SyncBatchNormKernel : public Kernel {
   }
 
  private:
-  // Leaves mean and variance of all ranks' batches in saved_mean and saved_variance.
+  // Writes mean and variance over all ranks' batches to saved_mean and saved_variance.
   Status JoinMoments(KernelRun& k, double& count) {
     const T* x = k[a_.x].template Data<T>();
     const double own = IsLive(k, live_) ? static_cast<double>(a_.shape.PerChannel()) : 0.0;
@@ -137,7 +138,7 @@ class SyncBatchNormKernel : public Kernel {
   RingUse ring_;
 };
 
-// As batch_norm_grad, where count, sum(dY) and sum(dY * (X - mean) * r) in dX are those of all ranks.
+// As batch_norm_grad, but count, sum(dY) and sum(dY * (X - mean) * r) in dX are sums over all ranks.
 template <typename Device, typename T>
 class SyncBatchNormGradKernel : public Kernel {
  public:
@@ -202,7 +203,7 @@ class SyncBatchNormGradKernel : public Kernel {
     }
   }
 
-  // With the means of both sums over all elements of the channel; 0 where the running moments were used.
+  // Takes the means of both sums over all elements of the channel; 0 if the running moments were used.
   void Differentiate(KernelRun& k, Dim c, T sum, T weighted) {
     const T* x = k[a_.x].template Data<T>();
     const T* dy = k[a_.dy].template Data<T>();
@@ -231,10 +232,11 @@ class SyncBatchNormGradKernel : public Kernel {
 }  // namespace
 
 void RegisterSyncBatchNorm(OpRegistry& ops) {
-  OpDef& op = ops.Add("sync_batch_norm").Doc("Each channel normalised by the moments of all ranks.", kDoc);
+  OpDef& op =
+      ops.Add("sync_batch_norm").Doc("Batch normalisation by the moments of all ranks' batches.", kDoc);
   DeclareBatchNorm(op)
       .Input("Live", kLive, Only(DType::kFp32), Optional())
-      .Attr("ring_id", 0, "which communicator", AtLeast(0))
+      .Attr("ring_id", 0, "the ring to communicate on", AtLeast(0))
       .Kernel<Cpu, SyncBatchNormKernel, float, double>();
   DeclareBatchNormGrad(op).Input("Live", kLive, Only(DType::kFp32), Optional());
   op.GradKernel<Cpu, SyncBatchNormGradKernel, float, double>();

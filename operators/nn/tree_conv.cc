@@ -15,17 +15,17 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[b, u] = the sum over the nodes v of u's window, and over k, of eta_k(v) * NodesVector[b, v] . Filter[:, k]
 
-EdgeSet[b] lists the edges (parent, child) of nodes that are numbered from 1, up to the first edge that
-contains a 0. The window of a node contains the node itself, at depth 0, and its descendants at depths below
-max_depth. A node at depth d, the i-th of n children, has the weights
+EdgeSet[b] lists edges (parent, child); nodes are numbered from 1, and the list ends before the first edge
+that contains a 0. The window of a node consists of the node, at depth 0, and its descendants at depths below
+max_depth. A node at depth d that is the i-th of n children has the weights
 
 eta_t = (max_depth - d) / max_depth
 eta_l = (1 - eta_t) * (i - 1) / (n - 1)
 eta_r = (1 - eta_t) * (1 - eta_l)
 
-in the order l, r, t of Filter's second extent; for an only child, eta_l is (1 - eta_t) / 2. A tree of E
-edges has E + 1 nodes; further rows of Out are 0. A node without a row in NodesVector is an error. A node to
-which several edges lead counts once.
+in the order l, r, t along the second dimension of Filter. For an only child, eta_l is (1 - eta_t) / 2. A tree
+with E edges has E + 1 nodes; further rows of Out are 0. A node number that is not a row of NodesVector is an
+error. A node with several parents counts once.
 
 Mou et al.: "Convolutional neural networks over tree structures for programming language processing", AAAI
 2016.)";
@@ -51,7 +51,7 @@ class TreeWindows {
  public:
   void Prepare(Dim max_depth) { max_depth_ = static_cast<double>(max_depth); }
 
-  // `edges`: at most `count` pairs. kInvalidArgument if one names a node beyond `nodes`.
+  // Reads `edges`, at most `count` pairs. kInvalidArgument: an edge names a node beyond `nodes`.
   Status Read(const std::string& type, const std::int32_t* edges, Dim count, Dim nodes) {
     Dim used = 0;
     for (; used < count && edges[2 * used] != 0 && edges[2 * used + 1] != 0; ++used) {
@@ -112,10 +112,10 @@ class TreeWindows {
   }
 
   double max_depth_ = 2;
-  Dim rows_ = 0;                                // of Out that have a window
+  Dim rows_ = 0;                                // the number of rows of Out that have a window
   std::vector<std::size_t> begins_, children_;  // children of node i: from begins_[i] to begins_[i + 1]
-  std::vector<std::size_t> next_;               // by node: where in children_ its next child goes
-  std::vector<std::size_t> seen_;               // by node: the root whose window has had it last
+  std::vector<std::size_t> next_;               // by node: the position in children_ of its next child
+  std::vector<std::size_t> seen_;               // by node: the root of the window that visited it last
   std::vector<Pending> pending_;
 };
 
@@ -143,8 +143,8 @@ class TreeConvolution {
   Dim trees() const { return nodes_.shape[0]; }
   Dim rows() const { return rows_; }
   Dim features() const { return features_; }
-  Dim depth() const { return features_ * kWeights; }  // of a window
-  Dim width() const { return width_; }                // of a row of Out
+  Dim depth() const { return features_ * kWeights; }  // length of a window
+  Dim width() const { return width_; }                // length of a row of Out
   const GemmOptions& options() const { return options_; }
   Shape out() const { return {trees(), rows_, filter_.shape[2], filter_.shape[3]}; }
   TreeWindows& windows() { return windows_; }
@@ -259,12 +259,12 @@ class TreeConvGradKernel : public Kernel {
 
 void RegisterTreeConv(OpRegistry& ops) {
   ops.Add("tree_conv")
-      .Doc("A convolution over trees, whose window is a node and what lies below it.", kDoc)
+      .Doc("A convolution over trees, whose window is a node and its descendants.", kDoc)
       .Input("NodesVector", "[trees, nodes, features]", Floats())
       .Input("EdgeSet", "[trees, edges, 2], parents and children", Only(DType::kInt32))
       .Input("Filter", "[features, 3, output size, filters]", SameTypeAs("NodesVector"))
       .Output("Out", "[trees, nodes, output size, filters]", SameTypeAs("NodesVector"), Apart())
-      .Attr("max_depth", 2, "how many layers of nodes a window has", AtLeast(2))
+      .Attr("max_depth", 2, "the number of levels of nodes in a window", AtLeast(2))
       .InferShape(InferTreeConv)
       .Kernel<Cpu, TreeConvKernel, float, double>()
       .Grad({.reads = {"Filter", "EdgeSet", "NodesVector"},

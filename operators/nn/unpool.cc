@@ -10,9 +10,9 @@ namespace {
 
 constexpr char kDoc[] = R"(
 X and Indices are [images, channels, height, width]; an index is a position in the plane of Out of the same
-image and channel. Out[n, c] is X[n, c, y, x] at position Indices[n, c, y, x], and 0 elsewhere. Its extents
-are (extent of X - 1) * strides - 2 * paddings + ksize. If two elements have the same position, the later one
-counts, and both get the gradient.
+image and channel. Out[n, c] is X[n, c, y, x] at Indices[n, c, y, x] and 0 elsewhere. Its height and width are
+(size of X - 1) * strides - 2 * paddings + ksize. If several elements have the same position, the last one is
+written, and all of them receive its gradient.
 
 Zeiler, Taylor, Fergus: "Adaptive deconvolutional networks for mid and high level feature learning",
 ICCV 2011.)";
@@ -41,11 +41,11 @@ Status InferUnpool(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The planes of X and Out.
+// The geometry of the planes of X and Out.
 struct Planes {
   Dim count = 0, from = 0, to = 0;
 
-  // Calls visit(element of X, its place in Out) for each.
+  // Calls visit(element of X, its position in Out) for each element.
   template <typename Visit>
   Status ForEach(const std::int32_t* indices, Visit visit) const {
     for (Dim plane = 0; plane < count; ++plane) {
@@ -116,13 +116,13 @@ class UnpoolGradKernel : public Kernel {
 
 void RegisterUnpool(OpRegistry& ops) {
   ops.Add("unpool")
-      .Doc("Puts pooled elements back in their places.", kDoc)
+      .Doc("Writes pooled elements back to their original positions.", kDoc)
       .Input("X", "[images, channels, height, width]", Floats())
       .Input("Indices", "shaped like X", Only(DType::kInt32))
       .Output("Out", "[images, channels, larger height, larger width]", SameTypeAs("X"), Apart())
-      .RequiredAttr("ksize", AttrKind::kInts, "extents of the pooling window: height, width")
-      .Attr("strides", std::vector<std::int32_t>{1, 1}, "distance of neighbouring windows", AtLeast(1))
-      .Attr("paddings", std::vector<std::int32_t>{0, 0}, "of the pooling", AtLeast(0))
+      .RequiredAttr("ksize", AttrKind::kInts, "height and width of the pooling window")
+      .Attr("strides", std::vector<std::int32_t>{1, 1}, "the distance between adjacent windows", AtLeast(1))
+      .Attr("paddings", std::vector<std::int32_t>{0, 0}, "the paddings of the pooling", AtLeast(0))
       .RequiredAttr("unpooling_type", AttrKind::kString, "max")
       .InferShape(InferUnpool)
       .KernelTypeFrom("X")

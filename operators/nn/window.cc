@@ -36,7 +36,7 @@ Status CheckCounts(const WindowAttrs& attrs, std::size_t axes) {
 void Pad(const WindowAttrs& attrs, std::size_t axis, std::size_t axes, WindowAxis& w) {
   if (attrs.padding_algorithm == "VALID") return;
   if (attrs.padding_algorithm == "SAME") {
-    w.dilation = 1;  // as Fluid: SAME pads for undilated windows
+    w.dilation = 1;  // as in Fluid, SAME pads for undilated windows
     if (w.in == kUnknownDim) return;
     const Dim windows = (w.in + w.stride - 1) / w.stride;
     const Dim padding = std::max<Dim>((windows - 1) * w.stride + w.kernel - w.in, 0);

@@ -11,11 +11,11 @@ namespace {
 
 constexpr char kDoc[] = R"(
 The first two columns of X are the numbers of shows and clicks. With use_cvm, Y is X with log(X[:, 0] + 1) in
-the first column and log(X[:, 1] + 1) - log(X[:, 0] + 1) in the second; otherwise, Y is X without these
+the first column and log(X[:, 1] + 1) - log(X[:, 0] + 1) in the second. Otherwise Y is X without these
 columns.
 
-The first two columns of X@GRAD are not derivatives but the row of CVM for the instance (for the row's
-sequence, if X has sequences), so that tables on servers count shows and clicks.)";
+The first two columns of X@GRAD are not derivatives but the row of CVM for the instance (for the sequence of
+the row, if X has sequences), so that sparse tables on pservers count shows and clicks.)";
 
 Status InferCvm(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &cvm = c.ShapeOf("CVM");
@@ -105,11 +105,11 @@ class CvmGradKernel : public Kernel {
 
 void RegisterCvm(OpRegistry& ops) {
   ops.Add("cvm")
-      .Doc("Shows and clicks in front of each row, as logarithms or left out.", kDoc)
+      .Doc("Converts the shows and clicks at the start of each row to logarithms, or removes them.", kDoc)
       .Input("X", "[rows, 2 or more]", Floats())
-      .Input("CVM", "[instances, 2]: what the first two columns of X@GRAD become", SameTypeAs("X"))
+      .Input("CVM", "[instances, 2]: the first two columns of X@GRAD", SameTypeAs("X"))
       .Output("Y", "X, or X without its first two columns", SameTypeAs("X"), Apart())
-      .Attr("use_cvm", true, "whether shows and clicks stay")
+      .Attr("use_cvm", true, "whether to keep shows and clicks")
       .InferShape(InferCvm)
       .Kernel<Cpu, CvmKernel, float, double>()
       .Grad({.reads = {"X", "CVM"}, .yields = {"X"}, .apart = {"X"}})

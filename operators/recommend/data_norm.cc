@@ -21,7 +21,7 @@ BatchSize@GRAD, BatchSum@GRAD and BatchSquareSum@GRAD are not derivatives but su
 update the accumulated sums: the number of rows, the sum of X, and the sum of (X - Means)^2 plus epsilon times
 the number of rows. With slots they are means over the counted rows, and the number is 1.)";
 
-constexpr double kShown = 1e-7;  // the least number of shows that is not 0
+constexpr double kShown = 1e-7;  // the smallest number of shows that counts as nonzero
 
 Status InferDataNorm(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -41,7 +41,7 @@ Status InferDataNorm(InferContext& c) {
   return c.ShareAll("X", "Y");
 }
 
-// Which parts of a row count.
+// The parts of a row that are counted.
 class ShownSlots {
  public:
   void Prepare(const KernelSetup& k, Dim columns) {
@@ -173,7 +173,7 @@ class DataNormGradKernel : public Kernel {
   ShownSlots shown_;
 };
 
-// Each gradient of a column is shaped like Means.
+// The gradient of each column has the shape of Means.
 Status InferDataNormGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "X@GRAD"));
   for (const char* slot : {"BatchSize", "BatchSum", "BatchSquareSum", "scale_w", "bias"})
@@ -185,18 +185,18 @@ Status InferDataNormGrad(InferContext& c) {
 
 void RegisterDataNorm(OpRegistry& ops) {
   OpDef& def = ops.Add("data_norm");
-  def.Doc("Columns, normalised by sums of all rows so far.", kDoc)
-      .Input("scale_w", "[columns]: a factor for each", Floats(), Optional())
-      .Input("bias", "[columns]: added to each", Floats(), Optional())
+  def.Doc("Normalises columns by sums accumulated over all rows so far.", kDoc)
+      .Input("scale_w", "[columns]: the factor of each column", Floats(), Optional())
+      .Input("bias", "[columns]: the offset of each column", Floats(), Optional())
       .Input("X", "[rows, columns]", Floats())
-      .Input("BatchSize", "[columns]: how many rows there were", SameTypeAs("X"))
-      .Input("BatchSum", "[columns]: their sum", SameTypeAs("X"))
-      .Input("BatchSquareSum", "[columns]: the sum of their squared distances to the mean", SameTypeAs("X"))
+      .Input("BatchSize", "[columns]: the number of rows so far", SameTypeAs("X"))
+      .Input("BatchSum", "[columns]: the sum of the rows so far", SameTypeAs("X"))
+      .Input("BatchSquareSum", "[columns]: the sum of the squared differences from the mean", SameTypeAs("X"))
       .Output("Y", "shaped like X", SameTypeAs("X"), Apart())
       .Output("Means", "[columns]", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Scales", "[columns]", SameTypeAs("X"), Intermediate() | Apart())
       .Attr("epsilon", 1e-4f, "keeps the sum of squares above 0")
-      .Attr("slot_dim", -1, "how many columns a slot has; -1: there are none")
+      .Attr("slot_dim", -1, "the number of columns per slot; -1: no slots")
       .Attr("summary_decay_rate", 0.9999999f, kNoEffect)
       .Attr("enable_scale_and_shift", false, "whether scale_w and bias are used")
       .Attr("data_layout", "NCHW", kNoEffect)

@@ -1,4 +1,4 @@
-// filter_by_instag: the instances that have one of some tags.
+// filter_by_instag: selects the instances that have at least one of the given tags.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -14,10 +14,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each sequence of Ins_tag holds the tags of an instance, which is a sequence of Ins' rows, or with is_lod
-false a row. Out holds the rows of the instances that have a tag of Filter_tag, in their order, an instance
-a sequence. For each of these instances LossWeight has a 1, and IndexMap a row (row of Out, row of Ins, how
-many rows). If no instance is left, Out has one row of out_val_if_empty, whose LossWeight is 0.)";
+Each sequence of Ins_tag holds the tags of one instance. An instance is a sequence of rows of Ins or, if
+is_lod is false, one row. Out holds the rows of the instances that have at least one of the tags in
+Filter_tag, in order, one sequence per instance. For each of these instances, LossWeight holds 1 and IndexMap
+a row (first row in Out, first row in Ins, number of rows). If no instance is selected, Out has one row of
+out_val_if_empty, and its LossWeight is 0.)";
 
 Status InferFilter(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Ins", 0));
@@ -83,7 +84,7 @@ class FilterKernel : public Kernel {
     const LoD* lod = nullptr;
     if (by_sequence_) {
       PENSTOCK_ASSIGN_OR_RETURN(lod, ins_.Levels(k, 0));
-      if (lod->empty()) lod = nullptr;  // an instance a row
+      if (lod->empty()) lod = nullptr;  // one row per instance
     }
     const Dim instances = lod != nullptr ? Offsets(lod->back()).count() : k[ins_.operand()].shape()[0];
     if (tags.count() != instances)
@@ -136,7 +137,7 @@ class FilterGradKernel : public Kernel {
     dins_ = k.Output("Ins@GRAD");
     if (map_.dtype != DType::kInt64 || weight_.dtype != DType::kFp32)
       return k.Error("IndexMap must be i64, and LossWeight f32");
-    if (k.Input("Ins").shape.rank() == 0) return k.Error("Ins must have an extent");
+    if (k.Input("Ins").shape.rank() == 0) return k.Error("Ins must have rank 1 or more");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -144,7 +145,8 @@ class FilterGradKernel : public Kernel {
     std::ranges::fill(k[dins_].template Span<T>(), T{0});
     const Tensor &map = k[map_], &dout = k[dout_];
     const Dim width = dins_.shape.RowWidth(), rows = dins_.shape[0];
-    if (k[weight_].count() == 0 || *k[weight_].Data<float>() == 0) return OkStatus();  // no instance was left
+    // If the weight is 0, no instance was selected.
+    if (k[weight_].count() == 0 || *k[weight_].Data<float>() == 0) return OkStatus();
     const Dim out_rows = width == 0 ? 0 : dout.count() / width;
     if (map.shape().rank() != 2 || map.shape()[1] != 3) return Wrong("IndexMap must be [instances, 3]");
     for (Dim i = 0; i < map.shape()[0]; ++i) {
@@ -153,7 +155,7 @@ class FilterGradKernel : public Kernel {
         return begin >= 0 && count >= 0 && begin <= all && count <= all - begin;
       };
       if (!lies_in(at[0], out_rows) || !lies_in(at[1], rows))
-        return Wrong("IndexMap names rows that are not there");
+        return Wrong("IndexMap names rows that do not exist");
       std::copy_n(dout.Data<T>() + at[0] * width, at[2] * width, k[dins_].template Data<T>() + at[1] * width);
     }
     return OkStatus();
@@ -176,15 +178,15 @@ Status InferFilterGrad(InferContext& c) {
 
 void RegisterFilterByInstag(OpRegistry& ops) {
   ops.Add("filter_by_instag")
-      .Doc("The instances that have one of some tags.", kDoc)
-      .Input("Ins", "rows; an instance is a sequence of them, or one", Numbers())
-      .Input("Ins_tag", "the tags of each instance, a sequence", Only(DType::kInt64))
-      .Input("Filter_tag", "the tags of which an instance must have one", Only(DType::kInt64))
-      .Output("Out", "the rows that are left", SameTypeAs("Ins"), Apart())
-      .Output("LossWeight", "[instances that are left, 1]", Only(DType::kFp32))
-      .Output("IndexMap", "[instances that are left, 3]", Only(DType::kInt64))
+      .Doc("Selects the instances that have at least one of the given tags.", kDoc)
+      .Input("Ins", "rows; an instance is a sequence of rows, or one row", Numbers())
+      .Input("Ins_tag", "the tags, one sequence per instance", Only(DType::kInt64))
+      .Input("Filter_tag", "the tags to select", Only(DType::kInt64))
+      .Output("Out", "the selected rows", SameTypeAs("Ins"), Apart())
+      .Output("LossWeight", "[selected instances, 1]", Only(DType::kFp32))
+      .Output("IndexMap", "[selected instances, 3]", Only(DType::kInt64))
       .RequiredAttr("is_lod", AttrKind::kBool, "whether an instance is a sequence of rows")
-      .Attr("out_val_if_empty", std::int64_t{0}, "what Out holds if no instance is left")
+      .Attr("out_val_if_empty", std::int64_t{0}, "the value of Out if no instance is selected")
       .InferShape(InferFilter)
       .KernelTypeFrom("Ins")
       .Kernel<Cpu, FilterKernel, float, double, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// fused_embedding_seq_pool: rows of a table, summed for each sequence of ids.
+// fused_embedding_seq_pool: looks up rows of a table and sums them over each sequence of ids.
 #include <algorithm>
 #include <string>
 
@@ -12,10 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] is the sum of W[Ids[i]] over the ids of sequence s, without those that are padding_idx (-1: no id is
-padding). Ids may have several columns; each has its own sum, and Out[s] holds these sums side by side. An id
-outside the table is an error. With is_sparse, W's gradient is selected rows, in the order of the ids,
-duplicates included.)";
+Out[s] is the sum of W[Ids[i]] over the ids of sequence s, except those equal to padding_idx (-1: no padding).
+If Ids has several columns, each has a separate sum, and Out[s] concatenates these sums. An id outside the
+table is an error. With is_sparse, the gradient of W is selected rows in the order of the ids, including
+duplicates.)";
 
 Status InferPool(InferContext& c) {
   const Shape &w = c.ShapeOf("W"), &ids = c.ShapeOf("Ids");
@@ -33,7 +33,7 @@ Status InferPoolGrad(InferContext& c) {
   return OkStatus();
 }
 
-// The ids in their sequences, checked.
+// The checked ids and their sequences.
 class PooledIds {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -49,7 +49,7 @@ class PooledIds {
     width_ = w[1];
     return OkStatus();
   }
-  // The sequences; an error if an id is outside of the table.
+  // Returns the sequences; an error if an id is outside the table.
   Result<Offsets> Sequences(KernelRun& k) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, ids_.Innermost(k));
     const Tensor& ids = k[ids_.operand()];
@@ -62,7 +62,7 @@ class PooledIds {
     }
     return sequences;
   }
-  // Calls visit(id, first element of its sum in Out) for each id that counts, in order.
+  // Calls visit(id, first element of its sum in Out) for each id that is not padding, in order.
   template <typename Visit>
   void ForEach(KernelRun& k, const Offsets& sequences, Visit visit) const {
     const std::int64_t* const ids = k[ids_.operand()].Data<std::int64_t>();
@@ -154,21 +154,21 @@ class EmbeddingPoolGradKernel : public Kernel {
   }
   Operand dout_, dw_;
   PooledIds ids_;
-  Shape listed_{0, 0};  // of the rows that a sparse gradient lists
+  Shape listed_{0, 0};  // the shape of the rows of a sparse gradient
 };
 
 }  // namespace
 
 void RegisterFusedEmbeddingSeqPool(OpRegistry& ops) {
   OpDef& def = ops.Add("fused_embedding_seq_pool");
-  def.Doc("Rows of a table, added up for each sequence of ids.", kDoc)
-      .Input("W", "the table: rows, width", Floats())
+  def.Doc("Looks up rows of a table and sums them over each sequence of ids.", kDoc)
+      .Input("W", "the table, [rows, width]", Floats())
       .Input("Ids", "[n, columns]: row numbers, in sequences", Only(DType::kInt64))
       .Output("Out", "[sequences, columns * width]", SameTypeAs("W"), Apart())
-      .Attr("combiner", "sum", "what is made of the rows of a sequence", OneOf({"sum"}))
-      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none")
+      .Attr("combiner", "sum", "how the rows of a sequence are combined", OneOf({"sum"}))
+      .Attr("padding_idx", std::int64_t{-1}, "the id that yields zeros; -1: none")
       .Attr("grad_inplace", false, kNoEffect)
-      .Attr("is_sparse", false, "whether W's gradient is selected rows")
+      .Attr("is_sparse", false, "whether the gradient of W is selected rows")
       .InferShape(InferPool)
       .KernelTypeFrom("W")
       .Kernel<Cpu, EmbeddingPoolKernel, float, double>()

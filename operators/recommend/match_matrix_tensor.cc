@@ -1,4 +1,4 @@
-// match_matrix_tensor: the similarity of each word of a text with each word of another, by several matrices.
+// match_matrix_tensor: the similarities of all pairs of words of two texts, by several matrices.
 #include <algorithm>
 #include <string>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kDoc[] = R"(
 For each pair of sequences x of X and y of Y, and each t below dim_t, Out has the matrix x . W[:, t, :] . y'.
-The matrices of a pair form one sequence of Out, as one column of elements. Tmp keeps X . W for the
+The matrices of a pair form one sequence of Out, stored as a column of elements. Tmp stores X . W for the
 gradient.)";
 
 Status InferMatch(InferContext& c) {
@@ -27,7 +27,7 @@ Status InferMatch(InferContext& c) {
   return c.SetShape("Tmp", {known ? x[0] * c.Attr<int>("dim_t") * y[1] : kUnknownDim, 1});
 }
 
-// The texts and their matrices, of both kernels.
+// The texts and their matrices, for both kernels.
 template <typename T>
 class Texts {
  public:
@@ -63,7 +63,7 @@ class Texts {
     for (Dim s = 0; s < xs_.count(); ++s) sum += xs_.length(s) * ys_.length(s) * dim_t_;
     return sum;
   }
-  // Sequence s of X . W for one t: rows of it lie dim_t * y_width apart.
+  // Sequence s of X . W for one t; its rows are dim_t * y_width elements apart.
   template <typename Element>
   MatrixView<Element> Tmp(Element* tmp, Dim s, Dim t) const {
     const Dim stride = dim_t_ * y_width_;
@@ -192,13 +192,13 @@ class MatchMatrixGradKernel : public Kernel {
 
 void RegisterMatchMatrixTensor(OpRegistry& ops) {
   ops.Add("match_matrix_tensor")
-      .Doc("How each word of a text matches each word of another one.", kDoc)
+      .Doc("The similarities of all pairs of words of two texts, by several matrices.", kDoc)
       .Input("X", "[words, columns], in sequences", Floats())
-      .Input("Y", "[words, columns], in as many sequences", SameTypeAs("X"))
+      .Input("Y", "[words, columns], in the same number of sequences", SameTypeAs("X"))
       .Input("W", "[columns of X, dim_t, columns of Y]", SameTypeAs("X"))
       .Output("Out", "[elements of all matrices, 1]", SameTypeAs("X"), Apart())
       .Output("Tmp", "X . W, as one column", SameTypeAs("X"), Apart())
-      .Attr("dim_t", 1, "how many matrices a pair gives", AtLeast(1))
+      .Attr("dim_t", 1, "the number of matrices per pair", AtLeast(1))
       .InferShape(InferMatch)
       .Kernel<Cpu, MatchMatrixKernel, float, double>()
       .Grad({.reads = {"X", "Y", "W"},

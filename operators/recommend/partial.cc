@@ -50,7 +50,7 @@ Status InferPartial(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (Compatible(c.ShapeOf("X", i), first) && c.DTypeOf("X", i) == c.DTypeOf("X")) continue;
     return c.Error("X[", i, "] (", DTypeName(c.DTypeOf("X", i)), c.ShapeOf("X", i),
-                   ") must be alike to X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
+                   ") must have the type and shape of X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const Columns columns, ColumnsOf(c, first));
   const Dim parts = c.op().type() == "partial_concat" ? c.InputCount("X") : 1;
@@ -132,10 +132,10 @@ class PartialGradKernel : public Kernel {
 OpDef& AddPartial(OpRegistry& ops, const std::string& type, std::string summary, const char* doc) {
   OpDef& def = ops.Add(type)
                    .Doc(std::move(summary), doc)
-                   .Input("X", "[rows, columns], all of one shape", Numbers(), Repeated())
-                   .Output("Out", "[rows, columns that are taken]", SameTypeAs("X"), Apart())
-                   .Attr("start_index", 0, "the first column that is taken")
-                   .Attr("length", -1, "how many columns are taken; -1: all to the end")
+                   .Input("X", "[rows, columns], all of the same shape", Numbers(), Repeated())
+                   .Output("Out", "[rows, selected columns]", SameTypeAs("X"), Apart())
+                   .Attr("start_index", 0, "the first column to use")
+                   .Attr("length", -1, "the number of columns to use; -1: all up to the end")
                    .InferShape(InferPartial)
                    .Kernel<Cpu, PartialKernel, float, double, std::int32_t, std::int64_t>()
                    .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
@@ -147,8 +147,8 @@ OpDef& AddPartial(OpRegistry& ops, const std::string& type, std::string summary,
 }  // namespace
 
 void RegisterPartial(OpRegistry& ops) {
-  AddPartial(ops, "partial_concat", "Some columns of several matrices, side by side.", kConcatDoc);
-  AddPartial(ops, "partial_sum", "The sum of some columns of several matrices.", kSumDoc)
+  AddPartial(ops, "partial_concat", "Concatenates a range of columns of several matrices.", kConcatDoc);
+  AddPartial(ops, "partial_sum", "Sums a range of columns of several matrices.", kSumDoc)
       .Attr("use_mkldnn", false, kNoEffect);
 }
 

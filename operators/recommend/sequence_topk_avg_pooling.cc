@@ -14,11 +14,11 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 constexpr char kDoc[] = R"(
-A sequence of X is channel_num matrices, each with as many rows as ROW's sequence and as many columns as
-COLUMN's, as match_matrix_tensor makes them. Out has a row for each row of ROW. Its elements are, for each
-channel and each k of topks, the sum of the k largest elements of that row in the channel, or of all if there
-are fewer, divided by k. Of equal elements the first is taken. pos keeps their columns for the gradient, and
--1 where there is none.)";
+A sequence of X holds channel_num matrices, as computed by match_matrix_tensor; each has as many rows as the
+sequence of ROW and as many columns as the sequence of COLUMN. Out has one row for each row of ROW. For each
+channel and each k of topks, it holds the sum of the k largest elements of that matrix row, or of all elements
+if there are fewer, divided by k. Of equal elements, the first is taken. pos stores their columns for the
+gradient, -1 where there is none.)";
 
 Status InferTopk(InferContext& c) {
   const Ints topks = c.Attr<Ints>("topks");
@@ -32,7 +32,7 @@ Status InferTopk(InferContext& c) {
   return c.SetShape("pos", {rows == kUnknownDim ? rows : rows * c.Attr<int>("channel_num") * most});
 }
 
-// Where the matrices lie.
+// The positions of the matrices.
 class MatrixSequences {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -51,7 +51,7 @@ class MatrixSequences {
     PENSTOCK_ASSIGN_OR_RETURN(columns_, column_.Innermost(k));
     if (rows_.count() != xs_.count() || columns_.count() != xs_.count())
       return LodError(x_.what(), " has ", xs_.count(), " sequences, ROW ", rows_.count(), " and COLUMN ",
-                      columns_.count(), "; they must have as many");
+                      columns_.count(), "; the numbers must be equal");
     if (k[x_.operand()].count() != xs_.total())
       return LodError(x_.what(), " must hold one element for each of its rows");
     for (Dim s = 0; s < xs_.count(); ++s) {
@@ -172,7 +172,7 @@ class TopkAvgGradKernel : public Kernel {
       }
     });
     return fits ? OkStatus()
-                : LodError("sequence_topk_avg_pooling_grad: pos names columns that are not there");
+                : LodError("sequence_topk_avg_pooling_grad: pos names columns that do not exist");
   }
 
  private:
@@ -184,15 +184,15 @@ class TopkAvgGradKernel : public Kernel {
 
 void RegisterSequenceTopkAvgPooling(OpRegistry& ops) {
   ops.Add("sequence_topk_avg_pooling")
-      .Doc("Of each row of matrices of different sizes, means of its largest elements.", kDoc)
+      .Doc("The means of the largest elements of each row of matrices of different sizes.", kDoc)
       .Input("X", "[elements of all matrices, 1], in sequences", Floats())
-      .Input("ROW", "its sequences say how many rows the matrices have", AnyType())
-      .Input("COLUMN", "its sequences say how many columns the matrices have", AnyType())
+      .Input("ROW", "its sequences give the numbers of rows of the matrices", AnyType())
+      .Input("COLUMN", "its sequences give the numbers of columns of the matrices", AnyType())
       .Output("Out", "[rows of ROW, channel_num * topks]", SameTypeAs("X"), Apart())
       .Output("pos", "the columns of the largest elements", Only(DType::kInt32), Intermediate() | Apart())
-      .RequiredAttr("topks", AttrKind::kInts, "how many elements the means are of", AtLeast(1))
-      .RequiredAttr("channel_num", AttrKind::kInt, "how many matrices a sequence has", AtLeast(1))
-      .Nan("it is larger than any number, so Out is NaN, and pos names its column.")
+      .RequiredAttr("topks", AttrKind::kInts, "the numbers of elements to average", AtLeast(1))
+      .RequiredAttr("channel_num", AttrKind::kInt, "the number of matrices per sequence", AtLeast(1))
+      .Nan("NaN is larger than any number: Out is NaN, and pos holds its column.")
       .InferShape(InferTopk)
       .Kernel<Cpu, TopkAvgKernel, float, double>()
       .Grad({.reads = {"X", "ROW", "COLUMN"}, .reads_outputs = {"pos"}, .yields = {"X"}, .apart = {"X"}})

@@ -1,4 +1,5 @@
-// tdm_child, tdm_sampler: children of the nodes of a tree of items, and samples beside the path to an item.
+// tdm_child, tdm_sampler: the children of nodes in a tree of items, and samples of nodes on and beside the
+// path to an item.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,16 +18,16 @@ using Ints = std::vector<std::int32_t>;
 
 constexpr char kChildDoc[] = R"(
 Row n of TreeInfo describes node n: its item (0: none), its layer, its parent, and its child_nums children (0:
-none). Child holds the children of each node of X, and LeafMask whether each of them has an item. Node 0, and
+none). Child holds the children of each node in X, and LeafMask whether each of them has an item. Node 0, and
 nodes whose first child is 0, have no children.)";
 
 constexpr char kSamplerDoc[] = R"(
-Row i of Travel is the path to item i: one node per layer, 0 after its end. Layer holds the nodes of all
-layers, those of layer l from layer_offset_lod[l] to layer_offset_lod[l + 1]. For each item of X and each
-layer, Out has the item's node (with output_positive) and neg_samples_num_list[l] other nodes of that layer,
-drawn uniformly without repetition. Labels are 1 for the item's node and 0 for the others. After the end of a
-path, Mask, Out and Labels are 0. Seed 0 takes a new seed from the process at every run; the numbers are not
-those that Fluid draws.)";
+Row i of Travel is the path to item i: one node per layer, then 0 after the end of the path. Layer holds the
+nodes of all layers; those of layer l are from layer_offset_lod[l] to layer_offset_lod[l + 1]. For each item
+of X and each layer, Out has the node on the path (with output_positive) and neg_samples_num_list[l] other
+nodes of that layer, drawn uniformly without repetition. Labels are 1 for the node on the path and 0 for the
+others. After the end of a path, Mask, Out and Labels are 0. If seed is 0, each run draws a new seed from the
+process. The samples differ from Fluid's.)";
 
 Status RequireIntegerType(InferContext& c, const char* attr) {
   const int type = c.Attr<int>(attr);
@@ -46,7 +47,7 @@ Status InferTdmChild(InferContext& c) {
   return c.SetShape("LeafMask", out);
 }
 
-// Numbers of type T into an output of i32 or i64.
+// Writes numbers of type T to an output of i32 or i64.
 inline void PutInteger(Tensor& to, Dim at, std::int64_t value) {
   if (to.dtype() == DType::kInt32) {
     to.Data<std::int32_t>()[at] = static_cast<std::int32_t>(value);
@@ -97,7 +98,7 @@ class TdmChildKernel : public Kernel {
   Dim children_ = 1;
 };
 
-// How many nodes of each item Out holds, or an error.
+// Returns the number of nodes per item in Out, or an error.
 template <typename Context>
 Result<Dim> SampledNodes(const Context& c, const Shape& travel, const Shape& layer) {
   const Ints samples = c.template Attr<Ints>("neg_samples_num_list");
@@ -106,7 +107,7 @@ Result<Dim> SampledNodes(const Context& c, const Shape& travel, const Shape& lay
     return c.Error("layer_offset_lod has ", offsets.size(),
                    " entries; there must be one more than neg_samples_num_list (", samples.size(), ")");
   if (travel.rank() != 2 || !Compatible(travel[1], static_cast<Dim>(samples.size())))
-    return c.Error("Travel (", travel, ") must be [items, layers], of which there are ", samples.size());
+    return c.Error("Travel (", travel, ") must be [items, layers]; the number of layers is ", samples.size());
   Dim all = 0;
   for (std::size_t l = 0; l < samples.size(); ++l) {
     const std::int64_t nodes = std::int64_t{offsets[l + 1]} - offsets[l];
@@ -170,8 +171,8 @@ class TdmSamplerKernel : public Kernel {
   }
 
  private:
-  // A node of the layer that is neither the item's own nor drawn before. There are more than are drawn;
-  // where Layer names one node several times, after some tries one is drawn again.
+  // Draws a node of the layer that is neither on the path nor drawn before. The layer has more nodes than are
+  // drawn; if Layer lists a node several times, after some attempts a node is drawn again.
   std::int64_t Draw(KernelRun& k, std::size_t l, std::int64_t own, std::uint64_t key, std::uint64_t& draws) {
     constexpr int kTries = 1000;
     const auto nodes = static_cast<std::uint64_t>(offsets_[l + 1] - offsets_[l]);
@@ -202,30 +203,30 @@ class TdmSamplerKernel : public Kernel {
 
 void RegisterTdm(OpRegistry& ops) {
   ops.Add("tdm_child")
-      .Doc("The children of nodes of a tree.", kChildDoc)
+      .Doc("The children of nodes in a tree.", kChildDoc)
       .Input("X", "nodes, any shape", Integers())
       .Input("TreeInfo", "[nodes, 3 + child_nums]", Integers())
-      .Output("Child", "X with an extent child_nums more", TypeFromAttr("dtype"), Apart())
+      .Output("Child", "the dimensions of X, then child_nums", TypeFromAttr("dtype"), Apart())
       .Output("LeafMask", "1 where the child has an item", TypeFromAttr("dtype"), Apart())
-      .RequiredAttr("child_nums", AttrKind::kInt, "how many children a node has at most", AtLeast(1))
-      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "element type of the outputs: i32 or i64")
+      .RequiredAttr("child_nums", AttrKind::kInt, "the largest number of children of a node", AtLeast(1))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "the element type of the outputs: i32 or i64")
       .InferShape(InferTdmChild)
       .KernelTypeFrom("X")
       .Kernel<Cpu, TdmChildKernel, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("tdm_sampler")
-      .Doc("Nodes on the way to items, and others beside them.", kSamplerDoc)
+      .Doc("Samples nodes on and beside the paths to items.", kSamplerDoc)
       .Input("X", "items, [n, 1]", Integers())
-      .Input("Travel", "[items, layers]: the way to each item", Integers())
+      .Input("Travel", "[items, layers]: the path to each item", Integers())
       .Input("Layer", "the nodes of all layers", Integers())
-      .Output("Out", "[n, nodes of an item]", TypeFromAttr("dtype"), Apart())
-      .Output("Labels", "1 for nodes on the way", TypeFromAttr("dtype"), Apart() | Optional())
-      .Output("Mask", "0 where the way has ended", TypeFromAttr("dtype"), Apart())
-      .Attr("output_positive", true, "whether Out has the nodes on the way")
-      .Attr("neg_samples_num_list", Ints(), "how many other nodes, for each layer")
-      .Attr("layer_offset_lod", Ints(), "where in Layer each layer begins, and where the last ends")
-      .Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
-      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "element type of the outputs: i32 or i64")
+      .Output("Out", "[n, nodes per item]", TypeFromAttr("dtype"), Apart())
+      .Output("Labels", "1 for nodes on the path", TypeFromAttr("dtype"), Apart() | Optional())
+      .Output("Mask", "0 after the end of the path", TypeFromAttr("dtype"), Apart())
+      .Attr("output_positive", true, "whether Out includes the nodes on the path")
+      .Attr("neg_samples_num_list", Ints(), "the number of other nodes, for each layer")
+      .Attr("layer_offset_lod", Ints(), "the beginning of each layer in Layer, and the end of the last one")
+      .Attr("seed", 0, "the seed of the samples; 0: a new seed for each run")
+      .Attr("dtype", static_cast<std::int32_t>(DType::kInt32), "the element type of the outputs: i32 or i64")
       .InferShape(InferTdmSampler)
       .KernelTypeFrom("X")
       .Kernel<Cpu, TdmSamplerKernel, std::int32_t, std::int64_t>()

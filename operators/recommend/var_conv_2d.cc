@@ -13,20 +13,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Sequence s of X is an image of InputChannel channels, as one column of elements; the sequences of ROW and
-COLUMN say how many rows and columns it has. Out[s] is its convolution by W, of OutputChannel channels,
-again as one column:
+Sequence s of X is an image with InputChannel channels, stored as a column of elements; the lengths of
+sequence s of ROW and COLUMN are its numbers of rows and columns. Out[s] is its convolution with W, with
+OutputChannel channels, again stored as a column:
 
 Out[s, o, y, x] = the sum over c, i, j of W[o, (c, i, j)]
                   * X[s, c, y * StrideH + i - KernelH / 2, x * StrideW + j - KernelW / 2]
 
-Elements outside of the image are 0, and KernelH / 2 and KernelW / 2 are rounded down. Out has (rows - 1) /
-StrideH + 1 rows and (columns - 1) / StrideW + 1 columns, rounded down, or none where the image has none.
-Col holds the windows of all images for the gradient. Of ROW and COLUMN only the sequences are read.)";
+Elements outside the image are 0, and KernelH / 2 and KernelW / 2 are rounded down. Out has
+floor((rows - 1) / StrideH) + 1 rows and floor((columns - 1) / StrideW) + 1 columns, or none if the image has
+none. Col stores the windows of all images for the gradient. Only the sequences of ROW and COLUMN are read.)";
 
 struct WindowSizes {
   Dim channels = 1, out_channels = 1, kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1;
-  // Of a window, or the largest number there is, which no W has.
+  // The size of a window, or the largest number, which no W has.
   Dim Elements() const {
     constexpr Dim kMost = std::numeric_limits<Dim>::max();
     return kernel_h * kernel_w > kMost / channels ? kMost : channels * kernel_h * kernel_w;
@@ -55,7 +55,7 @@ Status InferVarConv(InferContext& c) {
   return OkStatus();
 }
 
-// The images of one run.
+// The sizes and positions of the images of one run.
 class VariedImages {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -75,7 +75,7 @@ class VariedImages {
     PENSTOCK_ASSIGN_OR_RETURN(widths_, columns_.Innermost(k));
     if (heights_.count() != xs_.count() || widths_.count() != xs_.count())
       return LodError(type_, ": X has ", xs_.count(), " sequences, ROW ", heights_.count(), " and COLUMN ",
-                      widths_.count(), "; they must have as many");
+                      widths_.count(), "; the numbers must be equal");
     for (Dim s = 0; s < xs_.count(); ++s) {
       if (IsImage(s)) continue;
       return LodError(type_, ": sequence ", s, " of X has ", xs_.length(s), " elements, which are not ",
@@ -88,7 +88,7 @@ class VariedImages {
   Dim count() const { return xs_.count(); }
   Dim begin(Dim s) const { return xs_.begin(s); }
   const WindowSizes& sizes() const { return sizes_; }
-  // The elements of a channel of Out, of image s or of all.
+  // The number of elements of a channel of Out, for image s or for all images.
   Dim OutSize(Dim s) const { return Steps(height(s), sizes_.stride_h) * Steps(width(s), sizes_.stride_w); }
   Dim OutSize() const {
     Dim all = 0;
@@ -115,7 +115,8 @@ class VariedImages {
 
  private:
   static Dim Steps(Dim extent, Dim stride) { return extent == 0 ? 0 : (extent - 1) / stride + 1; }
-  // Whether sequence s has as many elements as its rows and columns say; their product might overflow.
+  // Returns whether sequence s has as many elements as its rows and columns require; their product might
+  // overflow.
   bool IsImage(Dim s) const {
     const Dim length = xs_.length(s), h = height(s), w = width(s);
     if (h == 0 || w == 0) return length == 0;
@@ -180,7 +181,8 @@ class VarConvKernel : public Kernel {
   MadeLod lod_, windows_lod_;
 };
 
-// dCol = W' . dOut   dW = dOut . Col'   dX: each element of an image sees dCol wherever a window has it.
+// dCol = W' . dOut   dW = dOut . Col'   dX: each element of an image sums dCol over the windows that contain
+// it.
 template <typename Device, typename T>
 class VarConvGradKernel : public Kernel {
  public:
@@ -236,7 +238,7 @@ class VarConvGradKernel : public Kernel {
   Operand w_, windows_, dout_, dx_, dw_;
   GemmOptions options_;
   VariedImages images_;
-  WorkspaceId dwindows_;  // of one image
+  WorkspaceId dwindows_;  // for one image
 };
 
 }  // namespace
@@ -244,18 +246,18 @@ class VarConvGradKernel : public Kernel {
 void RegisterVarConv2d(OpRegistry& ops) {
   ops.Add("var_conv_2d")
       .Doc("A convolution over images of different sizes.", kDoc)
-      .Input("X", "[elements of all images, 1], an image a sequence", Floats())
-      .Input("ROW", "in sequences as long as the images are high", AnyType())
-      .Input("COLUMN", "in sequences as long as the images are wide", AnyType())
+      .Input("X", "[elements of all images, 1], one sequence per image", Floats())
+      .Input("ROW", "rows in sequences whose lengths are the heights of the images", AnyType())
+      .Input("COLUMN", "rows in sequences whose lengths are the widths of the images", AnyType())
       .Input("W", "[OutputChannel, InputChannel * KernelH * KernelW]", SameTypeAs("X"))
-      .Output("Out", "[elements of all results, 1], an image a sequence", SameTypeAs("X"), Apart())
-      .Output("Col", "the windows of the images, as one column", SameTypeAs("X"), Apart())
-      .Attr("InputChannel", 1, "how many channels an image has", AtLeast(1))
-      .Attr("OutputChannel", 1, "how many channels a result has", AtLeast(1))
-      .Attr("StrideH", 1, "rows from a window to the next", AtLeast(1))
-      .Attr("StrideW", 1, "columns from a window to the next", AtLeast(1))
-      .Attr("KernelH", 1, "rows of a window", AtLeast(1))
-      .Attr("KernelW", 1, "columns of a window", AtLeast(1))
+      .Output("Out", "[elements of all results, 1], one sequence per image", SameTypeAs("X"), Apart())
+      .Output("Col", "the windows of the images, as a column", SameTypeAs("X"), Apart())
+      .Attr("InputChannel", 1, "the number of channels of an image", AtLeast(1))
+      .Attr("OutputChannel", 1, "the number of channels of a result", AtLeast(1))
+      .Attr("StrideH", 1, "the vertical distance between windows", AtLeast(1))
+      .Attr("StrideW", 1, "the horizontal distance between windows", AtLeast(1))
+      .Attr("KernelH", 1, "the height of a window", AtLeast(1))
+      .Attr("KernelW", 1, "the width of a window", AtLeast(1))
       .InferShape(InferVarConv)
       .Kernel<Cpu, VarConvKernel, float, double>()
       .Grad({.reads = {"X", "W", "ROW", "COLUMN"},

@@ -10,13 +10,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = alpha * X + beta * P, where P is, for place p in the text and the first half of the columns, sin(p /
-10000 ^ (j / (half - 1))), and the cosine of the same for the second half; with one column each, sin(p /
-10000). X is [texts, places, columns], or [words, columns] in sequences.
+Out = alpha * X + beta * P
+
+where P encodes position p in the text: sin(p / 10000 ^ (j / (half - 1))) in column j of the first half of the
+columns, and the cosine of the same in the second half. If each half has one column, P uses p / 10000. X is
+[texts, positions, columns], or [words, columns] in sequences.
 
 A. Vaswani et al.: "Attention is all you need", NIPS 2017.)";
 
-// [texts, places, columns], or [words, columns].
+// [texts, positions, columns], or [words, columns].
 template <typename Context>
 Status CheckEncoded(const Context& c, const Shape& x) {
   if (x.rank() != 2 && x.rank() != 3) return c.Error("rank of X (", x, ") must be 2, in sequences, or 3");
@@ -52,7 +54,7 @@ class PositionKernel : public Kernel {
   }
 
  private:
-  // Rows [begin, begin + places) are a text.
+  // Encodes rows [begin, begin + places), which form a text.
   void EncodeText(KernelRun& k, Dim begin, Dim places, Dim columns) const {
     const T* x = k[x_.operand()].template Data<T>() + begin * columns;
     T* out = k[out_].template Data<T>() + begin * columns;
@@ -99,11 +101,11 @@ class PositionGradKernel : public Kernel {
 
 void RegisterAddPositionEncoding(OpRegistry& ops) {
   ops.Add("add_position_encoding")
-      .Doc("Where in its text a word stands, added to the word.", kDoc)
-      .Input("X", "[texts, places, columns], or [words, columns] in sequences", Floats())
+      .Doc("Adds an encoding of its position to each word.", kDoc)
+      .Input("X", "[texts, positions, columns], or [words, columns] in sequences", Floats())
       .Output("Out", "shaped like X", SameTypeAs("X"))
       .Attr("alpha", 1.0f, "the factor of X")
-      .Attr("beta", 1.0f, "the factor of the places")
+      .Attr("beta", 1.0f, "the factor of the encoding")
       .InferShape(InferEncoding)
       .Kernel<Cpu, PositionKernel, float, double>()
       .Grad({.yields = {"X"}})

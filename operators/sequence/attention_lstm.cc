@@ -1,4 +1,4 @@
-// attention_lstm: long short-term memory whose input at each step is a mean of all rows of the sequence.
+// attention_lstm: long short-term memory that attends to all rows of the sequence at each step.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -16,18 +16,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-At each step of a sequence, with the cell and the hidden state of the step before:
+At each step of a sequence, with the cell and the hidden state of the previous step:
 
   score[i] = relu(X[i] . w_x + AttentionBias + cell_before . w_c), AttentionWeight being w_x followed by w_c
-  score[i] = relu(score[i] * AttentionScalar + AttentionScalarBias), with AttentionScalar
+  score[i] = relu(score[i] * AttentionScalar + AttentionScalarBias), if AttentionScalar is given
   x        = the sum of softmax(score)[i] * X[i] over all rows of the sequence
-  f, i, o, c = (hidden_before, x) . LSTMWeight + LSTMBias, side by side
+  f, i, o, c = the columns of (hidden_before, x) . LSTMWeight + LSTMBias
   cell     = gate(f) * cell_before + gate(i) * candidate(c)
   hidden   = gate(o) * cell_activation(cell)
 
-Before the first step the cell is C0 and the hidden state H0, a row for each sequence; without H0 it is
-zero. AttentionedX holds X . w_x + AttentionBias; AttentionFCOut, LSTMX and LSTMOUT are buffers of one step.
-An inference program has this op in place of many, so it has no gradient.)";
+The initial cell is C0 and the initial hidden state H0, each with one row per sequence; without H0 it is zero.
+AttentionedX holds X . w_x + AttentionBias; AttentionFCOut, LSTMX and LSTMOUT are buffers of one step.
+Inference programs use this op in place of several others, so it has no gradient.)";
 
 Status RequireOne(InferContext& c, const char* slot) {
   if (!c.HasInput(slot) || Compatible(c.ShapeOf(slot), Shape{1, 1})) return OkStatus();
@@ -123,7 +123,7 @@ class AttentionLstmKernel : public Kernel {
     return std::as_const(k[operand]).template Data<T>();
   }
 
-  // AttentionedX, which is the same in all steps.
+  // Computes AttentionedX, which is the same in all steps.
   Status ScoreRows(KernelRun& k) {
     const Dim rows = x_.operand().shape[0];
     T* const scores = k[scores_x_].template Data<T>();
@@ -134,7 +134,7 @@ class AttentionLstmKernel : public Kernel {
     return OkStatus();
   }
 
-  // LSTMX: the mean of the rows of a sequence, weighted by their scores.
+  // Computes LSTMX: the mean of the rows of a sequence, weighted by their scores.
   void Attend(KernelRun& k, Dim begin, Dim length, const T* state, T* scores) const {
     const T* const of_state = Read(k, attention_) + depth_;
     const T shift = SumOf<T>(width_, [=](Dim j) { return state[j] * of_state[j]; });
@@ -157,7 +157,7 @@ class AttentionLstmKernel : public Kernel {
     }
   }
 
-  // LSTMOUT: the gates before their activation.
+  // Computes LSTMOUT: the gates before their activation.
   Status MakeGates(KernelRun& k, const T* before) {
     const Dim gates = 4 * width_;
     const T* const weight = Read(k, weight_);
@@ -187,7 +187,7 @@ class AttentionLstmKernel : public Kernel {
   Operand attention_, attention_bias_, scalar_, scalar_bias_, weight_, bias_;
   Operand hidden_, cell_, scores_x_, mean_, gates_;
   RowsOutput scores_;
-  Dim depth_ = 0, width_ = 0;  // of a row of X, of the cell
+  Dim depth_ = 0, width_ = 0;  // widths of a row of X and of the cell
   GateActivation gate_ = GateActivation::kSigmoid, cell_activation_ = GateActivation::kTanh;
   GateActivation candidate_ = GateActivation::kTanh;
   GemmOptions options_;
@@ -197,32 +197,33 @@ class AttentionLstmKernel : public Kernel {
 
 void RegisterAttentionLstm(OpRegistry& ops) {
   ops.Add("attention_lstm")
-      .Doc("Long short-term memory whose input at each step is a mean of all rows of the sequence.", kDoc)
+      .Doc("Long short-term memory that attends to all rows of the sequence at each step.", kDoc)
       .Input("X", "[rows, width of X], in sequences", Floats())
-      .Input("C0", "[sequences, width]: the cell before the first step", SameTypeAs("X"))
-      .Input("H0", "[sequences, width]: the hidden state before the first step; zero if absent",
-             SameTypeAs("X"), Optional())
+      .Input("C0", "[sequences, width], the initial cell", SameTypeAs("X"))
+      .Input("H0", "[sequences, width], the initial hidden state; zero if absent", SameTypeAs("X"),
+             Optional())
       .Input("AttentionWeight", "[width of X + width, 1]", SameTypeAs("X"))
       .Input("AttentionBias", "[1, 1]", SameTypeAs("X"), Optional())
       .Input("AttentionScalar", "[1, 1]", SameTypeAs("X"), Optional())
-      .Input("AttentionScalarBias", "[1, 1]; it needs AttentionScalar", SameTypeAs("X"), Optional())
+      .Input("AttentionScalarBias", "[1, 1]; requires AttentionScalar", SameTypeAs("X"), Optional())
       .Input("LSTMWeight",
-             "[width + width of X, 4 * width]: forget, input, output and candidate side by side",
+             "[width + width of X, 4 * width]: columns of the forget, input, output and candidate gates",
              SameTypeAs("X"))
       .Input("LSTMBias", "[1, 4 * width]", SameTypeAs("X"))
       .Output("Hidden", "[rows, width], the hidden state after each step", SameTypeAs("X"), Apart())
       .Output("Cell", "[rows, width], the cell after each step", SameTypeAs("X"), Apart())
-      .Output("AttentionedX", "[rows, 1], what X adds to the scores", SameTypeAs("X"),
+      .Output("AttentionedX", "[rows, 1], the contribution of X to the scores", SameTypeAs("X"),
               Intermediate() | Apart())
-      .Output("AttentionFCOut", "[longest sequence, 1], the weights of the last step", SameTypeAs("X"),
-              Intermediate() | Apart())
-      .Output("LSTMX", "[1, width of X], the mean of the last step", SameTypeAs("X"),
+      .Output("AttentionFCOut", "[longest sequence, 1], the attention weights of the last step",
+              SameTypeAs("X"), Intermediate() | Apart())
+      .Output("LSTMX", "[1, width of X], the weighted mean of the last step", SameTypeAs("X"),
               Intermediate() | Apart())
       .Output("LSTMOUT", "[1, 4 * width], the gates of the last step", SameTypeAs("X"),
               Intermediate() | Apart())
-      .Attr("gate_activation", "sigmoid", "of the input, forget and output gate", GateActivationNames())
-      .Attr("cell_activation", "tanh", "of the cell, where it is put out", GateActivationNames())
-      .Attr("candidate_activation", "tanh", "of what may enter the cell", GateActivationNames())
+      .Attr("gate_activation", "sigmoid", "the activation of the input, forget and output gates",
+            GateActivationNames())
+      .Attr("cell_activation", "tanh", "the activation of the cell output", GateActivationNames())
+      .Attr("candidate_activation", "tanh", "the activation of the candidate", GateActivationNames())
       .InferShape(InferAttentionLstm)
       .Kernel<Cpu, AttentionLstmKernel, float, double>()
       .NoGrad();

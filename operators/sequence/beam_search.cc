@@ -1,4 +1,5 @@
-// beam_search: one step of a beam search: the best continuations of the branches of each source.
+// beam_search: one step of a beam search, which selects the best continuations of the branches of each
+// source.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,17 +14,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Selects the beam_size continuations with the highest scores among those of all branches of a source
+Selects, for each source, the beam_size continuations of its branches with the highest scores.
 
-A row is a branch: pre_ids and pre_scores are its last token and its score so far, and scores are those of its
-continuations, whose tokens are ids, or the numbers of the columns without ids. With is_accumulated a score
-counts as it is, otherwise as pre_scores + log(scores). A branch that has ended (pre_ids is end_id) has itself
-as its only continuation. If all selected branches of a source had ended before this step, the source gets
-none. Among equal scores the later one takes the last place. NaN is never selected.
+A row is a branch. pre_ids and pre_scores are its last token and its score so far; scores holds the scores of
+its continuations and ids their tokens (by default, the column numbers). The score of a continuation is taken
+as it is or, if not is_accumulated, is pre_scores + log(scores). A branch that has ended (pre_ids is end_id)
+continues only as itself. If all selected branches of a source had already ended, the source yields none. If
+scores are equal at the last place, the later continuation is selected. A score that is NaN is never selected.
 
-Level `level` of the sequences of scores says which rows belong to a source. The outputs have two levels:
-sources of branches, and for each branch its chosen continuations. parent_idx is the row that each one
-continues.)";
+Level `level` of the LoD of scores assigns rows to sources. The outputs have two levels: sources of branches,
+and the selected continuations of each branch. parent_idx is the row that each selected token continues.)";
 
 Status InferBeamSearch(InferContext& c) {
   const Shape& scores = c.ShapeOf("scores");
@@ -92,7 +92,7 @@ class BeamSearchKernel : public Kernel {
     float score;
   };
 
-  // The level's offsets in rows.
+  // The offsets of that level, in rows.
   void FindSources(const LoD& lod) {
     sources_ = lod[static_cast<std::size_t>(level_)];
     for (std::size_t l = static_cast<std::size_t>(level_) + 1; l < lod.size(); ++l) {
@@ -100,7 +100,7 @@ class BeamSearchKernel : public Kernel {
     }
   }
 
-  // best_: what is chosen of branches [begin, end), by branch, the best first.
+  // Sets best_ to the continuations selected for branches [begin, end), ordered by branch, the best first.
   void ChooseOf(KernelRun& k, Dim begin, Dim end) {
     const std::int64_t* const pre_ids = k[pre_ids_].Data<std::int64_t>();
     const float* const pre_scores = k[pre_scores_].Data<float>();
@@ -124,7 +124,7 @@ class BeamSearchKernel : public Kernel {
     ByBranch();
   }
 
-  // Within a branch the order of the scores stays.
+  // Keeps the order of the scores within a branch.
   void ByBranch() {
     order_.resize(best_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -140,7 +140,7 @@ class BeamSearchKernel : public Kernel {
     return a.score != b.score ? a.score > b.score : a.branch > b.branch;
   }
 
-  // best_ stays sorted, at most beam_size long.
+  // Keeps best_ sorted, with at most beam_size elements.
   void Offer(const Candidate& one) {
     if (std::isnan(one.score)) return;
     if (best_.size() == beam_size_) {
@@ -186,16 +186,17 @@ void RegisterBeamSearch(OpRegistry& ops) {
       .Doc("One step of a beam search.", kDoc)
       .Input("pre_ids", "the last token of each branch", Only(DType::kInt64))
       .Input("pre_scores", "the score of each branch so far", Only(DType::kFp32))
-      .Input("ids", "the tokens that may follow, one row for each branch", Only(DType::kInt64), Optional())
-      .Input("scores", "their scores", Only(DType::kFp32))
-      .Output("selected_ids", "the chosen tokens", Only(DType::kInt64))
-      .Output("selected_scores", "their scores", Only(DType::kFp32))
-      .Output("parent_idx", "the branch that each continues", Only(DType::kInt32), Optional())
-      .RequiredAttr("level", AttrKind::kInt, "which level of sequences makes a source", AtLeast(0))
-      .RequiredAttr("beam_size", AttrKind::kInt, "how many branches a source has at most", AtLeast(1))
+      .Input("ids", "the tokens that may follow, one row per branch", Only(DType::kInt64), Optional())
+      .Input("scores", "the scores of these tokens", Only(DType::kFp32))
+      .Output("selected_ids", "the selected tokens", Only(DType::kInt64))
+      .Output("selected_scores", "the scores of the selected tokens", Only(DType::kFp32))
+      .Output("parent_idx", "the row of the branch that each selected token continues", Only(DType::kInt32),
+              Optional())
+      .RequiredAttr("level", AttrKind::kInt, "the LoD level that assigns rows to sources", AtLeast(0))
+      .RequiredAttr("beam_size", AttrKind::kInt, "the largest number of branches per source", AtLeast(1))
       .RequiredAttr("end_id", AttrKind::kInt, "the token that ends a branch", AtLeast(0))
       .Attr("is_accumulated", true, "whether scores are those of the whole branch")
-      .Nan("a branch or token whose score is NaN is not chosen.")
+      .Nan("a branch or token whose score is NaN is not selected.")
       .InferShape(InferBeamSearch)
       .KernelForAnyType<Cpu, BeamSearchKernel>()
       .NoGrad();

@@ -12,13 +12,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Ids and Scores are arrays with the selected tokens and scores of each beam_search step; the two levels of
-their sequences say which branches belong to a source, and which tokens continue a branch. A source's
-sentences are the branches of the last step at which it has any, at most beam_size; each is followed back to
-the first step. Of the end_id tokens with which a sentence ends, one is kept. The sentences of a source stand
-in the order of their scores, the best first, those whose score is NaN behind the others.
+Ids and Scores are arrays of the selected tokens and scores of each step of beam_search. The two levels of
+their LoD say which branches belong to a source, and which tokens continue a branch. The sentences of a source
+are its branches at the last step at which it has any, at most beam_size; each is traced back to the first
+step. If a sentence ends with several end_id tokens, one is kept. The sentences of a source are sorted by
+descending score; those whose score is NaN come last.
 
-SentenceIds and SentenceScores have two levels: sources of sentences, sentences of tokens.)";
+SentenceIds and SentenceScores have two LoD levels: sources of sentences, and sentences of tokens.)";
 
 Status InferBeamSearchDecode(InferContext& c) {
   for (const char* slot : {"SentenceIds", "SentenceScores"}) {
@@ -28,7 +28,7 @@ Status InferBeamSearchDecode(InferContext& c) {
   return OkStatus();
 }
 
-// What is read of a step: its tokens, their scores and its two levels of sequences.
+// The arguments of one step: tokens, scores and two LoD levels.
 template <typename T>
 struct BeamStep {
   const std::int64_t* ids;
@@ -36,10 +36,10 @@ struct BeamStep {
   Offsets sources, branches;
 };
 
-// The sentences of a source, each backwards.
+// The sentences of a source, each in reverse.
 template <typename T>
 struct Sentence {
-  Dim at = 0;  // the token at the step that is read next
+  Dim at = 0;  // index of the token at the step that is read next
   std::vector<std::int64_t> ids;
   std::vector<T> scores;
 };
@@ -108,7 +108,7 @@ class BeamSearchDecodeKernel : public Kernel {
           CheckRows(StrCat("beam_search_decode: Scores of step ", i), score, token.count(), 1));
       const BeamStep<T> step{token.Data<std::int64_t>(), score.template Data<T>(), Offsets(token.lod()[0]),
                              Offsets(token.lod()[1])};
-      // A branch is a token of the step before.
+      // A branch is a token of the previous step.
       const bool fits = i == 0 || (step.sources.count() == steps_.front().sources.count() &&
                                    step.branches.count() == steps_.back().branches.total());
       if (!fits)
@@ -121,7 +121,7 @@ class BeamSearchDecodeKernel : public Kernel {
     return OkStatus();
   }
 
-  // sentences_[0, count_): those of a source.
+  // sentences_[0, count_) are those of a source.
   Status Follow(Dim source) {
     count_ = 0;
     for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
@@ -130,7 +130,7 @@ class BeamSearchDecodeKernel : public Kernel {
       if (ends_here) PENSTOCK_RETURN_IF_ERROR(StartAt(*step, source));
       if (count_ > 0 && begin == end)
         return LodError("beam_search_decode: source ", source, " has no branch at step ",
-                        steps_.rend() - step - 1, ", but goes on after it");
+                        steps_.rend() - step - 1, ", but continues after it");
       for (std::size_t i = 0; i < count_; ++i) {
         Sentence<T>& sentence = sentences_[i];
         const std::int64_t id = step->ids[sentence.at];
@@ -146,7 +146,7 @@ class BeamSearchDecodeKernel : public Kernel {
     return OkStatus();
   }
 
-  // One sentence for each token of the source at this step.
+  // Starts one sentence for each token of the source at this step.
   Status StartAt(const BeamStep<T>& step, Dim source) {
     const Dim first = step.branches.begin(step.sources.begin(source)),
               last = step.branches.begin(step.sources.end(source));
@@ -179,12 +179,12 @@ class BeamSearchDecodeKernel : public Kernel {
 
 void RegisterBeamSearchDecode(OpRegistry& ops) {
   ops.Add("beam_search_decode")
-      .Doc("The sentences that a beam search has found.", kDoc)
+      .Doc("Traces back the sentences that a beam search has found.", kDoc)
       .Input("Ids", "the selected tokens of each step", Only(DType::kInt64), OfKind(VarKind::kTensorArray))
-      .Input("Scores", "their scores", Floats(), OfKind(VarKind::kTensorArray))
+      .Input("Scores", "the scores of these tokens", Floats(), OfKind(VarKind::kTensorArray))
       .Output("SentenceIds", "the tokens of the sentences", Only(DType::kInt64))
-      .Output("SentenceScores", "the scores of each sentence up to each of its tokens", SameTypeAs("Scores"))
-      .RequiredAttr("beam_size", AttrKind::kInt, "how many sentences a source has at most", AtLeast(1))
+      .Output("SentenceScores", "the score of each sentence up to each of its tokens", SameTypeAs("Scores"))
+      .RequiredAttr("beam_size", AttrKind::kInt, "the largest number of sentences per source", AtLeast(1))
       .RequiredAttr("end_id", AttrKind::kInt, "the token that ends a sentence")
       .KernelTypeFrom("Scores")
       .InferShape(InferBeamSearchDecode)

@@ -11,19 +11,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A label is type * tags + tag; the type num_chunk_types is outside every chunk. The tags of chunk_scheme are
+A label is type * tags + tag; type num_chunk_types is outside every chunk. The tags of each chunk_scheme are
 
-IOB    0 begins a chunk, 1 is inside        IOE    0 is inside, 1 ends a chunk
-IOBES  0 begins, 1 is inside, 2 ends, 3 is a chunk by itself
-plain  no tags: neighbours of one type are one chunk
+IOB    0 begins a chunk, 1 is inside a chunk
+IOE    0 is inside a chunk, 1 ends a chunk
+IOBES  0 begins a chunk, 1 is inside, 2 ends it, 3 is a chunk of one element
+plain  no tags: adjacent elements of one type form a chunk
 
-A chunk is found if Inference and Label have it at the same place with the same type. Chunks of the types
-excluded_chunk_types are not counted. Precision, Recall and F1-Score are of all sequences together, 0 where
-they would divide by 0. The sequences are those of the LoD, or, with SeqLength, rows of padded matrices.)";
+A chunk of Inference is correct if Label has a chunk of the same position and type. Chunks of the types in
+excluded_chunk_types are not counted. Precision, Recall and F1-Score cover all sequences together, and are 0
+where the denominator is 0. Sequences are given by LoD or, with SeqLength, are rows of padded matrices.)";
 
 struct Scheme {
   const char* name;
-  int tags, begin, inside, end, single;  // -1: there is no such tag
+  int tags, begin, inside, end, single;  // -1: the scheme has no such tag
 };
 constexpr Scheme kSchemes[] = {{"IOB", 2, 0, 1, -1, -1},
                                {"IOE", 2, -1, 0, 1, -1},
@@ -35,7 +36,7 @@ struct Chunk {
   bool operator==(const Chunk&) const = default;
 };
 
-// Cuts labels into chunks.
+// Splits labels into chunks.
 class ChunkFinder {
  public:
   void Prepare(const std::string& scheme, Dim types) {
@@ -47,7 +48,7 @@ class ChunkFinder {
   void Find(const std::int64_t* labels, Dim length, std::vector<Chunk>& chunks) const {
     chunks.clear();
     Place before{-1, types_};
-    Dim begin = -1;  // of the chunk that is open
+    Dim begin = -1;  // where the open chunk begins
     for (Dim i = 0; i < length; ++i) {
       const Place now{labels[i] % scheme_.tags, labels[i] / scheme_.tags};
       if (begin >= 0 && Ends(before, now)) {
@@ -142,7 +143,7 @@ class ChunkEvalKernel : public Kernel {
   }
 
  private:
-  // The chunks that count.
+  // Lists the chunks that are counted.
   Status Find(const char* slot, const std::int64_t* labels, Dim length, std::vector<Chunk>& chunks) {
     for (Dim i = 0; i < length; ++i) {
       if (labels[i] < 0 || labels[i] > finder_.largest_label())
@@ -155,7 +156,7 @@ class ChunkEvalKernel : public Kernel {
     });
     return OkStatus();
   }
-  // How many chunks are in both lists, each of which is in order.
+  // Returns the number of chunks that are in both lists, each of which is sorted.
   std::int64_t Common() const {
     std::int64_t common = 0;
     auto right = right_.begin();
@@ -179,19 +180,19 @@ void RegisterChunkEval(OpRegistry& ops) {
   std::vector<std::string> schemes;
   for (const Scheme& scheme : kSchemes) schemes.emplace_back(scheme.name);
   ops.Add("chunk_eval")
-      .Doc("How many of the named chunks of sequences were found.", kDoc)
-      .Input("Inference", "the labels that were found", Only(DType::kInt64))
-      .Input("Label", "the right labels", Only(DType::kInt64))
+      .Doc("Precision and recall of labelled chunks of sequences.", kDoc)
+      .Input("Inference", "the predicted labels", Only(DType::kInt64))
+      .Input("Label", "the true labels", Only(DType::kInt64))
       .Input("SeqLength", "the lengths of padded sequences", Only(DType::kInt64), Optional())
-      .Output("Precision", "the share of found chunks that are right", Only(DType::kFp32))
-      .Output("Recall", "the share of right chunks that were found", Only(DType::kFp32))
-      .Output("F1-Score", "their harmonic mean", Only(DType::kFp32))
-      .Output("NumInferChunks", "how many chunks were found", Only(DType::kInt64))
-      .Output("NumLabelChunks", "how many there are", Only(DType::kInt64))
-      .Output("NumCorrectChunks", "how many of those found are right", Only(DType::kInt64))
-      .RequiredAttr("num_chunk_types", AttrKind::kInt, "how many types of chunks there are", AtLeast(1))
-      .Attr("chunk_scheme", "IOB", "which tags mark a chunk", OneOf(schemes))
-      .Attr("excluded_chunk_types", std::vector<std::int32_t>(), "types that do not count")
+      .Output("Precision", "the fraction of predicted chunks that are correct", Only(DType::kFp32))
+      .Output("Recall", "the fraction of true chunks that were predicted", Only(DType::kFp32))
+      .Output("F1-Score", "the harmonic mean of precision and recall", Only(DType::kFp32))
+      .Output("NumInferChunks", "the number of predicted chunks", Only(DType::kInt64))
+      .Output("NumLabelChunks", "the number of true chunks", Only(DType::kInt64))
+      .Output("NumCorrectChunks", "the number of correctly predicted chunks", Only(DType::kInt64))
+      .RequiredAttr("num_chunk_types", AttrKind::kInt, "the number of chunk types", AtLeast(1))
+      .Attr("chunk_scheme", "IOB", "the tagging scheme", OneOf(schemes))
+      .Attr("excluded_chunk_types", std::vector<std::int32_t>(), "the types that are not counted")
       .InferShape(InferChunkEval)
       .KernelForAnyType<Cpu, ChunkEvalKernel>()
       .NoGrad();

@@ -13,12 +13,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-The path y that maximises  start[y_0] + sum Emission[i, y_i] + sum transition[y_(i-1), y_i] + stop[y_last]
+Finds, for each sequence of Emission, the path y that maximises
 
-for each sequence of Emission; of equally good ones the one with the smaller tags at the end. Transition's
-rows are start, stop, then one for each tag. With Label, ViterbiPath says whether the path agrees with it: 1
-or 0. The sequences are those of the LoD, or, with Length, Emission is [sequences, steps, tags] and
-ViterbiPath [sequences, steps], 0 beyond the end.)";
+start[y_0] + sum Emission[i, y_i] + sum transition[y_(i-1), y_i] + stop[y_last]
+
+Of equally good paths, it selects the one with the smaller tags at the end. The rows of Transition are start,
+stop, then one per tag. With Label, ViterbiPath says whether the path agrees with it: 1 or 0. Sequences are
+given by LoD or, with Length, Emission is [sequences, steps, tags] and ViterbiPath is [sequences, steps], 0
+beyond the end of a sequence.)";
 
 Status InferCrfDecoding(InferContext& c) {
   const Shape& emission = c.ShapeOf("Emission");
@@ -73,8 +75,8 @@ class CrfDecodingKernel : public Kernel {
   }
 
  private:
-  // best_[t]: the score of the best path so far that ends in t. from_[i, t]: the tag before t on it, at step
-  // i.
+  // best_[t] is the score of the best path so far that ends in t; from_[i, t] is the tag before t on that
+  // path at step i.
   void Decode(const T* emission, const T* weights, Dim length, std::int64_t* path) {
     const T* const stop = weights + tags_;
     const T* const transition = weights + 2 * tags_;
@@ -99,7 +101,7 @@ class CrfDecodingKernel : public Kernel {
     }
   }
 
-  // The tag with the highest score, the first of equal ones; the first NaN if there is one.
+  // Returns the tag with the highest score, the first of equal ones; the first NaN if there is one.
   template <typename Score>
   Dim Best(Score&& score) const {
     Dim best = 0;
@@ -120,13 +122,13 @@ class CrfDecodingKernel : public Kernel {
 
 void RegisterCrfDecoding(OpRegistry& ops) {
   ops.Add("crf_decoding")
-      .Doc("The most likely path of a linear chain.", kDoc)
-      .Input("Emission", "scores of each tag, in sequences", Floats())
+      .Doc("The most likely sequence of tags in a linear-chain conditional random field.", kDoc)
+      .Input("Emission", "the score of each tag, in sequences", Floats())
       .Input("Transition", "[tags + 2, tags]", SameTypeAs("Emission"))
-      .Input("Label", "the right tags", Only(DType::kInt64), Optional())
+      .Input("Label", "the true tags", Only(DType::kInt64), Optional())
       .Input("Length", "the lengths of padded sequences", Only(DType::kInt64), Optional())
-      .Output("ViterbiPath", "the tags, or whether they are right", Only(DType::kInt64), Apart())
-      .Nan("it counts as the highest score.")
+      .Output("ViterbiPath", "the tags, or whether they agree with Label", Only(DType::kInt64), Apart())
+      .Nan("NaN is the highest score.")
       .InferShape(InferCrfDecoding)
       .Kernel<Cpu, CrfDecodingKernel, float, double>()
       .NoGrad();

@@ -11,11 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output = Input without repetitions of the previous element (merge_repeated) and without blanks
+Output is Input without repetitions of the previous element (if merge_repeated) and without blanks.
 
-The sequences are those of the LoD; if all of them become empty, Output is one row with the element -1 and has
-no sequences. With InputLength, the sequences are the rows of a padded matrix; Output then is one, too, padded
-with padding_value, and OutputLength is the new length of each row.)";
+Sequences are given by LoD; if no element remains in any of them, Output is a single row of -1 without LoD.
+With InputLength, sequences are rows of a padded matrix; Output is then padded with padding_value, and
+OutputLength is the number of elements that remain in each row.)";
 
 Status InferCtcAlign(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
@@ -49,7 +49,7 @@ class CtcAlignKernel : public Kernel {
   }
 
  private:
-  // Writes what is left of a sequence, if `to` is not null, and returns how much.
+  // Writes the remaining elements of a sequence, if `to` is not null, and returns their number.
   Dim Align(const T* from, Dim length, T* to) const {
     Dim left = 0;
     for (Dim i = 0; i < length; ++i) {
@@ -103,14 +103,15 @@ class CtcAlignKernel : public Kernel {
 
 void RegisterCtcAlign(OpRegistry& ops) {
   ops.Add("ctc_align")
-      .Doc("What a sequence of labels with blanks and repetitions says.", kDoc)
-      .Input("Input", "labels in sequences, or a padded matrix of them", Integers())
+      .Doc("Removes blanks and repetitions from sequences of labels.", kDoc)
+      .Input("Input", "labels in sequences, or a padded matrix of labels", Integers())
       .Input("InputLength", "the lengths of padded sequences", Integers(), Optional())
-      .Output("Output", "what is left of each sequence", SameTypeAs("Input"), Apart())
-      .Output("OutputLength", "how much is left of each padded sequence", Only(DType::kInt64), Optional())
-      .Attr("blank", 0, "the label that says nothing")
-      .Attr("merge_repeated", true, "whether equal neighbours count once")
-      .Attr("padding_value", 0, "what fills up a padded sequence")
+      .Output("Output", "the remaining labels of each sequence", SameTypeAs("Input"), Apart())
+      .Output("OutputLength", "the number of remaining labels of each padded sequence", Only(DType::kInt64),
+              Optional())
+      .Attr("blank", 0, "the blank label")
+      .Attr("merge_repeated", true, "whether adjacent equal labels are merged")
+      .Attr("padding_value", 0, "the padding of Output")
       .InferShape(InferCtcAlign)
       .Kernel<Cpu, CtcAlignKernel, std::int32_t, std::int64_t>()
       .NoGrad();

@@ -1,5 +1,5 @@
-// cudnn_lstm: an LSTM of several layers over equally long sequences, its weights in one vector as cuDNN has
-// them.
+// cudnn_lstm: an LSTM with several layers over sequences of equal length, whose weights are one vector, as in
+// cuDNN.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -17,17 +17,17 @@ namespace {
 
 constexpr char kDoc[] = R"(
 i = sigmoid(W_i x + b_i + R_i h + d_i)     f, o likewise     g = tanh(W_g x + b_g + R_g h + d_g)
-c = f c + i g                              h = o tanh(c)     step by step, Out = h of the last layer
+c = f c + i g                              h = o tanh(c)     at each step; Out = h of the last layer
 
-Input is [steps, sequences, input_size], InitH and InitC [layers, sequences, hidden_size], Out [steps,
-sequences, hidden_size]. With is_bidirec each layer runs both ways and puts out both side by side; InitH and
-InitC then have two entries a layer. Between layers, in training, an element is 0 with probability
-dropout_prob, else divided by 1 - dropout_prob; `seed` -1 draws anew from the process at every run. Cache
-keeps for the gradient what was drawn.
+Input is [steps, sequences, input_size], InitH and InitC are [layers, sequences, hidden_size], and Out is
+[steps, sequences, hidden_size]. With is_bidirec, each layer runs in both directions and concatenates the two
+outputs; InitH and InitC then have two entries per layer. In training, dropout between layers sets elements to
+0 with probability dropout_prob and divides the others by 1 - dropout_prob. With `seed` -1, each run draws a
+new seed from the process. Cache keeps the random state for the gradient.
 
-W is [count]: of each layer, and of each direction, W_i W_f W_g W_o, each [hidden_size, width of the layer's
-input], R_i R_f R_g R_o, each [hidden_size, hidden_size]; then, in the same order, b_i b_f b_g b_o d_i d_f
-d_g d_o of each.)";
+W is [count]. For each layer and direction, it first holds W_i W_f W_g W_o, each [hidden_size, width of the
+layer's input], and R_i R_f R_g R_o, each [hidden_size, hidden_size]; after all of these, in the same order,
+b_i b_f b_g b_o d_i d_f d_g d_o of each.)";
 
 struct LstmStack {
   Dim layers = 1, directions = 1, input = 0, hidden = 0;
@@ -75,7 +75,7 @@ Status InferCudnnLstm(InferContext& c) {
   return c.SetShape("Out", {input[0], input[1], stack.hidden * stack.directions});
 }
 
-// What stays of the values between layers.
+// Dropout between layers.
 class LayerDropout {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -87,7 +87,7 @@ class LayerDropout {
     if (active_ && !cache_) return k.Error("dropout_prob (", probability_, ") needs input Cache in training");
     return OkStatus();
   }
-  // Before a forward run: Cache holds the number of such runs and the key of the last one.
+  // Call it before a forward run: Cache holds the number of forward runs and the key of the last one.
   void Begin(KernelRun& k) {
     if (!active_) return;
     Tensor& cache = k.Var(cache_).As<Tensor>();
@@ -98,7 +98,7 @@ class LayerDropout {
     key_ = seed_ == -1 ? source_->Next() : PhiloxKey(static_cast<std::uint64_t>(state[0]));
     state[1] = static_cast<std::int64_t>(key_);
   }
-  // Before a gradient: the key of the forward run.
+  // Call it before a gradient run: restores the key of the forward run.
   Status Recall(KernelRun& k) {
     if (!active_) return OkStatus();
     const auto* const cache = k.Var(cache_).If<Tensor>();
@@ -108,7 +108,7 @@ class LayerDropout {
     key_ = static_cast<std::uint64_t>(cache->Data<std::int64_t>()[1]);
     return OkStatus();
   }
-  // values *= what is left of the outputs of `layer`. The gradient is the same.
+  // Multiplies the outputs of `layer`, or their gradient, by the dropout mask.
   template <typename T>
   void Apply(Dim layer, std::vector<T>& values) const {
     if (!active_) return;
@@ -132,7 +132,7 @@ class LayerDropout {
   std::uint64_t key_ = 0;
 };
 
-// All layers of the forward pass, with what each of them reads and has kept.
+// All layers of the forward pass, with the inputs and saved values of each.
 template <typename T>
 class LstmStackRun {
  public:
@@ -195,7 +195,7 @@ class LstmStackRun {
   Dim steps_ = 0, batch_ = 0;
   int threads_ = 1;
   std::vector<LstmLayer<T>> layers_;    // by layer and direction
-  std::vector<std::vector<T>> inputs_;  // of each layer but the first
+  std::vector<std::vector<T>> inputs_;  // of each layer except the first
   LayerDropout dropout_;
 };
 
@@ -220,7 +220,7 @@ class CudnnLstmKernel : public Kernel {
   Operand out_, last_h_, last_c_;
 };
 
-// Runs forward again, for what each layer keeps.
+// Runs the forward pass again for the values that each layer saves.
 template <typename Device, typename T>
 class CudnnLstmGradKernel : public Kernel {
  public:
@@ -265,12 +265,12 @@ class CudnnLstmGradKernel : public Kernel {
   }
 
  private:
-  // The gradient that came in, or 0.
+  // Returns the incoming gradient, or 0.
   void Load(KernelRun& k, const Operand& from, std::vector<T>& to) const {
     std::ranges::fill(to, T{0});
     if (from) std::copy_n(std::as_const(k[from]).template Data<T>(), to.size(), to.data());
   }
-  // Takes dvalues_, of what the layer puts out; leaves that of what it reads.
+  // Replaces dvalues_, the gradient of the layer's output, by that of its input.
   Status Layer(KernelRun& k, Dim l) {
     const LstmStack& stack = run_.stack();
     const Dim width = stack.hidden * stack.directions, states = run_.batch() * stack.hidden;
@@ -304,24 +304,24 @@ class CudnnLstmGradKernel : public Kernel {
 
 void RegisterCudnnLstm(OpRegistry& ops) {
   ops.Add("cudnn_lstm")
-      .Doc("An LSTM of several layers over equally long sequences.", kDoc)
+      .Doc("An LSTM with several layers over sequences of equal length.", kDoc)
       .Input("Input", "[steps, sequences, input_size]", Floats())
-      .Input("InitH", "hidden states at the start, [layers * directions, sequences, hidden_size]",
+      .Input("InitH", "initial hidden states, [layers * directions, sequences, hidden_size]",
              SameTypeAs("Input"))
-      .Input("InitC", "cells at the start, of the same shape", SameTypeAs("Input"))
+      .Input("InitC", "initial cells, of the same shape", SameTypeAs("Input"))
       .Input("W", "all weights and biases", SameTypeAs("Input"))
-      .Input("Cache", "what was drawn for dropout", AnyType(), Optional() | OfKind(VarKind::kRaw))
+      .Input("Cache", "the random state of dropout", AnyType(), Optional() | OfKind(VarKind::kRaw))
       .Output("Out", "[steps, sequences, hidden_size * directions]", SameTypeAs("Input"), Apart())
-      .Output("last_h", "hidden states at the end", SameTypeAs("Input"), Apart())
-      .Output("last_c", "cells at the end", SameTypeAs("Input"), Apart())
-      .Attr("max_len", 20, "how many steps Input has at most", AtLeast(1))
-      .Attr("dropout_prob", 0.0f, "the probability that an element between layers is 0", AtLeast(0))
-      .Attr("is_bidirec", false, "whether each layer runs both ways")
-      .Attr("input_size", 10, "width of Input", AtLeast(1))
-      .Attr("hidden_size", 100, "width of the states", AtLeast(1))
-      .Attr("num_layers", 1, "how many layers there are", AtLeast(1))
-      .Attr("is_test", false, "whether nothing is dropped")
-      .Attr("seed", -1, "of dropout; -1: from the process at every run")
+      .Output("last_h", "final hidden states", SameTypeAs("Input"), Apart())
+      .Output("last_c", "final cells", SameTypeAs("Input"), Apart())
+      .Attr("max_len", 20, "the largest number of steps of Input", AtLeast(1))
+      .Attr("dropout_prob", 0.0f, "the probability that an element between layers is set to 0", AtLeast(0))
+      .Attr("is_bidirec", false, "whether each layer runs in both directions")
+      .Attr("input_size", 10, "the width of Input", AtLeast(1))
+      .Attr("hidden_size", 100, "the width of the hidden state", AtLeast(1))
+      .Attr("num_layers", 1, "the number of layers", AtLeast(1))
+      .Attr("is_test", false, "whether to skip dropout")
+      .Attr("seed", -1, "the seed of dropout; -1: a new seed for each run")
       .InferShape(InferCudnnLstm)
       .Kernel<Cpu, CudnnLstmKernel, float, double>()
       .Grad({.reads = {"Input", "InitH", "InitC", "W", "Cache"},

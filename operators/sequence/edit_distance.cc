@@ -12,19 +12,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] = the smallest number of insertions, deletions and replacements that turn sequence s of Hyps into that
-of Refs
+Out[s] is the smallest number of insertions, deletions and replacements that turn sequence s of Hyps into
+sequence s of Refs.
 
-With `normalized` it is divided by the length of the reference, which then must not be empty. SequenceNum is
-the number of sequences. The sequences are those of the LoD, or, with HypsLength and RefsLength, rows of
-padded matrices.)";
+With `normalized` it is divided by the length of the reference, which must then not be empty. SequenceNum is
+the number of sequences. Sequences are given by LoD or, with HypsLength and RefsLength, are rows of padded
+matrices.)";
 
 Status InferEditDistance(InferContext& c) {
   const Shape& hyps = c.ShapeOf("Hyps");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Hyps", 0));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Refs", 0));
   if (c.HasInput("HypsLength") != c.HasInput("RefsLength"))
-    return c.Error("HypsLength and RefsLength must be given both, or none of them");
+    return c.Error("HypsLength and RefsLength must be given both or neither");
   if (c.HasInput("HypsLength") && !Compatible(hyps[0], c.ShapeOf("Refs")[0]))
     return c.Error("Refs (", c.ShapeOf("Refs"), ") must have the ", hyps[0], " sequences of Hyps");
   const Dim sequences = c.HasInput("HypsLength") ? hyps[0] : kUnknownDim;
@@ -56,7 +56,7 @@ class EditDistanceKernel : public Kernel {
       const Dim length = refs_.length(s);
       if (normalized_ && length == 0)
         return InvalidArgument("E-op-value", what_, ": reference ", s,
-                               " is empty, so nothing can be divided by its length");
+                               " is empty, so the distance cannot be divided by its length");
       const Dim distance = Distance(hyps + hyps_.begin(s), hyps_.length(s), refs + refs_.begin(s), length);
       out[s] = normalized_ ? static_cast<float>(distance) / static_cast<float>(length)
                            : static_cast<float>(distance);
@@ -66,12 +66,12 @@ class EditDistanceKernel : public Kernel {
   }
 
  private:
-  // line_[j]: the distance of the part of `a` seen so far from the first j elements of `b`.
+  // line_[j] is the distance between the part of `a` seen so far and the first j elements of `b`.
   Dim Distance(const T* a, Dim a_length, const T* b, Dim b_length) {
     line_.resize(static_cast<std::size_t>(b_length) + 1);
     std::iota(line_.begin(), line_.end(), Dim{0});
     for (Dim i = 0; i < a_length; ++i) {
-      Dim diagonal = line_[0];  // of the line above
+      Dim diagonal = line_[0];  // of the previous line
       line_[0] = i + 1;
       for (std::size_t j = 1; j < line_.size(); ++j) {
         const Dim replaced = diagonal + (a[i] == b[j - 1] ? 0 : 1);
@@ -94,7 +94,7 @@ class EditDistanceKernel : public Kernel {
 
 void RegisterEditDistance(OpRegistry& ops) {
   ops.Add("edit_distance")
-      .Doc("How far apart sequences of tokens are.", kDoc)
+      .Doc("The edit distance between sequences of tokens.", kDoc)
       .Input("Hyps", "tokens in sequences", Integers())
       .Input("Refs", "the references", SameTypeAs("Hyps"))
       .Input("HypsLength", "the lengths of padded sequences", Only(DType::kInt64), Optional())

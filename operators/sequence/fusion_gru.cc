@@ -1,4 +1,4 @@
-// fusion_gru: gated recurrent units over sequences, with the product that makes their input.
+// fusion_gru: gated recurrent units over sequences, including the product with the input weights.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -13,11 +13,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-XX = X . WeightX + Bias, and Hidden is that of gru with Input = XX and Weight = WeightH
+XX = X . WeightX + Bias, and Hidden is that of gru with Input = XX and Weight = WeightH.
 
 BatchedInput (the activated gates) and BatchedOut (Hidden) are in the order in which the steps run, the
-longest sequence first; ReorderedH0 is H0 in the order of its first step, and has no rows without H0. An
-inference program has this op in place of mul, elementwise_add and gru, so it has no gradient.)";
+longest sequence first. ReorderedH0 is H0 in the order of the first step; without H0 it has no rows.
+Inference programs use this op in place of mul, elementwise_add and gru, so it has no gradient.)";
 
 Status InferFusionGru(InferContext& c) {
   constexpr Dim kGates = 3;
@@ -83,9 +83,9 @@ class FusionGruKernel : public Kernel {
 
 void RegisterFusionGru(OpRegistry& ops) {
   ops.Add("fusion_gru")
-      .Doc("Gated recurrent units over sequences, with the product that makes their input.", kDoc)
+      .Doc("Gated recurrent units over sequences, including the product with the input weights.", kDoc)
       .Input("X", "[rows, width of X], in sequences", Floats())
-      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs("X"), Optional())
+      .Input("H0", "the initial hidden state; zero if absent", SameTypeAs("X"), Optional())
       .Input("WeightX", "[width of X, 3 * width]", SameTypeAs("X"))
       .Input("WeightH", "[width, 3 * width]: two matrices in one buffer, as gru's Weight", SameTypeAs("X"))
       .Input("Bias", "[1, 3 * width]", SameTypeAs("X"), Optional())
@@ -94,11 +94,12 @@ void RegisterFusionGru(OpRegistry& ops) {
       .Output("BatchedInput", "the activated gates", SameTypeAs("X"), Intermediate() | Apart())
       .Output("BatchedOut", "Hidden in the order of the steps", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Hidden", "[rows, width], the results of the steps", SameTypeAs("X"), Apart())
-      .Attr("activation", "tanh", "of the candidate", GateActivationNames())
-      .Attr("gate_activation", "sigmoid", "of the update and reset gate", GateActivationNames())
-      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")
+      .Attr("activation", "tanh", "the activation of the candidate", GateActivationNames())
+      .Attr("gate_activation", "sigmoid", "the activation of the update and reset gates",
+            GateActivationNames())
+      .Attr("is_reverse", false, "whether each sequence is processed from its last row to its first")
       .Attr("use_seq", true, kNoEffect)
-      .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")
+      .Attr("origin_mode", false, "whether the update gate weights the previous state, not the candidate")
       .InferShape(InferFusionGru)
       .Kernel<Cpu, FusionGruKernel, float, double>()
       .NoGrad();

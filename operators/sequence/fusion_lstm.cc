@@ -1,4 +1,5 @@
-// fusion_lstm, fused_embedding_fc_lstm: long short-term memory over sequences, with what makes its input.
+// fusion_lstm, fused_embedding_fc_lstm: long short-term memory over sequences, including the computation of
+// its input.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -15,21 +16,20 @@ namespace {
 constexpr char kDoc[] = R"(
 XX = X . WeightX + the first 4 * width elements of Bias
 
-Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed with
-use_peepholes by the last elements of Bias. BatchedInput (the activated gates), BatchedHidden and
-BatchedCell are in the order in which the steps run, the longest sequence first; ReorderedH0 and ReorderedC0
-are H0 and C0 in the order of its first step, and have no rows without them. CheckedCell is a buffer of
-Fluid's, here zeros. An inference program has this op in place of mul, elementwise_add and lstm, so it has
-no gradient.)";
+Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed by the last
+elements of Bias if use_peepholes is set. BatchedInput (the activated gates), BatchedHidden and BatchedCell
+are in the order in which the steps run, the longest sequence first. ReorderedH0 and ReorderedC0 are H0 and C0
+in the order of the first step; without H0 and C0 they have no rows. CheckedCell is a buffer of Fluid's, here
+zeros. Inference programs use this op in place of mul, elementwise_add and lstm, so it has no gradient.)";
 
 constexpr char kEmbeddingDoc[] = R"(
 XX[i] = Embeddings[Ids[i]]
 
-Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed with
-use_peepholes by the last elements of Bias: a row of Embeddings already holds the product of an embedding
-and the input weights, and all biases. The other outputs are those of fusion_lstm. An id outside of the
-table is an error. An inference program has this op in place of lookup_table, mul, elementwise_add and lstm,
-so it has no gradient.)";
+Hidden and Cell are those of lstm with Input = XX, Weight = WeightH and a Bias of zeros, followed by the last
+elements of Bias if use_peepholes is set: a row of Embeddings already includes the product of an embedding
+with the input weights, and all biases. The other outputs are those of fusion_lstm. An id outside the table is
+an error. Inference programs use this op in place of lookup_table, mul, elementwise_add and lstm, so it has no
+gradient.)";
 
 constexpr Dim kGates = 4;
 
@@ -39,7 +39,7 @@ Status InferBias(InferContext& c, Dim width) {
   return c.Error("shape of Bias (", c.ShapeOf("Bias"), ") must be ", expected);
 }
 
-// The shapes of what the steps give.
+// Sets the shapes of the results of the steps.
 Status InferSteps(InferContext& c, Dim rows, Dim width) {
   PENSTOCK_RETURN_IF_ERROR(InferBias(c, width));
   for (const char* slot : {"Cell", "BatchedHidden", "BatchedCell"})
@@ -70,7 +70,7 @@ Status InferEmbeddingLstm(InferContext& c) {
   return InferSteps(c, ids[0], width);
 }
 
-// All steps, given their input.
+// Computes all steps, given their input.
 template <typename T>
 class FusedLstmSteps {
  public:
@@ -116,7 +116,7 @@ class FusedLstmSteps {
   }
 
  private:
-  // out, state: what the step sees of the one before, a row for each of its places; null: zero.
+  // out, state: the previous output and cell, one row for each place of the step; null means zero.
   Status RunStep(KernelRun& k, Dim t, const T* out, const T* state) {
     const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
     T* const gates = gates_.At(k) + begin * kGates * width;
@@ -192,13 +192,13 @@ class EmbeddingLstmKernel : public Kernel {
   OutputOrScratch<T> xx_;
 };
 
-// The slots and attributes of both ops that follow their input; `type` names the slot that gives the element
-// type.
+// Declares the slots and attributes of both ops that follow their input; `type` names the slot that gives the
+// element type.
 void DeclareSteps(OpDef& def, const std::string& type) {
   def.Input("WeightH", "[width, 4 * width], as lstm's Weight", SameTypeAs(type))
       .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs(type))
-      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs(type), Optional())
-      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs(type), Optional())
+      .Input("H0", "the initial hidden state; zero if absent", SameTypeAs(type), Optional())
+      .Input("C0", "the initial cell; zero if absent", SameTypeAs(type), Optional())
       .Output("Hidden", "[rows, width], the results of the steps", SameTypeAs(type), Apart())
       .Output("Cell", "the cell after each step", SameTypeAs(type), Apart())
       .Output("XX", "the input of the steps", SameTypeAs(type), Intermediate() | Apart())
@@ -207,19 +207,20 @@ void DeclareSteps(OpDef& def, const std::string& type) {
       .Output("BatchedCell", "Cell in the order of the steps", SameTypeAs(type), Intermediate() | Apart())
       .Output("ReorderedH0", "H0 in the order of the first step", SameTypeAs(type), Intermediate() | Apart())
       .Output("ReorderedC0", "C0 in the order of the first step", SameTypeAs(type), Intermediate() | Apart())
-      .Attr("use_peepholes", true, "whether the gates see the cell")
-      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")
+      .Attr("use_peepholes", true, "whether to use peephole connections")
+      .Attr("is_reverse", false, "whether each sequence is processed from its last row to its first")
       .Attr("use_seq", true, kNoEffect)
-      .Attr("gate_activation", "sigmoid", "of the input, forget and output gate", GateActivationNames())
-      .Attr("cell_activation", "tanh", "of the cell, where it is put out", GateActivationNames())
-      .Attr("candidate_activation", "tanh", "of what may enter the cell", GateActivationNames());
+      .Attr("gate_activation", "sigmoid", "the activation of the input, forget and output gates",
+            GateActivationNames())
+      .Attr("cell_activation", "tanh", "the activation of the cell output", GateActivationNames())
+      .Attr("candidate_activation", "tanh", "the activation of the candidate", GateActivationNames());
 }
 
 }  // namespace
 
 void RegisterFusionLstm(OpRegistry& ops) {
   OpDef& fused = ops.Add("fusion_lstm");
-  fused.Doc("Long short-term memory over sequences, with the product that makes its input.", kDoc)
+  fused.Doc("Long short-term memory over sequences, including the product with the input weights.", kDoc)
       .Input("X", "[rows, width of X], in sequences", Floats())
       .Input("WeightX", "[width of X, 4 * width]", SameTypeAs("X"));
   DeclareSteps(fused, "X");
@@ -228,9 +229,7 @@ void RegisterFusionLstm(OpRegistry& ops) {
       .Kernel<Cpu, FusionLstmKernel, float, double>()
       .NoGrad();
   OpDef& embedded = ops.Add("fused_embedding_fc_lstm");
-  embedded
-      .Doc("Long short-term memory over sequences of ids, whose rows of a table are its input.",
-           kEmbeddingDoc)
+  embedded.Doc("Long short-term memory over sequences of ids, whose input is rows of a table.", kEmbeddingDoc)
       .Input("Ids", "[rows, 1], in sequences", Only(DType::kInt64))
       .Input("Embeddings", "[rows, 4 * width]", Floats());
   DeclareSteps(embedded, "Embeddings");

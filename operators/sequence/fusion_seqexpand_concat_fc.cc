@@ -1,4 +1,5 @@
-// fusion_seqexpand_concat_fc: a fully connected layer over rows of a sequence beside rows of whole sequences.
+// fusion_seqexpand_concat_fc: a fully connected layer over rows of sequences concatenated with one row per
+// sequence.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,9 +18,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = fc_activation((X[0][i], X[1][s], X[2][s], ...) . FCWeight + FCBias)
 
-s is the innermost sequence of X[0] that row i belongs to; the rows are put side by side. FCOut[s] is the
-part of the product that the rows of s share, that of X[1], X[2], ... An inference program has this op in
-place of sequence_expand, concat, mul, elementwise_add and an activation, so it has no gradient.)";
+s is the innermost sequence of X[0] to which row i belongs; the rows are concatenated. FCOut[s] is the part of
+the product that the rows of s share, that of X[1], X[2], ... Inference programs use this op in place of
+sequence_expand, concat, mul, elementwise_add and an activation, so it has no gradient.)";
 
 Status InferExpandFc(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("FCWeight", 2));
@@ -83,7 +84,7 @@ class ExpandFcKernel : public Kernel {
   }
 
  private:
-  // FCOut; `weight` begins at the rows that X[1] meets.
+  // Computes FCOut; `weight` begins at the rows multiplied by X[1].
   Status RunWholes(KernelRun& k, const T* weight) {
     const Dim rows = wholes_.front().shape[0], width = out_.shape[1];
     GemmOptions options = options_;
@@ -110,14 +111,14 @@ class ExpandFcKernel : public Kernel {
 
 void RegisterFusionSeqexpandConcatFc(OpRegistry& ops) {
   ops.Add("fusion_seqexpand_concat_fc")
-      .Doc("A fully connected layer over rows of sequences beside a row for each sequence.", kDoc)
-      .Input("X", "rows in sequences, then matrices with a row for each sequence", Floats(), Repeated())
+      .Doc("A fully connected layer over rows of sequences concatenated with one row per sequence.", kDoc)
+      .Input("X", "rows in sequences, then matrices with one row per sequence", Floats(), Repeated())
       .Input("FCWeight", "[sum of the widths of X, width]", SameTypeAs("X"))
       .Input("FCBias", "[width] or [1, width]", SameTypeAs("X"), Optional())
-      .Output("Out", "a row for each row of X[0]", SameTypeAs("X"), Apart())
-      .Output("FCOut", "what the rows of a sequence share, a row for each", SameTypeAs("X"),
+      .Output("Out", "one row for each row of X[0]", SameTypeAs("X"), Apart())
+      .Output("FCOut", "one row per sequence: the part of the product that its rows share", SameTypeAs("X"),
               Intermediate() | Apart())
-      .Attr("fc_activation", "identity", "the activation that follows", GateActivationNames())
+      .Attr("fc_activation", "identity", "the activation applied to the result", GateActivationNames())
       .InferShape(InferExpandFc)
       .Kernel<Cpu, ExpandFcKernel, float, double>()
       .NoGrad();

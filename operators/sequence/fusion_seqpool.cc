@@ -1,5 +1,5 @@
-// fusion_seqpool_concat, fusion_seqpool_cvm_concat: one row for each sequence, of several inputs side by
-// side.
+// fusion_seqpool_concat, fusion_seqpool_cvm_concat: pool the sequences of several inputs and concatenate the
+// rows.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,19 +15,19 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[s] = (pool(rows of X[0]'s innermost sequence s), pool(those of X[1]), ...), side by side
+Out[s] = (pool(rows of X[0]'s innermost sequence s), pool(those of X[1]), ...), concatenated
 
-pool is the sum of the rows, by pooltype divided by their number (AVERAGE), by its square root (SQRT), or
-not at all (SUM); an empty sequence gives zeros. Each row of Out is a sequence of its own. An inference
-program has this op in place of several sequence_pool and a concat, so it has no gradient.)";
+pool is the sum of the rows, divided by their number (pooltype AVERAGE), by its square root (SQRT), or not
+divided (SUM). An empty sequence yields zeros. Each row of Out is a sequence. Inference programs use this op
+in place of several sequence_pool and a concat, so it has no gradient.)";
 
 constexpr char kCvmDoc[] = R"(
-As fusion_seqpool_concat, where each pooled row (show, click, ...) becomes
+Like fusion_seqpool_concat, but each pooled row (show, click, ...) becomes
 
 (log(show + 1), log(click + 1) - log(show + 1), ...)
 
-as cvm makes it. CVM is not read. An inference program has this op in place of several sequence_pool and cvm
-and a concat, so it has no gradient.)";
+as in cvm. CVM is not read. Inference programs use this op in place of several sequence_pool and cvm and a
+concat, so it has no gradient.)";
 
 Status InferPoolConcat(InferContext& c) {
   const int count = c.InputCount("X");
@@ -105,23 +105,25 @@ AttrCheck Pools() { return OneOf({"AVERAGE", "SUM", "SQRT"}); }
 
 void RegisterFusionSeqpool(OpRegistry& ops) {
   ops.Add("fusion_seqpool_concat")
-      .Doc("One row for each sequence, of several inputs side by side.", kDoc)
+      .Doc("Pools the sequences of several inputs and concatenates the rows.", kDoc)
       .Input("X", "rows in sequences, all of one width", Floats(), Repeated())
       .Output("Out", "[sequences, number of arguments * width]", SameTypeAs("X"), Apart())
-      .Attr("pooltype", "SUM", "how the rows of a sequence become one", Pools())
-      .Attr("axis", 1, "1: the rows are put side by side")
+      .Attr("pooltype", "SUM", "how the rows of a sequence are pooled", Pools())
+      .Attr("axis", 1, "1: concatenate along the width")
       .InferShape(InferPoolConcat)
       .Kernel<Cpu, PoolConcatKernel, float, double>()
       .NoGrad();
   ops.Add("fusion_seqpool_cvm_concat")
-      .Doc("One row for each sequence, of several inputs side by side, with logarithms of shows and clicks.",
-           kCvmDoc)
+      .Doc(
+          "Pools the sequences of several inputs, takes logarithms of shows and clicks, and concatenates the "
+          "rows.",
+          kCvmDoc)
       .Input("X", "rows in sequences, all of one width of at least 2", Floats(), Repeated())
       .Input("CVM", "not read", SameTypeAs("X"))
       .Output("Out", "[sequences, number of arguments * width]", SameTypeAs("X"), Apart())
-      .Attr("pooltype", "SUM", "how the rows of a sequence become one", Pools())
-      .Attr("use_cvm", true, "true: shows and clicks stay, as logarithms")
-      .Attr("axis", 1, "1: the rows are put side by side")
+      .Attr("pooltype", "SUM", "how the rows of a sequence are pooled", Pools())
+      .Attr("use_cvm", true, "must be true: shows and clicks are kept, as logarithms")
+      .Attr("axis", 1, "1: concatenate along the width")
       .InferShape(InferPoolConcat)
       .Kernel<Cpu, PoolConcatKernel, float, double>()
       .NoGrad();

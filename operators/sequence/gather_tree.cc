@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Ids[t, b, k] is the token of branch k at step t, Parents[t, b, k] the branch of step t - 1 that it continues.
-Out[t, b, k] is the token at step t of the branch that ends as k at the last step:
+Ids[t, b, k] is the token of branch k at step t, and Parents[t, b, k] is the branch of step t - 1 that it
+continues. Out[t, b, k] is the token at step t of the branch that ends as branch k at the last step:
 
 Out[last, b, k] = Ids[last, b, k]     Out[t, b, k] = Ids[t, b, p(t, k)]
 p(last - 1, k) = Parents[last, b, k]  p(t - 1, k) = Parents[t, b, p(t, k)])";
@@ -61,9 +61,9 @@ class GatherTreeKernel : public Kernel {
 
 void RegisterGatherTree(OpRegistry& ops) {
   ops.Add("gather_tree")
-      .Doc("The branches of a beam search, from their ends to their beginnings.", kDoc)
+      .Doc("Traces back the branches of a beam search from their ends.", kDoc)
       .Input("Ids", "tokens, [steps, sources, branches]", Integers())
-      .Input("Parents", "the branch that each continues", SameTypeAs("Ids"))
+      .Input("Parents", "the branch that each token continues", SameTypeAs("Ids"))
       .Output("Out", "the tokens of whole branches", SameTypeAs("Ids"), Apart())
       .InferShape(InferGatherTree)
       .Kernel<Cpu, GatherTreeKernel, std::int32_t, std::int64_t>()

@@ -19,11 +19,11 @@ r = gate(x_r + b_r + h_before . W_r)
 c = activation(x_c + b_c + (r * h_before) . W_c)
 h = (1 - u) * h_before + u * c;  with origin_mode  h = u * h_before + (1 - u) * c
 
-Input holds x_u, x_r, x_c side by side, Bias b_u, b_r, b_c. Weight is two matrices in one buffer: [width, 2 *
-width] for W_u and W_r, then [width, width] for W_c. "before" is the row before in the same sequence
-(is_reverse: the row after); at the first one H0, a row for each sequence, or zero. BatchGate (u, r, c),
-BatchResetHiddenPrev (r * h_before) and BatchHidden (h) are in the order in which the steps run, the longest
-sequence first.)";
+The columns of Input are x_u, x_r, x_c; those of Bias are b_u, b_r, b_c. Weight is two matrices in one buffer:
+[width, 2 * width] for W_u and W_r, then [width, width] for W_c. h_before is the result for the previous row
+of the same sequence (with is_reverse, the next row). At the first step it is H0, with one row per sequence,
+or zero. BatchGate (u, r, c), BatchResetHiddenPrev (r * h_before) and BatchHidden (h) are in the order in
+which the steps run, the longest sequence first.)";
 
 Status InferGru(InferContext& c) {
   const Shape& input = c.ShapeOf("Input");
@@ -46,7 +46,7 @@ Status InferGru(InferContext& c) {
   return OkStatus();
 }
 
-// Sizes and attributes of the op, from its Input and Weight.
+// The sizes and attributes of the op, from its Input and Weight.
 template <typename T>
 GruSteps<T> MakeSteps(const KernelSetup& k) {
   GruSteps<T> steps;
@@ -163,7 +163,7 @@ class GruGradKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(require(slot, {rows, width}));
     for (const std::string slot : {"H0", "Bias"}) {
       if (k.Output(slot + kGradSuffix) && !k.Input(slot))
-        return k.Error(slot, kGradSuffix, " is asked for, but ", slot, " is not given");
+        return k.Error(slot, kGradSuffix, " is requested, but ", slot, " is not given");
     }
     if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(require("Bias", {1, 3 * width}));
     return require("Weight", {width, 3 * width});
@@ -214,21 +214,21 @@ class GruGradKernel : public Kernel {
 void RegisterGru(OpRegistry& ops) {
   ops.Add("gru")
       .Doc("Gated recurrent units over sequences.", kDoc)
-      .Input("Input", "rows in sequences, three times the width", Floats())
-      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs("Input"),
-             Optional())
+      .Input("Input", "[rows, 3 * width], in sequences", Floats())
+      .Input("H0", "the initial hidden state; zero if absent", SameTypeAs("Input"), Optional())
       .Input("Weight", "[width, 3 * width]: two matrices in one buffer", SameTypeAs("Input"))
       .Input("Bias", "[1, 3 * width]", SameTypeAs("Input"), Optional())
       .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
-      .Output("BatchResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"),
+      .Output("BatchResetHiddenPrev", "the previous hidden state times the reset gate", SameTypeAs("Input"),
               Intermediate() | Apart())
       .Output("BatchHidden", "Hidden in the order of the steps", SameTypeAs("Input"),
               Intermediate() | Apart())
-      .Output("Hidden", "what the steps put out", SameTypeAs("Input"), Apart())
-      .Attr("activation", "tanh", "of the candidate", GateActivationNames())
-      .Attr("gate_activation", "sigmoid", "of the update and reset gate", GateActivationNames())
-      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")
-      .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")
+      .Output("Hidden", "the hidden state after each step", SameTypeAs("Input"), Apart())
+      .Attr("activation", "tanh", "the activation of the candidate", GateActivationNames())
+      .Attr("gate_activation", "sigmoid", "the activation of the update and reset gates",
+            GateActivationNames())
+      .Attr("is_reverse", false, "whether each sequence is processed from its last row to its first")
+      .Attr("origin_mode", false, "whether the update gate weights the previous state, not the candidate")
       .InferShape(InferGru)
       .Kernel<Cpu, GruKernel, float, double>()
       .Grad({.reads = {"Input", "H0", "Weight", "Bias"},

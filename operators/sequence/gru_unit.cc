@@ -13,10 +13,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-One step of gru for every row: HiddenPrev is h_before, Hidden is h, Gate holds u, r, c and ResetHiddenPrev r *
-h_before. The activations are numbers: 0 identity, 1 sigmoid, 2 tanh, 3 relu.)";
+One step of gru for each row: HiddenPrev is h_before, Hidden is h, Gate holds u, r, c, and ResetHiddenPrev is
+r * h_before. Activations are numbers: 0 identity, 1 sigmoid, 2 tanh, 3 relu.)";
 
-// The numbers that kDoc explains.
+// Converts the numbers that kDoc lists.
 AttrCheck ActivationNumber() { return OneOf({"0", "1", "2", "3"}); }
 
 Status InferGruUnit(InferContext& c) {
@@ -148,16 +148,16 @@ void RegisterGruUnit(OpRegistry& ops) {
   ops.Add("gru_unit")
       .Doc("One step of a gated recurrent unit.", kDoc)
       .Input("Input", "[rows, 3 * width]", Floats())
-      .Input("HiddenPrev", "what the step before put out", SameTypeAs("Input"))
+      .Input("HiddenPrev", "the previous hidden state", SameTypeAs("Input"))
       .Input("Weight", "[width, 3 * width]: two matrices in one buffer", SameTypeAs("Input"))
       .Input("Bias", "[1, 3 * width]", SameTypeAs("Input"), Optional())
       .Output("Gate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
-      .Output("ResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"),
+      .Output("ResetHiddenPrev", "the previous hidden state times the reset gate", SameTypeAs("Input"),
               Intermediate() | Apart())
-      .Output("Hidden", "what the step puts out", SameTypeAs("Input"), Apart())
-      .Attr("activation", 2, "of the candidate", ActivationNumber())
-      .Attr("gate_activation", 1, "of the update and reset gate", ActivationNumber())
-      .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")
+      .Output("Hidden", "the hidden state after the step", SameTypeAs("Input"), Apart())
+      .Attr("activation", 2, "the activation of the candidate", ActivationNumber())
+      .Attr("gate_activation", 1, "the activation of the update and reset gates", ActivationNumber())
+      .Attr("origin_mode", false, "whether the update gate weights the previous state, not the candidate")
       .InferShape(InferGruUnit)
       .Kernel<Cpu, GruUnitKernel, float, double>()
       .Grad({.reads = {"Input", "HiddenPrev", "Weight", "Bias"},

@@ -13,18 +13,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Sequence n of Out holds the windows of image n, line by line. A row is a window; its elements are ordered by
-channel, then by line of the window.
+Sequence n of Out holds the windows of image n, row by row. A row of Out is a window: its channels, each row
+by row.
 
-There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down. Elements outside of
-the image are zero. With Y, image n has its own extents: Y[n] = (height, width), divided by out_stride and
-rounded up; elements beyond X are zero. As in Fluid, Y is ignored for a single image, and the gradient, which
-does not read Y, takes all images for whole.)";
+Along an axis there are floor((size + paddings - kernel) / stride) + 1 windows. Pixels outside the image are
+zero. With Y, the size of image n is Y[n] = (height, width) divided by out_stride and rounded up; pixels
+beyond X are zero. A single image always has the size of X, as in Fluid. The gradient assumes that all images
+have the size of X, because Fluid's gradient op has no slot Y.)";
 
 // Windows along one axis.
 struct Axis {
   Dim extent = 0, kernel = 1, stride = 1, before = 0, after = 0;
-  // How many windows an image of this extent has; 0 or less: not even one fits.
+  // Returns the number of windows of an image of this size; 0 or less if not even one fits.
   Dim Count(Dim image_extent) const {
     const Dim room = image_extent + before + after - kernel;
     return room < 0 ? 0 : 1 + room / stride;
@@ -77,7 +77,7 @@ Status InferIm2Sequence(InferContext& c) {
   return c.SetShape("Out", {rows, x[1] == kUnknownDim ? kUnknownDim : w.row_width()});
 }
 
-// Calls visit(element of Out's row, element of the image) for each element of a window that lies in the
+// Calls visit(element of Out's row, element of the image) for each element of a window that lies inside the
 // image.
 template <typename Visit>
 void EachElement(const WindowSetup& w, Dim y, Dim x, Visit&& visit) {
@@ -138,7 +138,8 @@ class Im2SequenceKernel : public Kernel {
  private:
   static constexpr Dim kElementsMax = Dim{1} << 48;
 
-  // The extent of an image along an axis (0: height), its own if Y tells it. What is no size counts as none.
+  // Returns the size of an image along an axis (0: height), its own if Y gives it. An invalid size counts as
+  // 0.
   Dim Extent(KernelRun& k, Dim image, Dim axis) const {
     const Axis& whole = axis == 0 ? w_.height : w_.width;
     if (!sizes_) return whole.extent;
@@ -158,8 +159,8 @@ class Im2SequenceKernel : public Kernel {
   std::string what_;
 };
 
-// Out@GRAD goes back to where the windows were taken; with images of their own sizes its sequences would have
-// to say how many there were, and Fluid's op does not get Y, so all images count as whole.
+// Adds Out@GRAD to the windows' positions. With images of different sizes, its sequences would have to give
+// the numbers of windows, and Fluid's op has no slot Y; therefore all images have the size of X.
 template <typename Device, typename T>
 class Im2SequenceGradKernel : public Kernel {
  public:
@@ -195,15 +196,16 @@ class Im2SequenceGradKernel : public Kernel {
 
 void RegisterIm2Sequence(OpRegistry& ops) {
   ops.Add("im2sequence")
-      .Doc("The windows of images as sequences.", kDoc)
+      .Doc("Copies the windows of images to the rows of sequences.", kDoc)
       .Input("X", "the images, [images, channels, height, width]", Floats())
-      .Input("Y", "[images, 2]: each image's own height and width", SameTypeAs("X"), Optional())
-      .Output("Out", "one row for each window", SameTypeAs("X"))
-      .RequiredAttr("kernels", AttrKind::kInts, "the window's height and width", AtLeast(1))
-      .Attr("strides", std::vector<std::int32_t>{1, 1}, "distance of neighbouring windows: height, width",
-            AtLeast(1))
-      .Attr("paddings", std::vector<std::int32_t>{0, 0, 0, 0}, "top, left, bottom, right", AtLeast(0))
-      .Attr("out_stride", std::vector<std::int32_t>{1, 1}, "what Y's sizes are divided by", AtLeast(1))
+      .Input("Y", "[images, 2], the height and width of each image", SameTypeAs("X"), Optional())
+      .Output("Out", "one row per window", SameTypeAs("X"))
+      .RequiredAttr("kernels", AttrKind::kInts, "the height and width of a window", AtLeast(1))
+      .Attr("strides", std::vector<std::int32_t>{1, 1},
+            "the distance between adjacent windows: height, width", AtLeast(1))
+      .Attr("paddings", std::vector<std::int32_t>{0, 0, 0, 0}, "the paddings: top, left, bottom, right",
+            AtLeast(0))
+      .Attr("out_stride", std::vector<std::int32_t>{1, 1}, "the divisors of the sizes in Y", AtLeast(1))
       .InferShape(InferIm2Sequence)
       .Kernel<Cpu, Im2SequenceKernel, float, double>()
       .Grad({.reads = {"X"}, .yields = {"X"}})

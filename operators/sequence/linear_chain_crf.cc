@@ -22,12 +22,12 @@ For each sequence of tags y (Label) and emissions x (Emission), with weights w (
 score(y)      = w[start, y_0] + sum x[i, y_i] + sum w[y_(i-1), y_i] + w[stop, y_last]
 LogLikelihood = log(sum over all y' of exp(score(y'))) - score(y)
 
-so LogLikelihood is the negative logarithm: a cost. Transition's rows are start, stop, then one for each tag.
-A sequence without steps costs 0. The sequences are those of the LoD of Label, or, with Length, Emission is
-[sequences, steps, tags] and Label [sequences, steps]; what lies beyond a sequence's length does not count.
-EmissionExps = exp(Emission less the largest of its step), TransitionExps = exp(Transition) and Alpha, the
-forward vectors, each scaled to add up to 1, are for the gradient.
-Lafferty, McCallum, Pereira: "Conditional Random Fields", ICML 2001.)";
+Despite its name, LogLikelihood is the negative log-likelihood, which is a cost. The rows of Transition are
+start, stop, then one per tag. A sequence without steps costs 0. Sequences are given by the LoD of Label or,
+with Length, Emission is [sequences, steps, tags] and Label is [sequences, steps]; steps beyond the length of
+a sequence are ignored. The gradient uses EmissionExps = exp(Emission - the largest emission of the step),
+TransitionExps = exp(Transition) and Alpha, the forward vectors, each scaled to a sum of 1. Lafferty,
+McCallum, Pereira: "Conditional Random Fields", ICML 2001.)";
 
 Status InferLinearChainCrf(InferContext& c) {
   const Shape &emission = c.ShapeOf("Emission"), &transition = c.ShapeOf("Transition"),
@@ -108,7 +108,7 @@ class LinearChainCrfKernel : public Kernel {
     T* const exps = k[transition_exps_].template Data<T>();
     std::transform(weights, weights + transition_.shape.Count(), exps, [](T w) { return std::exp(w); });
     std::ranges::fill(k[alpha_].template Span<T>(), T{0});
-    // Of padding too, as in Fluid.
+    // Includes the padding, as in Fluid.
     Exponentials(emission, emission_.shape.Count() / std::max(tags_, Dim{1}),
                  k[emission_exps_].template Data<T>());
     T* const cost = cost_.Make(k, labels_.count()).template Data<T>();
@@ -129,7 +129,7 @@ class LinearChainCrfKernel : public Kernel {
   }
 
  private:
-  // The largest emission of a step.
+  // Returns the largest emission of a step.
   T Peak(const T* emission) const {
     T peak = emission[0];
     for (Dim t = 1; t < tags_; ++t) peak = MaxOrNan(peak, emission[t]);
@@ -159,7 +159,7 @@ class LinearChainCrfKernel : public Kernel {
   Dim tags_ = 0;
 };
 
-// The share that each tag and each pair of tags has among all paths, less 1 where the right path has it.
+// The probabilities of each tag and each pair of tags, minus 1 where the true path has the tag or pair.
 template <typename Device, typename T>
 class LinearChainCrfGradKernel : public Kernel {
  public:
@@ -213,7 +213,7 @@ class LinearChainCrfGradKernel : public Kernel {
   }
 
  private:
-  // shares_: the gradient of a sequence's emissions.
+  // shares_ holds the gradient of a sequence's emissions.
   void Shares(const T* alpha, const std::int64_t* tags, Dim length, T dcost) {
     shares_.resize(beta_.size());
     for (Dim i = 0; i < length; ++i) {
@@ -238,10 +238,10 @@ class LinearChainCrfGradKernel : public Kernel {
 
 void RegisterLinearChainCrf(OpRegistry& ops) {
   ops.Add("linear_chain_crf")
-      .Doc("How unlikely the right tags are in a conditional random field.", kDoc)
-      .Input("Emission", "scores of each tag, in sequences", Floats())
+      .Doc("The negative log-likelihood of tag sequences in a linear-chain conditional random field.", kDoc)
+      .Input("Emission", "the score of each tag, in sequences", Floats())
       .Input("Transition", "[tags + 2, tags]", SameTypeAs("Emission"))
-      .Input("Label", "the right tags", Only(DType::kInt64))
+      .Input("Label", "the true tags", Only(DType::kInt64))
       .Input("Length", "the lengths of padded sequences", Only(DType::kInt64), Optional())
       .Output("Alpha", "the forward vectors", SameTypeAs("Emission"), Intermediate() | Apart())
       .Output("EmissionExps", "exponentials of Emission", SameTypeAs("Emission"), Intermediate() | Apart())

@@ -1,4 +1,4 @@
-// lod_reset: the same rows, divided into other sequences.
+// lod_reset: the same rows with another LoD.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -11,12 +11,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X, with the levels of Y; if Y has none, with one level of offsets that Y holds; without Y, with those of
-target_lod
+Out is X with another LoD: the LoD of Y; if Y has none, one level with the offsets that Y holds; without Y,
+one level with the offsets in target_lod.
 
 The last offset must be the number of rows. With `append`, X keeps its levels, and the new level is added
-below them: its offsets divide the rows among what were rows before, and X's innermost level must end at the
-number of sequences of the new level. The gradient has X's levels.)";
+below them: its offsets divide the rows into sequences, and the innermost level of X, which divided rows
+before, must end at the number of sequences of the new level. The gradient has the LoD of X.)";
 
 Status InferLodReset(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
@@ -24,7 +24,7 @@ Status InferLodReset(InferContext& c) {
   if (c.HasInput("Y")) {
     c.SetLodLevel("Out", (append ? c.Input("X").lod_level : 0) + std::max(c.Input("Y").lod_level, 1));
   } else if (c.Attr<std::vector<std::int32_t>>("target_lod").empty()) {
-    return c.Error("target_lod must not be empty where Y is not given");
+    return c.Error("target_lod must not be empty if Y is not given");
   } else {
     c.SetLodLevel("Out", append ? c.Input("X").lod_level + 1 : 1);
   }
@@ -94,11 +94,12 @@ class LodResetKernel : public Kernel {
 
 void RegisterLodReset(OpRegistry& ops) {
   OpDef& def = ops.Add("lod_reset");
-  def.Doc("The same rows in other sequences.", kDoc)
+  def.Doc("Replaces the LoD of rows.", kDoc)
       .Input("X", "rows", AnyType())
-      .Input("Y", "whose levels Out gets, or the offsets themselves", AnyType(), Optional())
-      .Output("Out", "X with the new levels", SameTypeAs("X"))
-      .Attr("target_lod", std::vector<std::int32_t>(), "offsets of one level, from 0 to the number of rows")
+      .Input("Y", "provides the LoD, or holds the offsets", AnyType(), Optional())
+      .Output("Out", "X with the new LoD", SameTypeAs("X"))
+      .Attr("target_lod", std::vector<std::int32_t>(),
+            "the offsets of one level, from 0 to the number of rows")
       .Attr("append", false, "whether X keeps its levels, above the new one")
       .InferShape(InferLodReset)
       .KernelForAnyType<Cpu, LodResetKernel>()

@@ -18,19 +18,20 @@ cell = c' * i + cell_before * f
 o  = gate(x_o + b_o + h_before . W_o + w_oc * cell)
 h  = o * cell_activation(cell)
 
-Input holds x_c, x_i, x_f, x_o side by side, Weight W_c, W_i, W_f, W_o, and Bias b_c, b_i, b_f, b_o, followed,
-with use_peepholes, by w_ic, w_fc, w_oc. "before" is the row before in the same sequence (is_reverse: the row
-after); at the first one H0 and C0, a row for each sequence, or zero. BatchGate (c', i, f, o) and
-BatchCellPreAct (cell_activation(cell)) are in the order in which the steps run, the longest sequence
-first.)";
+The columns of Input are x_c, x_i, x_f, x_o; those of Weight are W_c, W_i, W_f, W_o; those of Bias are b_c,
+b_i, b_f, b_o, followed by w_ic, w_fc, w_oc if use_peepholes is set. h_before and cell_before are the results
+for the previous row of the same sequence (with is_reverse, the next row). At the first step they are H0 and
+C0, with one row per sequence, or zero. BatchGate (c', i, f, o) and BatchCellPreAct (cell_activation(cell))
+are in the order in which the steps run, the longest sequence first.)";
 
 constexpr char kLstmpDoc[] = R"(
-As lstm, but what the next step sees, and what the op puts out, is a projection of h:
+Like lstm, but the recurrent state and the output of the op are a projection of h:
 
-p = clip(proj_activation(h . ProjWeight), proj_clip);  c', i, f and o see p_before . W instead of h_before . W
+p = clip(proj_activation(h . ProjWeight), proj_clip);  c', i, f and o use p_before . W instead of h_before . W
 
-The cell is clipped to [-cell_clip, cell_clip] before o and h see it, and p likewise by proj_clip; 0: not at
-all. H0 is the projection before the first step. BatchHidden holds h in the order in which the steps run.)";
+The cell is clipped to [-cell_clip, cell_clip] before o and h are computed, and p is clipped likewise by
+proj_clip; 0 disables clipping. H0 is the initial projection. BatchHidden holds h in the order in which the
+steps run.)";
 
 Status InferLstm(InferContext& c) {
   const bool projected = c.op().type() == "lstmp";
@@ -119,7 +120,7 @@ class LstmKernel : public Kernel {
     AddToRows(bias, batches_.rows(), width, gates);
   }
 
-  // `before`: what the step before put out, one row for each place; null: zero.
+  // `before`: the output of the previous step, one row for each place; null means zero.
   Status RunStep(KernelRun& k, Dim t, const T* before) {
     const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
     T* const gates = k[gates_].template Data<T>() + begin * 4 * width;
@@ -162,31 +163,31 @@ class LstmKernel : public Kernel {
   InitialState<T> h0_, c0_;
   Operand weight_, project_, bias_, gates_, active_, hidden_, cell_, out_;
   StepBatches batches_;
-  Scratch<T> states_, outs_, first_;  // in the order of the batches: the cells, what is put out, H0
+  Scratch<T> states_, outs_, first_;  // in the order of the batches: the cells, the outputs, H0
   const T* c0_rows_ = nullptr;
 };
 
 void AddCommonAttrs(OpDef& def) {
-  def.Attr("use_peepholes", true, "whether the gates see the cell")
-      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first");
+  def.Attr("use_peepholes", true, "whether to use peephole connections")
+      .Attr("is_reverse", false, "whether each sequence is processed from its last row to its first");
 }
 
 void AddActivations(OpDef& def) {
-  def.Attr("gate_activation", "sigmoid", "of the input, forget and output gate", GateActivationNames())
-      .Attr("cell_activation", "tanh", "of the cell, where it is put out", GateActivationNames())
-      .Attr("candidate_activation", "tanh", "of what may enter the cell", GateActivationNames());
+  def.Attr("gate_activation", "sigmoid", "the activation of the input, forget and output gates",
+           GateActivationNames())
+      .Attr("cell_activation", "tanh", "the activation of the cell output", GateActivationNames())
+      .Attr("candidate_activation", "tanh", "the activation of the candidate", GateActivationNames());
 }
 
 void AddLstm(OpRegistry& ops) {
   OpDef& def = ops.Add("lstm");
   def.Doc("Long short-term memory over sequences.", kLstmDoc)
-      .Input("Input", "rows in sequences, four times the cell's width", Floats())
-      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs("Input"),
-             Optional())
-      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("Input", "[rows, 4 * width], in sequences", Floats())
+      .Input("H0", "the initial hidden state; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("C0", "the initial cell; zero if absent", SameTypeAs("Input"), Optional())
       .Input("Weight", "[width, 4 * width]", SameTypeAs("Input"))
       .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
-      .Output("Hidden", "what the steps put out", SameTypeAs("Input"), Apart())
+      .Output("Hidden", "the hidden state after each step", SameTypeAs("Input"), Apart())
       .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional() | Apart())
       .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
       .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate() | Apart());
@@ -204,22 +205,24 @@ void AddLstm(OpRegistry& ops) {
 void AddLstmp(OpRegistry& ops) {
   OpDef& def = ops.Add("lstmp");
   def.Doc("Long short-term memory over sequences, with a projection.", kLstmpDoc)
-      .Input("Input", "rows in sequences, four times the cell's width", Floats())
-      .Input("H0", "the projection before the first step; zero if absent", SameTypeAs("Input"), Optional())
-      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("Input", "[rows, 4 * width], in sequences", Floats())
+      .Input("H0", "the initial projection; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("C0", "the initial cell; zero if absent", SameTypeAs("Input"), Optional())
       .Input("Weight", "[projection, 4 * width]", SameTypeAs("Input"))
       .Input("ProjWeight", "[width, projection]", SameTypeAs("Input"))
       .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
-      .Output("Projection", "the projections of what the steps put out", SameTypeAs("Input"), Apart())
+      .Output("Projection", "the projection of the hidden state after each step", SameTypeAs("Input"),
+              Apart())
       .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional() | Apart())
       .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
       .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate() | Apart())
-      .Output("BatchHidden", "what is projected", SameTypeAs("Input"), Intermediate() | Apart());
+      .Output("BatchHidden", "the hidden state before the projection", SameTypeAs("Input"),
+              Intermediate() | Apart());
   AddCommonAttrs(def);
-  def.Attr("cell_clip", 0.0f, "bound of the cell; 0: none", AtLeast(0))
-      .Attr("proj_clip", 0.0f, "bound of the projection; 0: none", AtLeast(0));
+  def.Attr("cell_clip", 0.0f, "the bound of the cell; 0: none", AtLeast(0))
+      .Attr("proj_clip", 0.0f, "the bound of the projection; 0: none", AtLeast(0));
   AddActivations(def);
-  def.Attr("proj_activation", "tanh", "of the projection", GateActivationNames())
+  def.Attr("proj_activation", "tanh", "the activation of the projection", GateActivationNames())
       .InferShape(InferLstm)
       .Kernel<Cpu, LstmKernel, float, double>()
       .Grad({.reads = {"Weight", "ProjWeight", "Bias", "H0", "C0"},

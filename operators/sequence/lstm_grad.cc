@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-// Input is no argument of lstmp_grad: its shape is that of the gates.
+// lstmp_grad has no input Input; its shape is that of the gates.
 Status InferLstmGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Input@GRAD", c.ShapeOf("BatchGate")));
   c.SetDType("Input@GRAD", c.DTypeOf("BatchGate"));
@@ -81,7 +81,7 @@ class LstmGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(require("Bias", {1, (s_.peepholes ? 7 : 4) * s_.width}));
     for (const std::string slot : {"H0", "C0", "ProjWeight"}) {
       if (k.Output(slot + kGradSuffix) && !k.Input(slot))
-        return k.Error(slot, kGradSuffix, " is asked for, but ", slot, " is not given");
+        return k.Error(slot, kGradSuffix, " is requested, but ", slot, " is not given");
     }
     if (s_.projected && !hidden_) return k.Error("input BatchHidden is missing");
     if (!cell_) return k.Error("input Cell is missing");
@@ -129,7 +129,8 @@ class LstmGradKernel : public Kernel {
     return HandBackOuts(k, t, dgates);
   }
 
-  // douts becomes the gradient of the product with ProjWeight, and dhidden that of what was projected.
+  // Turns douts into the gradient of the product with ProjWeight, and dhidden into the gradient of the hidden
+  // state before the projection.
   Status BackThroughProjection(KernelRun& k, Dim begin, Dim size, T* douts) {
     const T* const outs = outs_.At(k) + begin * s_.recurrent;
     const Dim count = size * s_.recurrent;
@@ -150,7 +151,7 @@ class LstmGradKernel : public Kernel {
     return c0_rows_ == nullptr ? nullptr : c0_rows_ + batches_.sequence(place) * s_.width;
   }
 
-  // The gradient of the cell before the step goes to that step, or to C0.
+  // The gradient of the previous cell goes to the previous step, or to C0.
   void HandBack(KernelRun& k, Dim t, Dim place, const T* dbefore) {
     if (t > 0) {
       T* const to = dstates_.At(k) + (batches_.begin(t - 1) + place) * s_.width;
@@ -160,7 +161,7 @@ class LstmGradKernel : public Kernel {
     }
   }
 
-  // The same for what the step before put out, or H0.
+  // The same for the output of the previous step, or H0.
   Status HandBackOuts(KernelRun& k, Dim t, const T* dgates) {
     const Dim size = batches_.size(t);
     if (t == 0 && !dh0_) return OkStatus();
@@ -176,7 +177,7 @@ class LstmGradKernel : public Kernel {
     return OkStatus();
   }
 
-  // What all steps together give.
+  // Computes the gradients that sum over all steps.
   Status Finish(KernelRun& k) {
     const Dim rows = batches_.rows(), width = 4 * s_.width;
     const T* const dgates = dgates_.At(k);

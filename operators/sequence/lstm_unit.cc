@@ -13,7 +13,7 @@ constexpr char kDoc[] = R"(
 i = sigmoid(X_i),  f = sigmoid(X_f + forget_bias),  o = sigmoid(X_o),  g = tanh(X_g)
 C = f * C_prev + i * g,  H = o * tanh(C)
 
-X holds X_i, X_f, X_o, X_g side by side.)";
+The columns of X are X_i, X_f, X_o, X_g.)";
 
 Status InferLstmUnit(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
@@ -40,7 +40,7 @@ T Sigmoid(T x) {
 template <typename T>
 struct Gates {
   T i, f, o, g;
-  // Of element j of a row of X.
+  // Computes the gates of element j from a row of X.
   Gates(const T* x, Dim j, Dim width, T forget_bias)
       : i(Sigmoid(x[j])),
         f(Sigmoid(x[width + j] + forget_bias)),
@@ -138,11 +138,11 @@ class LstmUnitGradKernel : public Kernel {
 
 void RegisterLstmUnit(OpRegistry& ops) {
   ops.Add("lstm_unit")
-      .Doc("The element-wise part of one LSTM step.", kDoc)
+      .Doc("The elementwise part of one LSTM step.", kDoc)
       .Input("X", "[rows, 4 * width]", Floats())
-      .Input("C_prev", "the cell before: [rows, width]", SameTypeAs("X"))
-      .Output("C", "the cell after", SameTypeAs("X"), Apart())
-      .Output("H", "what the step puts out", SameTypeAs("X"), Apart())
+      .Input("C_prev", "[rows, width], the previous cell", SameTypeAs("X"))
+      .Output("C", "the new cell", SameTypeAs("X"), Apart())
+      .Output("H", "the hidden state after the step", SameTypeAs("X"), Apart())
       .Attr("forget_bias", 0.0f, "added to the forget gate before its sigmoid")
       .InferShape(InferLstmUnit)
       .Kernel<Cpu, LstmUnitKernel, float, double>()

@@ -14,8 +14,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i, j] = sum over w of X[i + w, j] * Filter[w, j]
 
-as far as i + w is a row of the sequence of i. X is rows in sequences, or [sequences, steps, width] of one
-length.)";
+The sum covers the rows i + w that belong to the sequence of row i. X is rows in sequences, or
+[sequences, steps, width] with sequences of equal length.)";
 
 Status InferRowConv(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -134,9 +134,9 @@ class RowConvGradKernel : public Kernel {
 
 void RegisterRowConv(OpRegistry& ops) {
   ops.Add("row_conv")
-      .Doc("Each row with those that follow it, weighted element by element.", kDoc)
+      .Doc("The elementwise weighted sum of each row and the rows after it.", kDoc)
       .Input("X", "rows in sequences, or [sequences, steps, width]", Floats())
-      .Input("Filter", "[context, width]: the row's own weights, then those of the rows after it",
+      .Input("Filter", "[context, width]: the weights of the row itself, then those of the rows after it",
              SameTypeAs("X"))
       .Output("Out", "the weighted sums", SameTypeAs("X"), Apart())
       .InferShape(InferRowConv)

@@ -1,4 +1,4 @@
-// sequence_concat: the sequences of several inputs joined, sequence by sequence.
+// sequence_concat: concatenates several inputs sequence by sequence.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Sequence s of Out is sequence s of X[0], then that of X[1], ...
+Sequence s of Out is sequence s of X[0], followed by sequence s of X[1], ...
 
-All inputs have the same number of innermost sequences, and the same outer levels, which Out keeps.)";
+All inputs must have the same number of innermost sequences and the same outer LoD levels, which Out keeps.)";
 
 Status InferSequenceConcat(InferContext& c) {
   Shape out = c.ShapeOf("X");
@@ -123,7 +123,7 @@ class SequenceConcatKernel : public Kernel {
   std::size_t row_bytes_ = 0;
 };
 
-// Cuts Out@GRAD as the inputs were joined; a part that nobody reads is passed over.
+// Splits Out@GRAD into the gradients of the inputs; skips those that are not requested.
 class SequenceConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -163,9 +163,9 @@ class SequenceConcatGradKernel : public Kernel {
 
 void RegisterSequenceConcat(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_concat");
-  def.Doc("The sequences of several inputs joined.", kDoc)
-      .Input("X", "rows in sequences, of one width", Numbers(), Repeated())
-      .Output("Out", "the joined sequences", SameTypeAs("X"))
+  def.Doc("Concatenates several inputs sequence by sequence.", kDoc)
+      .Input("X", "rows in sequences, all of one width", Numbers(), Repeated())
+      .Output("Out", "the concatenated sequences", SameTypeAs("X"))
       .InferShape(InferSequenceConcat)
       .KernelForAnyType<Cpu, SequenceConcatKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}});

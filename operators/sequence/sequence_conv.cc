@@ -18,18 +18,18 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = (X[i + contextStart], ..., X[i + contextStart + contextLength - 1]) . Filter
 
-The rows are put side by side; those beyond the ends of the innermost sequence of i are zero, or with
-paddingTrainable rows of PaddingData: first those for before the beginning, then those for after the end, each
-in the order in which they would stand there.)";
+The rows of a window are concatenated. Rows beyond the ends of the innermost sequence of i are zero or, with
+paddingTrainable, rows of PaddingData: first those before the beginning, then those after the end, each in
+order of position.)";
 
 constexpr char kFusedDoc[] = R"(
 Out = relu(ColMat . Filter + Bias)
 
-Row i of ColMat is X[i + contextStart], ..., X[i + contextStart + contextLength - 1] side by side; those
-beyond the ends of the innermost sequence of i are zero. An inference program has this op in place of
-sequence_conv, elementwise_add and relu, so it has no gradient.)";
+Row i of ColMat concatenates X[i + contextStart], ..., X[i + contextStart + contextLength - 1]; rows beyond
+the ends of the innermost sequence of i are zero. Inference programs use this op in place of sequence_conv,
+elementwise_add and relu, so it has no gradient.)";
 
-// The rows that a window sees beyond the beginning and the end of a sequence, at most.
+// The largest number of rows of a window before the beginning and after the end of a sequence.
 struct Window {
   Dim start = 0, length = 1;
   Dim before() const { return std::max<Dim>(0, -start); }
@@ -41,7 +41,7 @@ Window WindowOf(const Context& c) {
   return {c.template Attr<std::int32_t>("contextStart"), c.template Attr<std::int32_t>("contextLength")};
 }
 
-// The shapes that X and Filter give; both ops have them.
+// Sets the shapes that follow from X and Filter, in both ops.
 Status InferWindows(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Filter", 2));
@@ -97,7 +97,7 @@ void EachWindowRow(const Offsets& x, const Window& window, Visit&& visit) {
   }
 }
 
-// The windows as rows of a matrix. `padding` null: zeros.
+// Copies the windows to the rows of a matrix. If `padding` is null, it is zero.
 template <typename T>
 void FillWindows(const Offsets& offsets, const Window& window, const T* x, const T* padding, Dim width,
                  T* to) {
@@ -202,7 +202,7 @@ class SequenceConvGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", {x[0], filter_.shape[1]}));
     if (padding_)
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PaddingData", {window_.before() + window_.after(), x[1]}));
-    if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is asked for, but PaddingData is not used");
+    if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is requested, but PaddingData is not used");
     windows_.Prepare(k, x.Count() * window_.length);
     return OkStatus();
   }
@@ -230,7 +230,7 @@ class SequenceConvGradKernel : public Kernel {
   }
 
  private:
-  // Adds up the gradient of each row over the windows that see it.
+  // Sums the gradient of each row over the windows that contain it.
   void AddWindows(KernelRun& k, const Offsets& offsets, const T* dwindows, Dim width) {
     for (const Operand* output : {&dx_, &dpadding_}) {
       if (*output) std::ranges::fill(k[*output].template Span<T>(), T{0});
@@ -252,7 +252,7 @@ class SequenceConvGradKernel : public Kernel {
   Scratch<T> windows_;
 };
 
-// As Fluid's: PaddingData is an argument only where it is used.
+// As in Fluid, PaddingData is an argument only if it is used.
 Result<std::vector<Op>> SequenceConvGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   Op grad("sequence_conv_grad");
@@ -277,13 +277,13 @@ void RegisterSequenceConv(OpRegistry& ops) {
   ops.Add("sequence_conv")
       .Doc("A convolution along each sequence.", kDoc)
       .Input("X", "rows in sequences", Floats())
-      .Input("PaddingData", "what stands beyond the ends", SameTypeAs("X"), Optional())
+      .Input("PaddingData", "the rows beyond the ends of a sequence", SameTypeAs("X"), Optional())
       .Input("Filter", "[contextLength * width of X, channels]", SameTypeAs("X"))
       .Output("Out", "one row of channels for each row of X", SameTypeAs("X"), Apart())
       .Attr("paddingTrainable", false, "whether PaddingData is used")
-      .RequiredAttr("contextLength", AttrKind::kInt, "how many rows a window has", AtLeast(1))
-      .Attr("contextStart", 0, "where a window begins, seen from its row")
-      .Attr("contextStride", 1, "1: a window for each row")
+      .RequiredAttr("contextLength", AttrKind::kInt, "the number of rows per window", AtLeast(1))
+      .Attr("contextStart", 0, "the first row of a window, relative to the row of Out")
+      .Attr("contextStride", 1, "must be 1: one window per row")
       .InferShape(InferSequenceConv)
       .Kernel<Cpu, SequenceConvKernel, float, double>()
       .Grad(
@@ -297,9 +297,9 @@ void RegisterSequenceConv(OpRegistry& ops) {
       .Input("Bias", "[channels] or [1, channels]", SameTypeAs("X"))
       .Output("Out", "one row of channels for each row of X", SameTypeAs("X"), Apart())
       .Output("ColMat", "the window of each row of X", SameTypeAs("X"), Intermediate() | Apart())
-      .RequiredAttr("contextLength", AttrKind::kInt, "how many rows a window has", AtLeast(1))
-      .Attr("contextStart", 0, "where a window begins, seen from its row")
-      .Attr("contextStride", 1, "1: a window for each row")
+      .RequiredAttr("contextLength", AttrKind::kInt, "the number of rows per window", AtLeast(1))
+      .Attr("contextStart", 0, "the first row of a window, relative to the row of Out")
+      .Attr("contextStride", 1, "must be 1: one window per row")
       .InferShape(InferFusedConv)
       .Kernel<Cpu, FusedSequenceConvKernel, float, double>()
       .NoGrad();

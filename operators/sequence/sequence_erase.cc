@@ -1,4 +1,4 @@
-// sequence_erase, sequence_enumerate: sequences of tokens without some of them, and as windows.
+// sequence_erase, sequence_enumerate: remove tokens from sequences, or list their windows.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -12,10 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr char kEraseDoc[] = R"(
-Out = X without the elements that stand in `tokens`; the innermost sequences become shorter by them)";
+Out is X without the elements listed in `tokens`; the innermost sequences become shorter accordingly.)";
 
 constexpr char kEnumerateDoc[] = R"(
-Out[i, j] = X[i + j] within the sequence of i, pad_value beyond its end, for j < win_size)";
+Out[i, j] = X[i + j] for j < win_size; pad_value where i + j is beyond the end of the sequence of i)";
 
 Status RequireOneColumn(const InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -109,19 +109,19 @@ class SequenceEnumerateKernel : public Kernel {
 
 void RegisterSequenceErase(OpRegistry& ops) {
   ops.Add("sequence_erase")
-      .Doc("Sequences of tokens without some of them.", kEraseDoc)
-      .Input("X", "one token in a row, in sequences", Integers())
-      .Output("Out", "the tokens that are left", SameTypeAs("X"))
-      .RequiredAttr("tokens", AttrKind::kInts, "what is taken out")
+      .Doc("Removes the given tokens from sequences.", kEraseDoc)
+      .Input("X", "one token per row, in sequences", Integers())
+      .Output("Out", "the remaining tokens", SameTypeAs("X"))
+      .RequiredAttr("tokens", AttrKind::kInts, "the tokens to remove")
       .InferShape(InferSequenceErase)
       .Kernel<Cpu, SequenceEraseKernel, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("sequence_enumerate")
-      .Doc("Each token with those that follow it.", kEnumerateDoc)
-      .Input("X", "one token in a row, in sequences", Integers())
-      .Output("Out", "one window in a row", SameTypeAs("X"), Apart())
-      .RequiredAttr("win_size", AttrKind::kInt, "how many tokens a window has", AtLeast(2))
-      .Attr("pad_value", 0, "what stands beyond the end of a sequence")
+      .Doc("Lists the window of tokens that begins at each token.", kEnumerateDoc)
+      .Input("X", "one token per row, in sequences", Integers())
+      .Output("Out", "one window per row", SameTypeAs("X"), Apart())
+      .RequiredAttr("win_size", AttrKind::kInt, "the number of tokens per window", AtLeast(2))
+      .Attr("pad_value", 0, "the value beyond the end of a sequence")
       .Attr("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", true, kNoEffect)
       .InferShape(InferSequenceEnumerate)
       .Kernel<Cpu, SequenceEnumerateKernel, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// sequence_expand, sequence_expand_as: sequences or rows repeated as often as another input's sequences say.
+// sequence_expand, sequence_expand_as: repeat sequences or rows to match the sequences of another input.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -11,18 +11,19 @@ namespace penstock {
 namespace {
 
 constexpr char kExpandDoc[] = R"(
-Out holds sequence i of X as often as sequence i of Y's level `ref_level` (-1: the innermost) is long
+Out repeats sequence i of X as many times as the length of sequence i in level `ref_level` (-1: the innermost)
+of the LoD of Y.
 
-X has one level of sequences, and Out gets one for each copy; or none: then each row counts as a sequence, and
-Out has no level either. The gradient of X adds up that of its copies. Y's values are not read.)";
+If X has one LoD level, Out has one sequence for each copy. If X has none, each of its rows is repeated, and
+Out has no level either. The gradient of X is the sum over its copies. The values of Y are not read.)";
 
 constexpr char kExpandAsDoc[] = R"(
-Out holds row i of X as often as sequence i of Y has rows, and gets Y's sequences
+Out repeats row i of X as many times as sequence i of Y has rows, and has the LoD of Y.
 
-Y has one level of sequences, as many as X has rows. The gradient of X adds up that of its copies. Y's values
-are not read.)";
+Y has one LoD level, with as many sequences as X has rows. The gradient of X is the sum over its copies. The
+values of Y are not read.)";
 
-// What is copied how often: part i of X, rows [begin(i), begin(i) + length(i)), `times(i)` times.
+// The expansion: part i of X, rows [begin(i), begin(i) + length(i)), is copied `times(i)` times.
 class Expansion {
  public:
   Expansion(const LoDLevel* x, const LoDLevel& times) : has_levels_(x != nullptr), times_(times) {
@@ -58,7 +59,7 @@ Status InferSequenceExpandAs(InferContext& c) {
   return c.SetShape("Out", c.ShapeOf("X").WithRows(kUnknownDim));
 }
 
-// Finds the expansion that the inputs of either op ask for.
+// Finds the expansion that the inputs of either op describe.
 class ExpansionInputs {
  public:
   void Prepare(const KernelSetup& k) {
@@ -86,11 +87,11 @@ class ExpansionInputs {
     const Dim parts = found.has_levels() ? Offsets(x->front()).count() : rows;
     if (parts == found.count()) return found;
     return LodError(x_.what(), " has ", parts, found.has_levels() ? " sequences" : " rows", "; Y has ",
-                    found.count(), " sequences in level ", ref, ", one for each");
+                    found.count(), " sequences in level ", ref, "; the numbers must be equal");
   }
 
  private:
-  // Of expand_as, the sequences of X do not count.
+  // sequence_expand_as ignores the sequences of X.
   Result<const LoD*> LevelsOfX(KernelRun& k) const {
     if (as_) return static_cast<const LoD*>(nullptr);
     if (k[x_.operand()].lod().empty()) return static_cast<const LoD*>(nullptr);
@@ -177,11 +178,11 @@ class SequenceExpandGradKernel : public Kernel {
 
 void RegisterSequenceExpand(OpRegistry& ops) {
   ops.Add("sequence_expand")
-      .Doc("Sequences repeated as another input's sequences say.", kExpandDoc)
-      .Input("X", "rows, in sequences of one level or in none", Numbers())
-      .Input("Y", "whose sequences say how often", AnyType())
+      .Doc("Repeats sequences according to the sequences of another input.", kExpandDoc)
+      .Input("X", "rows, in sequences of one level or without LoD", Numbers())
+      .Input("Y", "its LoD gives the number of copies", AnyType())
       .Output("Out", "the copies", SameTypeAs("X"))
-      .Attr("ref_level", -1, "which level of Y says how often; -1: the innermost", AtLeast(-1))
+      .Attr("ref_level", -1, "the level of Y that gives the number of copies; -1: the innermost", AtLeast(-1))
       .InferShape(InferSequenceExpand)
       .KernelForAnyType<Cpu, SequenceExpandKernel>()
       .Grad({.reads = {"X", "Y"}, .yields = {"X"}})
@@ -189,9 +190,9 @@ void RegisterSequenceExpand(OpRegistry& ops) {
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"X"}));
   ops.Add("sequence_expand_as")
-      .Doc("Rows repeated to the length of another input's sequences.", kExpandAsDoc)
+      .Doc("Repeats rows to the lengths of another input's sequences.", kExpandAsDoc)
       .Input("X", "one row for each sequence of Y", Numbers())
-      .Input("Y", "whose sequences say how often", AnyType())
+      .Input("Y", "its LoD gives the number of copies", AnyType())
       .Output("Out", "the copies", SameTypeAs("X"))
       .InferShape(InferSequenceExpandAs)
       .KernelForAnyType<Cpu, SequenceExpandKernel>()

@@ -13,10 +13,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y[..., j] = 1 if j < X[...], else 0, for j below the number of steps
+Y[..., j] = 1 if j < X[...], otherwise 0, for j from 0 to the number of steps - 1
 
-The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X, rounded
-down.)";
+The number of steps is the value of MaxLenTensor, else maxlen, else (if maxlen is -1) the largest element of
+X, rounded down.)";
 
 std::optional<std::string> MaxLenRule(const Attr& value) {
   const auto* number = std::get_if<std::int32_t>(&value);
@@ -47,7 +47,7 @@ class SequenceMaskKernel : public Kernel {
     const bool known =
         VisitElementType(y_.dtype, [this]<typename U>(std::type_identity<U>) { fill_ = &Fill<U>; });
     return known ? OkStatus()
-                 : k.Error("out_dtype (", DTypeName(y_.dtype), ") is no type of a tensor's elements");
+                 : k.Error("out_dtype (", DTypeName(y_.dtype), ") is not an element type of tensors");
   }
 
   Status Run(KernelRun& k) override {
@@ -75,7 +75,7 @@ class SequenceMaskKernel : public Kernel {
   }
 
  private:
-  // What is too large to be a number of steps stays too large; what is no number counts as none.
+  // A value too large for a number of steps stays too large; NaN counts as 0.
   static Dim RoundedDown(T x) {
     if constexpr (std::is_floating_point_v<T>) {
       constexpr Dim kTooMany = std::numeric_limits<Dim>::max();
@@ -86,7 +86,7 @@ class SequenceMaskKernel : public Kernel {
     }
   }
 
-  // How many of the steps 0 .. length - 1 are below x.
+  // Returns how many of the steps 0 .. length - 1 are below x.
   static Dim StepsBelow(T x, Dim length) {
     const Dim whole = RoundedDown(x);
     if (whole >= length) return length;
@@ -114,10 +114,10 @@ class SequenceMaskKernel : public Kernel {
 
 void RegisterSequenceMask(OpRegistry& ops) {
   ops.Add("sequence_mask")
-      .Doc("Which steps of a padded sequence are real.", kDoc)
-      .Input("X", "lengths", Numbers())
+      .Doc("Marks the steps of padded sequences that are not padding.", kDoc)
+      .Input("X", "the lengths of the sequences", Numbers())
       .Input("MaxLenTensor", "one element: the number of steps", Integers(), Optional())
-      .Output("Y", "X's extents, then one for the steps", TypeFromAttr("out_dtype"), Apart())
+      .Output("Y", "the dimensions of X, followed by one for the steps", TypeFromAttr("out_dtype"), Apart())
       .Attr("maxlen", -1, "the number of steps; negative: the largest element of X", {MaxLenRule})
       .RequiredAttr("out_dtype", AttrKind::kInt, "the element type of Y")
       .InferShape(InferSequenceMask)

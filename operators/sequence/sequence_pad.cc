@@ -1,4 +1,4 @@
-// sequence_pad, sequence_unpad: sequences as rows of one length, and back.
+// sequence_pad, sequence_unpad: pad sequences to one length, and the inverse.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,16 +12,16 @@ namespace penstock {
 namespace {
 
 constexpr char kPadDoc[] = R"(
-Out[s, i] = X[begin(s) + i] for i < length(s), PadValue from there on;  Length[s] = length(s)
+Out[s, i] = X[begin(s) + i] for i < length(s), and PadValue for larger i;  Length[s] = length(s)
 
-s runs over X's innermost sequences, i up to padded_length, or (-1) to the length of the longest. PadValue is
-one element for all, or one step. While X's rows are not known, the longest is declared to be 1, as in
-Fluid.)";
+s is an innermost sequence of X; i is below padded_length or, if that is -1, below the length of the longest
+sequence. PadValue is one element, or one step. If padded_length is -1 and the number of rows of X is unknown,
+the declared shape of Out has one step, as in Fluid.)";
 
 constexpr char kUnpadDoc[] = R"(
-Sequence s of Out holds the first Length[s] steps of X[s]
+Sequence s of Out holds the first Length[s] steps of X[s].
 
-X is [sequences, steps, ...]; Out is [all the steps that are left, ...], [.., 1] for an X of rank 2.)";
+X is [sequences, steps, ...]. Out is [sum of Length, ...], or [sum of Length, 1] if X has rank 2.)";
 
 std::size_t StepBytes(const Shape& shape, int from, DType dtype) {
   return static_cast<std::size_t>(shape.Product(from, shape.rank())) * SizeOf(dtype);
@@ -198,7 +198,7 @@ class SequenceUnpadKernel : public Kernel {
   std::size_t step_bytes_ = 0;
 };
 
-// How long the sequences were is said by those of Out@GRAD: Fluid's op has no slot for Length.
+// Out@GRAD gives the lengths of the sequences, because Fluid's op has no slot for Length.
 class SequenceUnpadGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -244,12 +244,12 @@ class SequenceUnpadGradKernel : public Kernel {
 
 void AddSequencePad(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_pad");
-  def.Doc("Sequences as rows of one length.", kPadDoc)
+  def.Doc("Pads sequences to one length.", kPadDoc)
       .Input("X", "steps in sequences", Numbers())
-      .Input("PadValue", "what fills up: one element, or one step", SameTypeAs("X"))
+      .Input("PadValue", "the padding: one element, or one step", SameTypeAs("X"))
       .Output("Out", "[sequences, padded length, ...]", SameTypeAs("X"), Apart())
       .Output("Length", "the number of steps of each sequence", Only(DType::kInt64), Optional())
-      .Attr("padded_length", -1, "the number of steps of Out; -1: of the longest sequence", AtLeast(-1))
+      .Attr("padded_length", -1, "the number of steps of Out; -1: that of the longest sequence", AtLeast(-1))
       .InferShape(InferSequencePad)
       .KernelForAnyType<Cpu, SequencePadKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}, .of = {"Out"}});
@@ -258,9 +258,9 @@ void AddSequencePad(OpRegistry& ops) {
 
 void AddSequenceUnpad(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_unpad");
-  def.Doc("Sequences out of rows of one length.", kUnpadDoc)
+  def.Doc("Removes the padding from sequences.", kUnpadDoc)
       .Input("X", "[sequences, padded length, ...]", Numbers())
-      .Input("Length", "how many steps of each sequence are left", Only(DType::kInt64))
+      .Input("Length", "the number of steps of each sequence", Only(DType::kInt64))
       .Output("Out", "the steps in sequences", SameTypeAs("X"))
       .InferShape(InferSequenceUnpad)
       .KernelForAnyType<Cpu, SequenceUnpadKernel>()

@@ -1,4 +1,4 @@
-// sequence_pool: one row for each sequence.
+// sequence_pool: pools each sequence to one row.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -17,10 +17,10 @@ constexpr char kDoc[] = R"(
 Out[s] = f(rows of X's innermost sequence s), element by element
 
   SUM      the sum                     AVERAGE  the sum / length     SQRT   the sum / sqrt(length)
-  MAX      the largest                 FIRST    the first row        LAST   the last row
+  MAX      the maximum                 FIRST    the first row        LAST   the last row
 
-An empty sequence gives pad_value. Out keeps X's outer levels of sequences. MaxIndex holds the row of each
-maximum, the first of equal ones, or -1; MAX alone sets it, and not with is_test.)";
+An empty sequence yields pad_value. Out keeps the outer LoD levels of X. MaxIndex holds the row of each
+maximum, the first of equal ones, or -1; only MAX without is_test sets it.)";
 
 enum class Pool { kAverage, kSum, kSqrt, kMax, kFirst, kLast };
 
@@ -46,7 +46,7 @@ Status InferSequencePool(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// What a sum over `length` rows is multiplied by.
+// Returns the factor of a sum over `length` rows.
 template <typename T>
 T ScaleOf(Pool pool, Dim length) {
   if (pool == Pool::kAverage) return T{1} / static_cast<T>(length);
@@ -54,7 +54,7 @@ T ScaleOf(Pool pool, Dim length) {
   return T{1};
 }
 
-// The row that holds the maximum of column j: the first NaN, or else the first of equal ones.
+// Returns the row that holds the maximum of column j: the first NaN, otherwise the first of equal ones.
 template <typename T>
 Dim RowOfMax(const T* x, Dim begin, Dim end, Dim width, Dim j) {
   Dim best = begin;
@@ -131,7 +131,7 @@ class SequencePoolKernel : public Kernel {
   T pad_ = 0;
 };
 
-// Where the maxima were is found again from X: a record of rows that somebody else wrote would have to be
+// The positions of the maxima are computed again from X: row numbers written by another op would have to be
 // checked, and is_test leaves none.
 template <typename Device, typename T>
 class SequencePoolGradKernel : public Kernel {
@@ -182,7 +182,7 @@ class SequencePoolGradKernel : public Kernel {
   Pool pool_ = Pool::kAverage;
 };
 
-// As Fluid's: MaxIndex is an argument only where it is about maxima.
+// As in Fluid, MaxIndex is an argument only for MAX.
 Result<std::vector<Op>> SequencePoolGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   const std::string dx = request.grad_of(forward.InputName("X"));
@@ -200,14 +200,14 @@ Result<std::vector<Op>> SequencePoolGrad(const GradRequest& request) {
 
 void RegisterSequencePool(OpRegistry& ops) {
   ops.Add("sequence_pool")
-      .Doc("One row for each sequence.", kDoc)
+      .Doc("Pools each sequence to one row.", kDoc)
       .Input("X", "rows in sequences of one level or more", Floats())
-      .Output("Out", "one row for each innermost sequence", SameTypeAs("X"))
+      .Output("Out", "one row per innermost sequence", SameTypeAs("X"))
       .Output("MaxIndex", "i32: the row of each maximum", AnyType(), Optional() | Intermediate())
-      .Attr("is_test", false, "whether MaxIndex is left out")
-      .Attr("pooltype", "AVERAGE", "what is taken of a sequence",
+      .Attr("is_test", false, "whether to omit MaxIndex")
+      .Attr("pooltype", "AVERAGE", "how the rows of a sequence are pooled",
             OneOf({"AVERAGE", "SUM", "SQRT", "LAST", "FIRST", "MAX"}))
-      .Attr("pad_value", 0.0f, "what an empty sequence gives")
+      .Attr("pad_value", 0.0f, "the result for an empty sequence")
       .Nan("the MAX of a sequence with a NaN is NaN; MaxIndex and the gradient point to the first NaN.")
       .InferShape(InferSequencePool)
       .Kernel<Cpu, SequencePoolKernel, float, double>()

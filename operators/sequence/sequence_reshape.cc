@@ -1,4 +1,4 @@
-// sequence_reshape: the elements of each sequence in rows of another width.
+// sequence_reshape: reshapes the rows of each sequence to another width.
 #include <string>
 
 #include "framework/op/op_registry.h"
@@ -9,9 +9,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X's elements in rows of new_dim;  length(s) of Out = length(s) of X * width of X / new_dim
+Out holds the elements of X in rows of new_dim elements;  length(s) in Out = length(s) in X * width of X /
+new_dim
 
-s runs over the innermost sequences, each of which must fill whole rows. Outer levels are kept.)";
+s is an innermost sequence; its elements must fill whole rows. Outer LoD levels are kept.)";
 
 Status InferSequenceReshape(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
@@ -62,10 +63,10 @@ class SequenceReshapeKernel : public Kernel {
 
 void RegisterSequenceReshape(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_reshape");
-  def.Doc("The elements of each sequence in rows of another width.", kDoc)
+  def.Doc("Reshapes the rows of each sequence to another width.", kDoc)
       .Input("X", "rows in sequences", Numbers())
-      .Output("Out", "as many elements, in rows of new_dim", SameTypeAs("X"), Apart())
-      .RequiredAttr("new_dim", AttrKind::kInt, "the width of Out's rows", AtLeast(1))
+      .Output("Out", "the same elements, in rows of new_dim", SameTypeAs("X"), Apart())
+      .RequiredAttr("new_dim", AttrKind::kInt, "the width of the rows of Out", AtLeast(1))
       .InferShape(InferSequenceReshape)
       .KernelForAnyType<Cpu, SequenceReshapeKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}});

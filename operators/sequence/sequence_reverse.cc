@@ -1,4 +1,4 @@
-// sequence_reverse: the rows of each sequence from last to first.
+// sequence_reverse: reverses the rows of each sequence.
 #include <cstring>
 
 #include "framework/op/op_registry.h"
@@ -11,7 +11,7 @@ namespace {
 constexpr char kDoc[] = R"(
 Y[begin(s) + i] = X[end(s) - 1 - i] for each innermost sequence s
 
-The gradient is the same op on the gradient of Y.)";
+The gradient applies the same op to the gradient of Y.)";
 
 Status InferSequenceReverse(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -61,9 +61,9 @@ Result<std::vector<Op>> SequenceReverseGrad(const GradRequest& request) {
 
 void RegisterSequenceReverse(OpRegistry& ops) {
   ops.Add("sequence_reverse")
-      .Doc("The rows of each sequence from last to first.", kDoc)
+      .Doc("Reverses the rows of each sequence.", kDoc)
       .Input("X", "rows in sequences", AnyType())
-      .Output("Y", "X with each sequence turned round", SameTypeAs("X"), Apart())
+      .Output("Y", "X with each sequence reversed", SameTypeAs("X"), Apart())
       .InferShape(InferSequenceReverse)
       .KernelForAnyType<Cpu, SequenceReverseKernel>()
       .GradMadeBy(SequenceReverseGrad);

@@ -1,4 +1,4 @@
-// sequence_scatter: adds to elements of each row, named by a sequence of indices.
+// sequence_scatter: adds updates to the elements of each row whose indices a sequence lists.
 #include <algorithm>
 #include <string>
 
@@ -13,9 +13,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Out = X;  Out[s, Ids[i]] += Updates[i] for each i of sequence s
 
-Ids and Updates have the same number of elements and one level of sequences, as many as X has rows. An index
-that is named twice gets both updates; one outside of a row is an error. dX = dOut,
-dUpdates[i] = dOut[s, Ids[i]].)";
+Ids and Updates have the same number of elements and one LoD level, with as many sequences as X has rows. An
+index that occurs twice receives both updates; an index outside the row is an error. The gradients are
+dX = dOut and dUpdates[i] = dOut[s, Ids[i]].)";
 
 Status InferSequenceScatter(InferContext& c) {
   const Shape& ids = c.ShapeOf("Ids");
@@ -30,7 +30,7 @@ Status InferSequenceScatter(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// Calls visit(position in X, i) for each element of Ids, after it was checked.
+// Calls visit(position in X, i) for each element of Ids, after checking it.
 class ScatterIds {
  public:
   // The width of X is that of the matrix in `slot`.
@@ -48,7 +48,7 @@ class ScatterIds {
     const Offsets sequences(lod->front());
     if (sequences.count() != matrix_[0]) {
       return LodError(ids_.what(), " has ", sequences.count(), " sequences; X has ", matrix_[0],
-                      " rows, one for each");
+                      " rows; the numbers must be equal");
     }
     const Dim width = matrix_[1];
     const Tensor& tensor = k[ids_.operand()];
@@ -121,7 +121,7 @@ class SequenceScatterGradKernel : public Kernel {
   Operand dout_, dx_, dupdates_;
 };
 
-// X itself is not read: its gradient is shaped like Out's.
+// X itself is not read: its gradient has the shape of Out.
 Status InferSequenceScatterGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Out@GRAD", "X@GRAD"));
   return GradsWithLodUndeclared({"Updates"})(c);
@@ -131,10 +131,10 @@ Status InferSequenceScatterGrad(InferContext& c) {
 
 void RegisterSequenceScatter(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_scatter");
-  def.Doc("Adds to elements of each row, named by a sequence of indices.", kDoc)
+  def.Doc("Adds updates to the elements of each row whose indices a sequence lists.", kDoc)
       .Input("X", "a matrix", Numbers())
-      .Input("Ids", "columns, one sequence for each row of X", Integers())
-      .Input("Updates", "what is added, one for each of Ids", SameTypeAs("X"))
+      .Input("Ids", "column indices, one sequence per row of X", Integers())
+      .Input("Updates", "the values to add, one for each of Ids", SameTypeAs("X"))
       .Output("Out", "the sums", SameTypeAs("X"))
       .InferShape(InferSequenceScatter)
       .Kernel<Cpu, SequenceScatterKernel, float, double, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// sequence_slice: a part of each sequence.
+// sequence_slice: extracts a part of each sequence.
 #include <algorithm>
 #include <string>
 
@@ -10,10 +10,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Sequence s of Out holds rows Offset[s] to Offset[s] + Length[s] - 1 of sequence s of X
+Sequence s of Out holds rows Offset[s] to Offset[s] + Length[s] - 1 of sequence s of X.
 
-X has one level of sequences. A part that extends beyond its sequence is an error. The gradient of all other
-rows of X is zero.)";
+X has one LoD level. A part that extends beyond its sequence is an error. The gradient of all other rows of X
+is zero.)";
 
 Status InferSequenceSlice(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -26,7 +26,7 @@ Status InferSequenceSlice(InferContext& c) {
   return c.SetShape("Out", c.ShapeOf("X").WithRows(kUnknownDim));
 }
 
-// The parts that the inputs ask for, checked against the sequences of X.
+// The parts that the inputs describe, checked against the sequences of X.
 class Parts {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -46,7 +46,7 @@ class Parts {
     lengths_ = k[length_].Data<std::int64_t>();
     if (k[offset_].count() != count() || k[length_].count() != count()) {
       return LodError(x_.what(), " has ", count(), " sequences; Offset has ", k[offset_].count(),
-                      " elements and Length ", k[length_].count(), ", one for each");
+                      " elements and Length ", k[length_].count(), "; the numbers must be equal");
     }
     rows_ = 0;
     for (Dim s = 0; s < count(); ++s) {
@@ -139,10 +139,10 @@ class SequenceSliceGradKernel : public Kernel {
 
 void RegisterSequenceSlice(OpRegistry& ops) {
   ops.Add("sequence_slice")
-      .Doc("A part of each sequence.", kDoc)
+      .Doc("Extracts a part of each sequence.", kDoc)
       .Input("X", "rows in sequences of one level", Numbers())
-      .Input("Offset", "the first row taken, one for each sequence", Only(DType::kInt64))
-      .Input("Length", "how many rows are taken, one for each sequence", Only(DType::kInt64))
+      .Input("Offset", "the first row to take from each sequence", Only(DType::kInt64))
+      .Input("Length", "the number of rows to take from each sequence", Only(DType::kInt64))
       .Output("Out", "the parts", SameTypeAs("X"))
       .InferShape(InferSequenceSlice)
       .Kernel<Cpu, SequenceSliceKernel, float, double, std::int32_t, std::int64_t>()

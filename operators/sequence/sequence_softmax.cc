@@ -1,4 +1,4 @@
-// sequence_softmax: a softmax over the rows of each sequence.
+// sequence_softmax: softmax over the rows of each sequence.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -15,8 +15,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = exp(X[i] - m) / sum over j of exp(X[j] - m)
 
-i and j run over the rows of one innermost sequence, m is the largest of its elements. X has one element in a
-row. An empty sequence gives nothing.)";
+i and j are rows of one innermost sequence, and m is its largest element. X has one element per row. An empty
+sequence yields no elements.)";
 
 Status InferSequenceSoftmax(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -89,9 +89,9 @@ class SequenceSoftmaxGradKernel : public Kernel {
 
 void RegisterSequenceSoftmax(OpRegistry& ops) {
   ops.Add("sequence_softmax")
-      .Doc("A softmax over the rows of each sequence.", kDoc)
+      .Doc("Softmax over the rows of each sequence.", kDoc)
       .Input("X", "rows of one element, in sequences", Floats())
-      .Output("Out", "shares that add up to one in each sequence", SameTypeAs("X"))
+      .Output("Out", "values that sum to 1 in each sequence", SameTypeAs("X"))
       .Attr("use_cudnn", false, kNoEffect)
       .Attr("data_format", "AnyLayout", kNoEffect)
       .InferShape(InferSequenceSoftmax)

@@ -12,11 +12,11 @@ namespace penstock {
 namespace {
 
 constexpr char kAssignDoc[] = R"(
-Out = X, element for element; selected rows with their numbers, an array tensor for tensor.)";
+Out is a copy of X. Selected rows are copied with their row numbers, arrays tensor by tensor.)";
 
 constexpr char kValueDoc[] = R"(
-Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute
-of that type.)";
+Out has the attributes' shape and element type dtype (f32, i32, i64 or bool); its elements are those of the
+attribute of that type.)";
 
 Status InferAssign(InferContext& c) {
   if (!c.HasInput("X")) return c.Error("input X is missing");
@@ -107,7 +107,7 @@ class AssignValueKernel : public Kernel {
 void RegisterAssign(OpRegistry& ops) {
   constexpr SlotFlags kCopied = OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray);
   ops.Add("assign")
-      .Doc("A copy of X.", kAssignDoc)
+      .Doc("Copies X.", kAssignDoc)
       .Input("X", "any shape, selected rows, or an array", AnyType(), Optional() | kCopied)
       .Output("Out", "the copy", SameTypeAs("X"), kCopied)
       .InferShape(InferAssign)
@@ -115,10 +115,10 @@ void RegisterAssign(OpRegistry& ops) {
       .KernelForAnyType<Cpu, AssignKernel>()
       .GradMadeBy(AssignGrad);
   ops.Add("assign_value")
-      .Doc("A tensor whose elements stand in the program.", kValueDoc)
+      .Doc("A tensor whose elements are given by an attribute.", kValueDoc)
       .Output("Out", "the tensor", TypeFromAttr("dtype"))
       .RequiredAttr("shape", AttrKind::kInts, "Out's shape", AtLeast(0))
-      .RequiredAttr("dtype", AttrKind::kInt, "Out's element type, as Fluid numbers them")
+      .RequiredAttr("dtype", AttrKind::kInt, "the element type of Out, numbered as in Fluid")
       .Attr("bool_values", std::vector<std::int32_t>(), "the elements if dtype is bool")
       .Attr("fp32_values", std::vector<float>(), "the elements if dtype is f32")
       .Attr("int32_values", std::vector<std::int32_t>(), "the elements if dtype is i32")

@@ -6,8 +6,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[i] converted to element type out_dtype by C++'s conversions: floats are truncated towards zero for
-integers, and a bool is true for any number but zero. in_dtype is informative; the op uses X's own type.)";
+Out[i] is X[i] converted to element type out_dtype by C++ conversions: from float to integer truncates
+towards zero, and a bool is true for any nonzero number. in_dtype is informative; the op uses the element
+type of X.)";
 
 class CastKernel : public Kernel {
  public:
@@ -29,7 +30,7 @@ class CastKernel : public Kernel {
   Converter convert_ = nullptr;
 };
 
-// Back to the type it came from.
+// Converts the gradient back to the type of X.
 Result<std::vector<Op>> CastGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   const std::string dx = request.grad_of(forward.InputName("X"));
@@ -45,12 +46,12 @@ Result<std::vector<Op>> CastGrad(const GradRequest& request) {
 
 void RegisterCast(OpRegistry& ops) {
   ops.Add("cast")
-      .Doc("The elements of X as another type.", kDoc)
+      .Doc("Converts the elements of X to another type.", kDoc)
       .Input("X", "any shape", AnyType())
       .Output("Out", "shaped like X", TypeFromAttr("out_dtype"))
-      .RequiredAttr("out_dtype", AttrKind::kInt, "Out's element type, as Fluid numbers them")
-      .RequiredAttr("in_dtype", AttrKind::kInt, "X's element type")
-      .Nan("as an integer of 32 or 64 bits it is the least one, as a smaller one 0, as bool true.")
+      .RequiredAttr("out_dtype", AttrKind::kInt, "the element type of Out, numbered as in Fluid")
+      .RequiredAttr("in_dtype", AttrKind::kInt, "the element type of X")
+      .Nan("NaN becomes the smallest integer of 32 or 64 bits, 0 for smaller integers, and true for bool.")
       .InferShape(SameShape("X", "Out"))
       .Elementwise()
       .KernelForAnyType<Cpu, CastKernel>()

@@ -1,4 +1,4 @@
-// concat, split, split_byref: tensors joined along one axis, and split along it.
+// concat, split, split_byref: join tensors along one axis, and split them.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -17,23 +17,23 @@ namespace penstock {
 namespace {
 
 constexpr char kConcatDoc[] = R"(
-Out holds X[0], X[1], ... end to end along extent `axis` (negative: from the last one); the other extents
-are equal. The axis may come from a tensor AxisTensor; then Out's shape is known when the op runs. Joined by
-rows, Out has the sequences of X[0], then those of X[1], ..., and none if one of X has none; joined otherwise,
-it has those of X[0].)";
+Out concatenates X[0], X[1], ... along dimension `axis` (negative values count from the end); all other
+dimensions must be equal. If AxisTensor gives the axis, the shape of Out is known only when the op runs. If
+rows are concatenated, Out has the sequences of X[0], then those of X[1], ..., or no LoD if one of the inputs
+has none. Otherwise it has the LoD of X[0].)";
 
 constexpr char kSplitDoc[] = R"(
-Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `num` cuts X into that many
-equal parts, or, where it is 0, `sections` says how many each part has (one may be -1: the rest). Axis and
-sections may come from tensors; then the shapes of the parts are known when the op runs.)";
+Out[i] is the i-th part of X along dimension `axis` (negative values count from the end). X is split into
+`num` equal parts or, if num is 0, into parts whose sizes are `sections`, one of which may be -1: the rest. If
+tensors give the axis or the sections, the shapes of the parts are known only when the op runs.)";
 
 constexpr char kSplitRowsDoc[] = R"(
-Out[i] is the i-th part of X's rows: `num` cuts X into that many equal parts, or, where it is 0, `sections`
-says how many rows each part has. Where the executor makes the parts views of X, nothing is copied.)";
+Out[i] is the i-th part of the rows of X. X is split into `num` equal parts or, if num is 0, into parts with
+`sections` rows. If the executor makes the parts views of X, nothing is copied.)";
 
 using Mistake = std::optional<std::string>;
 
-// `axis` from the front.
+// Converts `axis` to a nonnegative number.
 Mistake ResolveAxis(int rank, int& axis) {
   const int given = axis;
   if (axis < 0) axis += rank;
@@ -41,7 +41,7 @@ Mistake ResolveAxis(int rank, int& axis) {
   return StrCat("axis (", given, ") must be within the rank of X (", rank, ")");
 }
 
-// Makes `out` what the shapes at(0), at(1), ... are end to end.
+// Sets `out` to the shape of the concatenation of at(0), at(1), ...
 template <typename ShapeAt>
 Mistake JoinShapes(ShapeAt at, int count, int& axis, Shape& out) {
   out = at(0);
@@ -84,15 +84,15 @@ Status InferConcat(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// A negative axis may be the first one too; that is not worth a look at the rank.
+// A negative axis may be the first one too; this is not worth a check of the rank.
 bool JoinsRows(const Op& op) {
   return op.Input("AxisTensor").empty() && op.GetOr<std::int32_t>("axis", 0) == 0;
 }
 
-// Where the arguments of a concat lie in the whole, for it and its gradient.
+// The positions of the arguments of concat in the result, for the op and its gradient.
 class JoinedStrips {
  public:
-  // `parts` are the variables that lie there, as many as X has.
+  // `parts` are the variables at these positions, as many as X has.
   Status Prepare(const KernelSetup& k, std::span<const Operand> parts) {
     type_ = k.op().type();
     xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
@@ -110,7 +110,7 @@ class JoinedStrips {
     return mistake ? InvalidArgument("E-op-axis", type_, ": ", *mistake) : OkStatus();
   }
   bool known() const { return axis_.known(); }
-  int axis() const { return at_; }  // from the front
+  int axis() const { return at_; }  // counted from the first dimension
   const Shape& whole() const { return whole_; }
   const Strips& strips() const { return strips_; }
 
@@ -133,7 +133,7 @@ class JoinedStrips {
   Strips strips_;
 };
 
-// The sequences of tensors that are joined by rows.
+// Concatenates the sequences of tensors joined by rows.
 class JoinedSequences {
  public:
   void Prepare(const KernelSetup& k) { xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end()); }
@@ -163,7 +163,7 @@ class JoinedSequences {
     lod_.Set(out);
     return OkStatus();
   }
-  // Of tensors that are joined along another extent.
+  // For tensors joined along another dimension.
   void GiveFirst(KernelRun& k, Tensor& out) const { out.ShareLod(k[xs_[0]]); }
 
  private:
@@ -197,7 +197,7 @@ class ConcatKernel : public Kernel {
   JoinedSequences sequences_;
 };
 
-// Cuts Out@GRAD as the arguments were joined; a part that nobody reads is passed over.
+// Splits Out@GRAD into the gradients of the arguments; skips those that are not requested.
 class ConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -222,7 +222,7 @@ class ConcatGradKernel : public Kernel {
   JoinedStrips joined_;
 };
 
-// Makes `parts` the extents of the parts of `whole`, as many as there are outputs.
+// Sets `parts` to the sizes of the parts of `whole`, one for each output.
 Mistake PartExtents(const std::vector<std::int32_t>& sections, int num, Dim whole, std::vector<Dim>& parts) {
   const std::size_t count = parts.size();
   if (num > 0 || sections.empty()) {
@@ -253,7 +253,7 @@ Status InferParts(InferContext& c, int axis) {
   if (const Mistake mistake = ResolveAxis(x.rank(), axis)) return c.Error(*mistake);
   std::vector<Dim> parts(c.op().Output("Out").size());
   const auto sections = c.Attr<std::vector<std::int32_t>>("sections");
-  // Sections that come from tensors are -1 here, any number of them.
+  // Sections given by tensors are -1 here; any number of them may be.
   const Dim whole = c.HasInput("SectionsTensorList") ? kUnknownDim : x[axis];
   if (const Mistake mistake = PartExtents(sections, c.Attr<int>("num"), whole, parts))
     return c.Error(*mistake);
@@ -339,12 +339,12 @@ class SplitKernel : public Kernel {
   int num_ = 0, at_ = 0;
   GivenInt axis_;
   IntList sections_;
-  std::vector<Dim> parts_;  // their extents
+  std::vector<Dim> parts_;  // sizes of the parts
   Shape part_;              // kept for its memory
   Strips strips_;
 };
 
-// The parts' gradients joined, by an op that keeps the forward op's attributes, as Fluid's does.
+// Concatenates the gradients of the parts by an op that keeps the attributes of the forward op, as in Fluid.
 Result<std::vector<Op>> SplitGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   const std::string dx = request.grad_of(forward.InputName("X"));
@@ -363,12 +363,12 @@ Result<std::vector<Op>> SplitGrad(const GradRequest& request) {
 
 void RegisterConcatSplit(OpRegistry& ops) {
   ops.Add("concat")
-      .Doc("Its arguments end to end along one extent.", kConcatDoc)
-      .Input("X", "tensors whose other extents are equal", AnyType(), Repeated())
-      .Input("AxisTensor", "axis as a tensor", Integers(), Optional())
-      .Output("Out", "the whole", SameTypeAs("X"), Apart())
+      .Doc("Concatenates tensors along one axis.", kConcatDoc)
+      .Input("X", "tensors with equal dimensions, except along the axis", AnyType(), Repeated())
+      .Input("AxisTensor", "the axis; replaces the attribute", Integers(), Optional())
+      .Output("Out", "the concatenation", SameTypeAs("X"), Apart())
       .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("axis", 0, "the extent along which they are joined")
+      .Attr("axis", 0, "the axis along which to concatenate")
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferConcat)
       .PartsAreRows({.whole = "Out", .parts = "X", .when = JoinsRows})
@@ -377,23 +377,24 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .GradDef()
       .KernelForAnyType<Cpu, ConcatGradKernel>();
   ops.Add("split")
-      .Doc("The parts of X along one extent.", kSplitDoc)
+      .Doc("Splits a tensor along one axis.", kSplitDoc)
       .Input("X", "any shape", AnyType())
-      .Input("AxisTensor", "axis as a tensor", Integers(), Optional())
-      .Input("SectionsTensorList", "sections as one tensor a part", Integers(), Optional() | Repeated())
+      .Input("AxisTensor", "the axis; replaces the attribute", Integers(), Optional())
+      .Input("SectionsTensorList", "one tensor per part with its size; replaces sections", Integers(),
+             Optional() | Repeated())
       .Output("Out", "the parts", SameTypeAs("X"), Repeated())
-      .Attr("sections", std::vector<std::int32_t>(), "how much of the extent each part has", AtLeast(-1))
-      .Attr("num", 0, "into how many equal parts; 0: sections says", AtLeast(0))
-      .Attr("axis", 0, "the extent that is cut")
+      .Attr("sections", std::vector<std::int32_t>(), "the size of each part", AtLeast(-1))
+      .Attr("num", 0, "the number of equal parts; 0: use sections", AtLeast(0))
+      .Attr("axis", 0, "the axis to split")
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel<false>>()
       .GradMadeBy(SplitGrad);
   ops.Add("split_byref")
-      .Doc("The parts of X's rows, as they are sent to several servers.", kSplitRowsDoc)
-      .Input("X", "rank 1 or more", AnyType())
+      .Doc("Splits a tensor by rows, to send the parts to several pservers.", kSplitRowsDoc)
+      .Input("X", "of rank 1 or more", AnyType())
       .Output("Out", "the parts", SameTypeAs("X"), Repeated())
-      .Attr("sections", std::vector<std::int32_t>(), "how many rows each part has", AtLeast(-1))
-      .Attr("num", 0, "into how many equal parts; 0: sections says", AtLeast(0))
+      .Attr("sections", std::vector<std::int32_t>(), "the number of rows of each part", AtLeast(-1))
+      .Attr("num", 0, "the number of equal parts; 0: use sections", AtLeast(0))
       .InferShape(InferSplitRows)
       .PartsAreRows({.whole = "X", .parts = "Out"})
       .KernelForAnyType<Cpu, SplitKernel<true>>()

@@ -1,4 +1,5 @@
-// crop, crop_tensor: a box out of a tensor. pad_constant_like: a tensor as the first box of a larger one.
+// crop, crop_tensor: extract a box from a tensor. pad_constant_like: pads a tensor to the shape of another
+// one.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -18,26 +19,27 @@ using Ints = std::vector<std::int32_t>;
 constexpr int kMaxCropRank = StridedLoops::kMaxExtents;
 
 constexpr char kCropDoc[] = R"(
-Out is the box of X that begins at `offsets` and has the shape of Y, or that of attribute `shape`, where an
-extent of -1 is X's own. The offsets may come from a tensor. Everything outside of the box has a gradient of
-0.)";
+Out is the box of X that begins at `offsets` and has the shape of Y or, without Y, the shape in attribute
+`shape`, where -1 stands for the size of X. The offsets may come from a tensor. Outside the box, the gradient
+of X is 0.)";
 
 constexpr char kCropTensorDoc[] = R"(
-Out is the box of X that begins at `offsets` and has attribute `shape`, where an extent of -1 reaches to the
-end of X. Both may come from tensors: a shape from tensors is known when the op runs. Everything outside of
-the box has a gradient of 0.)";
+Out is the box of X that begins at `offsets` and has the shape in attribute `shape`, where -1 extends to the
+end of X. Both may come from tensors; the shape is then known only when the op runs. Outside the box, the
+gradient of X is 0.)";
 
 constexpr char kPadDoc[] = R"(
-Out has the shape of X: Out[i, j, ...] = Y[i, j, ...] where Y has such an element, and pad_value elsewhere.
-X's values are not read.)";
+Out has the shape of X. Out[i, j, ...] is Y[i, j, ...] where Y has that element, and pad_value elsewhere. The
+values of X are not read.)";
 
-// An extent of -1 reaches from `offset` to the end of X, or is X's own where offsets do not move it.
+// A size of -1 extends from `offset` to the end of X, or is the size of X if offsets do not shift it.
 Dim ExtentOf(const Op& op, Dim asked, Dim x, Dim offset) {
   if (asked >= 0 || x == kUnknownDim) return asked;
   return op.type() == "crop_tensor" ? x - offset : x;
 }
 
-// Nullopt if the box lies in X, as far as is known; else what is wrong. No offsets: not known yet.
+// Returns nullopt if the box lies within X, as far as is known, otherwise what is wrong. No offsets: not
+// known yet.
 std::optional<std::string> BoxMistake(const Shape& x, const Shape& box, const Ints* offsets) {
   if (x.rank() > kMaxCropRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxCropRank);
   if (box.rank() != x.rank()) return StrCat("shape ", box, " must have an extent for each of X (", x, ")");
@@ -48,7 +50,7 @@ std::optional<std::string> BoxMistake(const Shape& x, const Shape& box, const In
     const Dim offset = (*offsets)[static_cast<std::size_t>(i)];
     if (offset < 0) return StrCat("offsets holds ", offset, "; each must be at least 0");
     const bool is_known = x[i] != kUnknownDim && box[i] != kUnknownDim;
-    // Beyond X no extent fits: -1 is then no unknown one, but what is left of X.
+    // Beyond the end of X, no box fits: -1 then does not mean unknown; it is the remainder of X.
     if ((is_known && (box[i] < 0 || offset + box[i] > x[i])) || (x[i] != kUnknownDim && offset > x[i])) {
       return StrCat("the box at ", offset, " of extent ", box[i], " must lie in extent ", i, " of X (", x,
                     ")");
@@ -57,7 +59,7 @@ std::optional<std::string> BoxMistake(const Shape& x, const Shape& box, const In
   return std::nullopt;
 }
 
-// The box that attribute `shape` or `asked` says, with unknown extents where offsets are not known.
+// The box that attribute `shape` or `asked` describes; sizes are unknown if offsets are not known.
 Shape BoxOf(const Op& op, const Shape& x, const Shape& asked, const Ints* offsets) {
   Shape box = asked;
   for (int i = 0; i < std::min(box.rank(), x.rank()); ++i) {
@@ -95,7 +97,7 @@ Status InferCropTensor(InferContext& c) {
   return c.SetShape("Out", box);
 }
 
-// A box in a larger tensor: its elements in row-major order, and where in the whole each stands.
+// A box in a larger tensor: its elements in row-major order, and their positions in the whole.
 class Box {
  public:
   void Lay(const Shape& box, const Shape& whole, const Ints& offsets) {
@@ -120,7 +122,7 @@ class Box {
   Dim first_ = 0;
 };
 
-// What both kernels of crop and crop_tensor read: where the box begins, and how large it is.
+// The arguments of the kernels of crop and crop_tensor: the beginning and the size of the box.
 class CropArguments {
  public:
   void Prepare(const KernelSetup& k) {
@@ -135,7 +137,7 @@ class CropArguments {
   }
   const Shape& x() const { return x_; }
   bool shape_known() const { return shape_known_; }
-  // The shape that tensors say.
+  // Reads the shape given by tensors.
   Status ReadShape(KernelRun& k, Shape& box) {
     PENSTOCK_RETURN_IF_ERROR(offsets_.Read(k));
     PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
@@ -150,7 +152,7 @@ class CropArguments {
     box = box_;
     return OkStatus();
   }
-  // Lays a box of that shape.
+  // Prepares the loops over a box of that shape.
   Status Lay(KernelRun& k, const Shape& shape, Box& box) {
     PENSTOCK_RETURN_IF_ERROR(offsets_.Read(k));
     if (const auto mistake = BoxMistake(x_, shape, &offsets_.values())) return Wrong(*mistake);
@@ -217,7 +219,7 @@ class CropGradKernel : public Kernel {
   Box box_;
 };
 
-// Y must fit into X; gives it, in the shape of X.
+// Checks that Y fits into X, and returns it extended to the rank of X.
 Status InferPadLike(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &y = c.ShapeOf("Y");
   const Ints offsets(static_cast<std::size_t>(x.rank()), 0);
@@ -274,39 +276,41 @@ class PadLikeGradKernel : public Kernel {
 
 void RegisterCrop(OpRegistry& ops) {
   ops.Add("crop")
-      .Doc("A box out of a tensor.", kCropDoc)
+      .Doc("Extracts a box from a tensor.", kCropDoc)
       .Input("X", StrCat("rank at most ", kMaxCropRank), AnyType())
       .Input("Y", "gives the shape; its values are not read", AnyType(), Optional())
-      .Input("Offsets", "offsets as a tensor", Only(DType::kInt32), Optional())
+      .Input("Offsets", "the offsets; replaces the attribute", Only(DType::kInt32), Optional())
       .Output("Out", "the box", SameTypeAs("X"), Apart())
-      .Attr("offsets", Ints(), "where the box begins, for each extent")
-      .Attr("shape", Ints(), "its shape, unless Y gives it", AtLeast(-1))
+      .Attr("offsets", Ints(), "the beginning of the box in each dimension")
+      .Attr("shape", Ints(), "the shape of the box, unless Y gives it", AtLeast(-1))
       .InferShape(InferCrop)
       .KernelForAnyType<Cpu, CropKernel>()
       .Grad({.reads = {"X", "Offsets"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, CropGradKernel>();
   ops.Add("crop_tensor")
-      .Doc("A box out of a tensor, whose shape may come from tensors.", kCropTensorDoc)
+      .Doc("Extracts a box from a tensor; the shape may come from tensors.", kCropTensorDoc)
       .Input("X", StrCat("rank at most ", kMaxCropRank), AnyType())
-      .Input("Shape", "the shape as a tensor", Only(DType::kInt32), Optional())
-      .Input("Offsets", "offsets as a tensor", Only(DType::kInt32), Optional())
-      .Input("ShapeTensor", "the shape as one tensor an extent", Only(DType::kInt32), Optional() | Repeated())
-      .Input("OffsetsTensor", "offsets as one tensor an extent", Only(DType::kInt32), Optional() | Repeated())
+      .Input("Shape", "the shape; replaces the attribute", Only(DType::kInt32), Optional())
+      .Input("Offsets", "the offsets; replaces the attribute", Only(DType::kInt32), Optional())
+      .Input("ShapeTensor", "the shape, one tensor per dimension; replaces the attribute",
+             Only(DType::kInt32), Optional() | Repeated())
+      .Input("OffsetsTensor", "the offsets, one tensor per dimension; replaces the attribute",
+             Only(DType::kInt32), Optional() | Repeated())
       .Output("Out", "the box", SameTypeAs("X"), Apart())
-      .Attr("offsets", Ints(), "where the box begins, for each extent")
-      .Attr("shape", Ints(), "its shape; 0 or -1 where it comes from a tensor", AtLeast(-1))
+      .Attr("offsets", Ints(), "the beginning of the box in each dimension")
+      .Attr("shape", Ints(), "the shape of the box; 0 or -1 where it comes from a tensor", AtLeast(-1))
       .InferShape(InferCropTensor)
       .KernelForAnyType<Cpu, CropKernel>()
       .Grad({.reads = {"X", "Offsets", "OffsetsTensor"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, CropGradKernel>();
   ops.Add("pad_constant_like")
-      .Doc("A tensor, padded to the shape of another one.", kPadDoc)
+      .Doc("Pads a tensor to the shape of another one.", kPadDoc)
       .Input("X", StrCat("gives the shape; rank at most ", kMaxCropRank), Numbers())
-      .Input("Y", "no larger than X in any extent", SameTypeAs("X"))
+      .Input("Y", "at most as large as X in each dimension", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .Attr("pad_value", 0.0f, "what surrounds Y")
+      .Attr("pad_value", 0.0f, "the value of the padding")
       .InferShape(InferPadLike)
       .Kernel<Cpu, PadLikeKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"Y"}, .yields = {"Y"}, .apart = {"Y"}})

@@ -1,4 +1,4 @@
-// eye, diag, diag_embed, trace, tril_triu: matrices by their diagonals.
+// eye, diag, diag_embed, trace, tril_triu: diagonals and triangles of matrices.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,28 +13,29 @@ namespace penstock {
 namespace {
 
 constexpr char kEyeDoc[] = R"(
-Out has num_rows rows and num_columns columns, 1 where row and column are one number, and 0 elsewhere. Without
-num_columns (-1) there are as many as rows.)";
+Out has num_rows rows and num_columns columns; it is 1 where the row index equals the column index, and 0
+elsewhere. num_columns defaults to num_rows (-1).)";
 
 constexpr char kDiagDoc[] = R"(
-Out[i, i] = Diagonal[i], and 0 elsewhere.)";
+Out[i, i] = Diagonal[i]; all other elements are 0.)";
 
 constexpr char kDiagEmbedDoc[] = R"(
-The last extent of Input lies on a diagonal of the matrices that Out's extents dim1 and dim2 are, which is
-`offset` above the main one; everything else is 0. A negative dim counts from the end of Out's extents.)";
+The last dimension of Input becomes a diagonal of the matrices in dimensions dim1 and dim2 of Out, `offset`
+above the main diagonal; all other elements are 0. Negative dimensions count from the end of the shape of
+Out.)";
 
 constexpr char kTraceDoc[] = R"(
-Out is the sum of a diagonal of the matrices that Input's extents dim1 and dim2 are, `offset` above the main
-one. A negative dim counts from the end.)";
+Out is the sum of a diagonal of the matrices in dimensions dim1 and dim2 of Input, `offset` above the main
+diagonal. Negative dimensions count from the end.)";
 
 constexpr char kTrilTriuDoc[] = R"(
-The last two extents of X are matrices. With `lower`, Out keeps the elements on and below the diagonal that is
-`diagonal` above the main one, otherwise those on and above it. All other elements are 0.)";
+The last two dimensions of X are matrices. With `lower`, Out keeps the elements on and below the diagonal that
+is `diagonal` above the main one, otherwise those on and above it. All other elements are 0.)";
 
-// The places of a diagonal of the matrices in two extents of `matrices`.
+// The positions of a diagonal of the matrices in two dimensions of `matrices`.
 class Diagonal {
  public:
-  // Nullopt if `dim1` and `dim2` name two of its extents, else what is wrong.
+  // Returns nullopt if `dim1` and `dim2` are two different dimensions, otherwise what is wrong.
   std::optional<std::string> Lay(const Shape& matrices, int dim1, int dim2, int offset) {
     const int rank = matrices.rank();
     for (const int dim : {dim1, dim2}) {
@@ -55,9 +56,9 @@ class Diagonal {
     return std::nullopt;
   }
   Dim length() const { return length_; }
-  // The extents that are left without the matrices'.
+  // The dimensions other than those of the matrices.
   const Shape& Others() const { return others_; }
-  // Calls visit(number of the matrix, place in the diagonal, element) for each element of each diagonal.
+  // Calls visit(index of the matrix, position in the diagonal, element) for each element of each diagonal.
   template <typename Visit>
   void ForEach(Visit visit) const {
     const Dim matrices = Others().Count();
@@ -113,11 +114,11 @@ Status InferDiag(InferContext& c) {
   return c.SetShape("Out", {c.ShapeOf("Diagonal")[0], c.ShapeOf("Diagonal")[0]});
 }
 
-// The shape of the matrices whose diagonals are Input's rows, or an error.
+// Returns the shape of the matrices whose diagonals are the rows of Input, or an error.
 template <typename Context>
 Result<Shape> EmbeddedShape(const Context& c, const Shape& input) {
   const int rank = input.rank() + 1, offset = c.template Attr<int>("offset");
-  if (input.rank() == 0) return c.Error("Input must have an extent");
+  if (input.rank() == 0) return c.Error("Input must have rank 1 or more");
   int dims[2] = {c.template Attr<int>("dim1"), c.template Attr<int>("dim2")};
   for (int& dim : dims) {
     if (dim < -rank || dim >= rank) return c.Error("dim (", dim, ") must be in [", -rank, ", ", rank, ")");
@@ -137,7 +138,7 @@ Status InferDiagEmbed(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// diag and diag_embed.
+// The kernel of diag and diag_embed.
 class LayDiagonals : public Kernel {
  public:
   Status PrepareLay(KernelSetup& k, const char* from, int dim1, int dim2, int offset) {
@@ -239,7 +240,7 @@ Status InferTrilTriu(InferContext& c, const char* from, const char* to) {
   return c.ShareAll(from, to);
 }
 
-// What Out keeps of X, and X's gradient of Out's.
+// Copies the triangle of X to Out, or that of Out's gradient to X's.
 class KeepTriangle : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -259,7 +260,7 @@ class KeepTriangle : public Kernel {
     std::byte* to = k[to_].raw();
     const Dim all = shape.Count() / columns;
     for (Dim r = 0; r < all; ++r, from += row_bytes, to += row_bytes) {
-      // Columns [begin, end) stay.
+      // Keeps columns [begin, end).
       const Dim border = r % rows + diagonal_;
       const Dim begin = lower_ ? 0 : std::clamp<Dim>(border, 0, columns);
       const Dim end = lower_ ? std::clamp<Dim>(border + 1, 0, columns) : columns;
@@ -282,39 +283,40 @@ class KeepTriangle : public Kernel {
 
 void RegisterDiagonals(OpRegistry& ops) {
   ops.Add("eye")
-      .Doc("The identity matrix, or as much of it as fits.", kEyeDoc)
+      .Doc("The identity matrix, of any number of rows and columns.", kEyeDoc)
       .Output("Out", "[num_rows, num_columns]", TypeFromAttr("dtype"))
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
-      .RequiredAttr("num_rows", AttrKind::kLong, "how many rows", AtLeast(0))
-      .Attr("num_columns", std::int64_t{-1}, "how many columns; -1: as many as rows", AtLeast(-1))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid")
+      .RequiredAttr("num_rows", AttrKind::kLong, "the number of rows", AtLeast(0))
+      .Attr("num_columns", std::int64_t{-1}, "the number of columns; -1: as many as rows", AtLeast(-1))
       .InferShape(InferEye)
       .Kernel<Cpu, EyeKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("diag")
-      .Doc("A square matrix by its diagonal.", kDiagDoc)
+      .Doc("A square matrix with the given diagonal.", kDiagDoc)
       .Input("Diagonal", "[n]", AnyType())
       .Output("Out", "[n, n]", SameTypeAs("Diagonal"), Apart())
       .InferShape(InferDiag)
       .KernelForAnyType<Cpu, DiagKernel>()
       .NoGrad();
   ops.Add("diag_embed")
-      .Doc("Matrices by one of their diagonals.", kDiagEmbedDoc)
-      .Input("Input", "rank 1 or more; the last extent lies on the diagonals", AnyType())
-      .Output("Out", "Input's extents but the last, and the matrices'", SameTypeAs("Input"), Apart())
-      .Attr("offset", 0, "how far above the main diagonal")
-      .Attr("dim1", -2, "Out's extent of the rows")
-      .Attr("dim2", -1, "Out's extent of the columns")
+      .Doc("Matrices with the given diagonals.", kDiagEmbedDoc)
+      .Input("Input", "of rank 1 or more; the last dimension holds the diagonals", AnyType())
+      .Output("Out", "the dimensions of Input except the last, and those of the matrices",
+              SameTypeAs("Input"), Apart())
+      .Attr("offset", 0, "how far the diagonal is above the main diagonal")
+      .Attr("dim1", -2, "the dimension of the rows in Out")
+      .Attr("dim2", -1, "the dimension of the columns in Out")
       .InferShape(InferDiagEmbed)
       .KernelForAnyType<Cpu, DiagEmbedKernel>()
       .NoGrad();
   ops.Add("trace")
       .Doc("The sum of a diagonal of each matrix.", kTraceDoc)
-      .Input("Input", "rank 2 or more", Numbers())
-      .Output("Out", "Input's extents but dim1 and dim2; [1] if no other is left", SameTypeAs("Input"),
-              Apart())
-      .Attr("offset", 0, "how far above the main diagonal")
-      .Attr("dim1", -2, "Input's extent of the rows")
-      .Attr("dim2", -1, "Input's extent of the columns")
+      .Input("Input", "of rank 2 or more", Numbers())
+      .Output("Out", "the dimensions of Input except dim1 and dim2; [1] if there are no others",
+              SameTypeAs("Input"), Apart())
+      .Attr("offset", 0, "how far the diagonal is above the main diagonal")
+      .Attr("dim1", -2, "the dimension of the rows in Input")
+      .Attr("dim2", -1, "the dimension of the columns in Input")
       .InferShape(InferTrace)
       .Kernel<Cpu, TraceKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"Input"}, .yields = {"Input"}, .apart = {"Input"}})
@@ -323,10 +325,10 @@ void RegisterDiagonals(OpRegistry& ops) {
       .KernelTypeFrom("Out@GRAD");
   ops.Add("tril_triu")
       .Doc("The lower or the upper triangle of each matrix.", kTrilTriuDoc)
-      .Input("X", "rank 2 or more", AnyType())
+      .Input("X", "of rank 2 or more", AnyType())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("diagonal", 0, "how far above the main diagonal the border lies")
-      .RequiredAttr("lower", AttrKind::kBool, "whether the lower triangle stays")
+      .Attr("diagonal", 0, "how far the boundary is above the main diagonal")
+      .RequiredAttr("lower", AttrKind::kBool, "whether to keep the lower triangle")
       .InferShape([](InferContext& c) { return InferTrilTriu(c, "X", "Out"); })
       .KernelForAnyType<Cpu, KeepTriangle>()
       .Grad({.yields = {"X"}})

@@ -15,17 +15,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Extent i of Out is extent i of X times expand_times[i]: X is repeated that many times. The gradient of an
-element is the sum over its copies. expand_times may come from a tensor ExpandTimes, or from one tensor per
-extent; Out's shape is then known when the op runs.)";
+Dimension i of Out is expand_times[i] times dimension i of X: X is repeated that many times. The gradient of
+an element is the sum over its copies. If ExpandTimes or expand_times_tensor (one tensor per dimension) gives
+expand_times, the shape of Out is known only when the op runs.)";
 
 constexpr char kAsDoc[] = R"(
-X is repeated along each extent until Out has target_tensor's shape, each extent of which must be a multiple
-of X's. target_tensor's values are not read. The gradient of an element is the sum over its copies.)";
+X is repeated along each dimension until Out has the shape of target_tensor, each dimension of which must be a
+multiple of that of X. The values of target_tensor are not read. The gradient of an element is the sum over
+its copies.)";
 
 constexpr int kMaxExpandRank = StridedLoops::kMaxExtents / 2;
 
-// Nullopt if `times` fits X, else what is wrong.
+// Returns nullopt if `times` fits X, otherwise what is wrong.
 std::optional<std::string> TimesMistake(const Shape& x, const std::vector<std::int32_t>& times) {
   if (x.rank() > kMaxExpandRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxExpandRank);
   if (static_cast<int>(times.size()) != x.rank()) {
@@ -37,7 +38,7 @@ std::optional<std::string> TimesMistake(const Shape& x, const std::vector<std::i
     if (one < 1) return StrCat("expand_times holds ", one, "; each must be at least 1");
     const bool fits = !__builtin_mul_overflow(bytes, std::max<Dim>(x[i], 1), &bytes) &&
                       !__builtin_mul_overflow(bytes, one, &bytes);
-    if (!fits) return StrCat("X (", x, "), expanded that often, is too large for any memory");
+    if (!fits) return StrCat("X (", x, "), expanded that often, is too large");
   }
   return std::nullopt;
 }
@@ -51,11 +52,11 @@ Status InferExpand(InferContext& c) {
     for (int i = 0; i < x.rank(); ++i) {
       if (x[i] != kUnknownDim) out.Set(i, x[i] * times[static_cast<std::size_t>(i)]);
     }
-    // Rows laid side by side are other sequences than X's.
+    // Repeated rows do not have the sequences of X.
     if (!times.empty() && times[0] == 1) c.ShareLod("X", "Out");
     return c.SetShape("Out", out);
   }
-  // Of those that come from tensors the attribute says -1.
+  // For values that come from tensors, the attribute holds -1.
   const auto told = c.Attr<std::vector<std::int32_t>>("expand_times");
   for (int i = 0; i < x.rank(); ++i) {
     const std::int32_t times =
@@ -67,7 +68,7 @@ Status InferExpand(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// The loops over X, laid times[i] times along extent i, with where in X each element comes from.
+// The loops over X repeated times[i] times along dimension i, with the position in X of each element.
 template <typename Times>
 void LayExpanded(const Shape& x, const Times& times, StridedLoops& loops) {
   loops.Clear();
@@ -79,7 +80,7 @@ void LayExpanded(const Shape& x, const Times& times, StridedLoops& loops) {
   }
 }
 
-// dx = the sum of dout over the places where each element stands.
+// dx is the sum of dout over the copies of each element.
 template <typename T>
 void AddExpanded(const StridedLoops& loops, const T* dout, std::span<T> dx) {
   std::ranges::fill(dx, T{0});
@@ -169,7 +170,8 @@ class ExpandGradKernel : public Kernel {
   ExpandLoops loops_;
 };
 
-// Nullopt if X fits into the target a whole number of times, as far as is known; else what is wrong.
+// Returns nullopt if the target's dimensions are multiples of X's, as far as is known, otherwise what is
+// wrong.
 std::optional<std::string> TargetMistake(const Shape& x, const Shape& target) {
   if (x.rank() > kMaxExpandRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxExpandRank);
   if (x.rank() != target.rank())
@@ -239,13 +241,13 @@ class ExpandAsGradKernel : public Kernel {
 
 void RegisterExpand(OpRegistry& ops) {
   ops.Add("expand")
-      .Doc("A tensor laid side by side with itself.", kDoc)
+      .Doc("Repeats a tensor along its axes.", kDoc)
       .Input("X", StrCat("rank at most ", kMaxExpandRank), AnyType())
-      .Input("ExpandTimes", "expand_times as one tensor", Integers(), Optional())
-      .Input("expand_times_tensor", "expand_times as one tensor an extent", Integers(),
-             Optional() | Repeated())
+      .Input("ExpandTimes", "replaces the attribute expand_times", Integers(), Optional())
+      .Input("expand_times_tensor", "one tensor per dimension; replaces the attribute expand_times",
+             Integers(), Optional() | Repeated())
       .Output("Out", "X, repeated", SameTypeAs("X"))
-      .Attr("expand_times", std::vector<std::int32_t>(), "how often X stands along each extent")
+      .Attr("expand_times", std::vector<std::int32_t>(), "the number of repetitions along each dimension")
       .InferShape(InferExpand)
       .KernelForAnyType<Cpu, ExpandKernel>()
       .Grad({.reads = {"X", "ExpandTimes", "expand_times_tensor"}, .yields = {"X"}})
@@ -254,9 +256,9 @@ void RegisterExpand(OpRegistry& ops) {
       .KernelTypeFrom("Out@GRAD")
       .GradMadeBy(SameOpOfGrad("expand", "X", "Out"));
   ops.Add("expand_as")
-      .Doc("A tensor laid side by side with itself until it has the shape of another one.", kAsDoc)
+      .Doc("Repeats a tensor along its axes until it has the shape of another one.", kAsDoc)
       .Input("X", StrCat("rank at most ", kMaxExpandRank), AnyType())
-      .Input("target_tensor", "gives the shape, a multiple of X's in each extent", AnyType())
+      .Input("target_tensor", "gives the shape; each dimension is a multiple of that of X", AnyType())
       .Output("Out", "X, repeated", SameTypeAs("X"), Apart())
       .InferShape(InferExpandAs)
       .KernelForAnyType<Cpu, ExpandAsKernel>()

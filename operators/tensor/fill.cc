@@ -11,10 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, element type dtype, and the elements of `value` in their order, converted. Whole
-numbers beyond 2^24 are not exact: the attribute holds floats.)";
+Out has the shape in attribute shape and element type dtype; its elements are those of `value`, converted.
+Integers beyond 2^24 are not exact, because the attribute holds floats.)";
 
-// Its extents, once they are known to make one element for each value.
+// The shape of Out, after checking that it has as many elements as value.
 Status InferFill(InferContext& c) {
   const auto extents = c.Attr<std::vector<std::int32_t>>("shape");
   const Shape shape(std::vector<Dim>(extents.begin(), extents.end()));
@@ -33,7 +33,7 @@ class GivenValuesKernel : public Kernel {
         // A conversion that does not fit is undefined.
         constexpr double kMost = static_cast<double>(std::numeric_limits<T>::max());
         if (!(value >= -kMost && value < kMost))
-          return k.Error("value (", value, ") is no ", DTypeName(out_.dtype));
+          return k.Error("value (", value, ") is not a valid ", DTypeName(out_.dtype));
       }
       values_.push_back(static_cast<T>(value));
     }
@@ -55,9 +55,9 @@ void RegisterFill(OpRegistry& ops) {
   ops.Add("fill")
       .Doc("A tensor of given elements.", kDoc)
       .Output("Out", "the tensor", TypeFromAttr("dtype"))
-      .RequiredAttr("value", AttrKind::kFloats, "the elements, the last extent running fastest")
+      .RequiredAttr("value", AttrKind::kFloats, "the elements in row-major order")
       .RequiredAttr("shape", AttrKind::kInts, "Out's shape", AtLeast(0))
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid")
       .Attr("force_cpu", false, kNoEffect)
       .InferShape(InferFill)
       .KernelTypeFrom("Out")

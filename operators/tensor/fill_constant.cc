@@ -1,5 +1,5 @@
-// fill_constant: a tensor whose elements are all one value. fill_zeros_like, fill_zeros_like2, fill_any_like:
-// zeros, or a value, in the shape of another tensor.
+// fill_constant: a tensor filled with one value. fill_zeros_like, fill_zeros_like2, fill_any_like: zeros, or
+// a value, in the shape of another tensor.
 #include <algorithm>
 #include <cstring>
 
@@ -13,17 +13,17 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
-int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element. The
-shape may come from tensors too; then it is known when the op runs. An Out of selected rows lists none of
-them; in a table sharded by id, each row has that value from its first use on.)";
+Out has the shape in attribute shape and element type dtype. Every element is str_value, if that is not empty
+(it can hold an int64 that a float cannot), otherwise value. ValueTensor, if given, replaces both; it has one
+element. If tensors give the shape, it is known only when the op runs. If Out is selected rows, it lists no
+rows; in a table sharded by id, each row has the value when it is first used.)";
 
 constexpr char kZerosDoc[] = R"(
-Out has X's shape and element type, and holds zeros. X's values are not read. Of selected rows, Out is the
-tensor that they are rows of.)";
+Out has the shape and element type of X, and holds zeros. The values of X are not read. If X is selected rows,
+Out is a dense tensor of the shape that X represents.)";
 
 constexpr char kAnyDoc[] = R"(
-Out has X's shape and everywhere `value`. X's values are not read.)";
+Out has the shape of X and holds `value` everywhere. The values of X are not read.)";
 
 template <typename T>
 class ConstantRows : public RowStart {
@@ -123,13 +123,13 @@ Status InferAnyLike(InferContext& c) {
 void RegisterFillConstant(OpRegistry& ops) {
   WithShapeInputs(
       ops.Add("fill_constant")
-          .Doc("A tensor whose elements are all one value.", kDoc)
-          .Input("ValueTensor", "one element that is used instead of `value`", AnyType(), Optional()))
+          .Doc("A tensor filled with one value.", kDoc)
+          .Input("ValueTensor", "one element; replaces the attribute value", AnyType(), Optional()))
       .Output("Out", "the tensor", TypeFromAttr("dtype"), TensorOrRows())
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid")
       .Attr("shape", std::vector<std::int64_t>(), "Out's shape; -1 where it comes from tensors", AtLeast(-1))
       .Attr("value", 0.0f, "the value")
-      .Attr("str_value", "", "the value as text; used instead of `value` if it is not empty")
+      .Attr("str_value", "", "the value as text; replaces `value` if it is not empty")
       .Attr("force_cpu", false, kNoEffect)
       .InferShape(InferGivenShape)
       .KernelTypeFrom("Out")
@@ -137,7 +137,7 @@ void RegisterFillConstant(OpRegistry& ops) {
       .NoGrad();
   ops.Add("fill_zeros_like")
       .Doc("Zeros in the shape of X.", kZerosDoc)
-      .Input("X", "gives shape and element type", AnyType(), TensorOrRows())
+      .Input("X", "gives the shape and element type", AnyType(), TensorOrRows())
       .Output("Out", "zeros", SameTypeAs("X"))
       .InferShape(InferZerosLike)
       .Elementwise()
@@ -147,7 +147,7 @@ void RegisterFillConstant(OpRegistry& ops) {
       .Doc("Zeros in the shape of X, of a given type.", "Out = 0, of element type dtype.")
       .Input("X", "gives the shape", AnyType())
       .Output("Out", "zeros", AnyType())
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them",
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid",
             AtLeast(0))
       .InferShape(InferAnyLike)
       .Elementwise()
@@ -155,10 +155,10 @@ void RegisterFillConstant(OpRegistry& ops) {
       .NoGrad();
   ops.Add("fill_any_like")
       .Doc("One value in the shape of X.", kAnyDoc)
-      .Input("X", "gives the shape, and the element type unless dtype does", AnyType())
-      .Output("Out", "the value everywhere", AnyType())
+      .Input("X", "gives the shape and, if dtype is -1, the element type", AnyType())
+      .Output("Out", "the filled tensor", AnyType())
       .Attr("value", 0.0f, "the value")
-      .Attr("dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
+      .Attr("dtype", -1, "the element type of Out, numbered as in Fluid; -1: that of X")
       .InferShape(InferAnyLike)
       .Elementwise()
       .KernelTypeFrom("Out")

@@ -1,4 +1,5 @@
-// fill_constant_batch_size_like: one value everywhere, with one extent taken from another tensor.
+// fill_constant_batch_size_like: a tensor filled with one value, with one dimension taken from another
+// tensor.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -10,10 +11,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has the shape in attribute shape, except that extent output_dim_idx is Input's extent input_dim_idx. If
-Input has LoD and input_dim_idx is 0, it is the number of sequences of Input's innermost level instead; Out's
-shape is then known only when the op runs. Its element type is dtype. Every element is value, or str_value if
-that is not empty.)";
+Out has the shape in attribute shape, except that dimension output_dim_idx is dimension input_dim_idx of
+Input. If Input has LoD and input_dim_idx is 0, it is the number of sequences of Input's innermost level
+instead, and the shape of Out is known only when the op runs. The element type is dtype. Every element is
+str_value if that is not empty, otherwise value.)";
 
 template <typename Device, typename T>
 class FillKernel : public Kernel {
@@ -38,11 +39,11 @@ class FillKernel : public Kernel {
 }  // namespace
 
 void RegisterFillConstantBatchSizeLike(OpRegistry& ops) {
-  WithBatchSize(
-      ops.Add("fill_constant_batch_size_like").Doc("One value, with another tensor's batch size.", kDoc))
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+  WithBatchSize(ops.Add("fill_constant_batch_size_like")
+                    .Doc("A tensor filled with one value, with the batch size of another tensor.", kDoc))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid")
       .Attr("value", 0.0f, "the value")
-      .Attr("str_value", "", "the value as text; used instead of `value` if it is not empty")
+      .Attr("str_value", "", "the value as text; replaces `value` if it is not empty")
       .Attr("force_cpu", false, kNoEffect)
       .KernelTypeFrom("Out")
       .Kernel<Cpu, FillKernel, float, double, std::int32_t, std::int64_t, bool>()

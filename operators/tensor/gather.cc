@@ -1,4 +1,4 @@
-// gather: rows of a tensor by their numbers.
+// gather: selects rows of a tensor by index.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,11 +10,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[Index[i]]; a row has all extents of X after the first. An index outside of X is an error. The
-gradient of a row is the sum over all i that read it; with overwrite it is that of the last one, which is the
-same if no row is read twice.)";
+Out[i] = X[Index[i]], where a row consists of all dimensions of X after the first. An index outside X is an
+error. The gradient of a row is the sum over the positions that selected it; with overwrite it is only the
+last of these, which is the same if no row is selected twice.)";
 
-// How many rows Index names: it has rank 1, or rank 2 with a last extent of 1.
+// Returns the number of rows that Index selects: it has rank 1, or rank 2 with a last dimension of 1.
 Status InferGather(InferContext& c) {
   const Shape& index = c.ShapeOf("Index");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -27,7 +27,7 @@ Status OutOfRows(const char* type, std::int64_t at, Dim rows) {
   return InvalidArgument("E-op-index", type, ": index ", at, " is outside of X, which has ", rows, " rows");
 }
 
-// Rows are moved as bytes, so one kernel an index type serves every element type.
+// Rows are copied as bytes, so that one kernel per index type serves all element types.
 template <typename Device, typename Index>
 class GatherKernel : public Kernel {
  public:
@@ -99,11 +99,11 @@ class GatherGradKernel : public Kernel {
 
 void RegisterGather(OpRegistry& ops) {
   ops.Add("gather")
-      .Doc("Rows of a tensor by their numbers.", kDoc)
-      .Input("X", "rank 1 or more; rows are its first extent", AnyType())
-      .Input("Index", "row numbers, [n] or [n, 1]", Integers())
+      .Doc("Selects rows of a tensor by index.", kDoc)
+      .Input("X", "of rank 1 or more; rows are its first dimension", AnyType())
+      .Input("Index", "row indices, [n] or [n, 1]", Integers())
       .Output("Out", "the rows", SameTypeAs("X"), Apart())
-      .Attr("overwrite", true, "whether the gradient of a row is the last one alone")
+      .Attr("overwrite", true, "whether the gradient of a row is that of its last use only")
       .InferShape(InferGather)
       .KernelTypeFrom("Index")
       .Kernel<Cpu, GatherKernel, std::int32_t, std::int64_t>()

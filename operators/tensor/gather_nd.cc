@@ -11,14 +11,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-With n the last extent of Index, Out[i..., :] = X[Index[i..., 0], ..., Index[i..., n - 1], :]. An index
-outside of its extent is an error. The gradient of a part is the sum over all indices that read it.)";
+The last dimension of Index has size n, the number of leading indices of X that it gives: Out[i..., :] =
+X[Index[i..., 0], ..., Index[i..., n - 1], :]. An index outside its dimension is an error. The gradient of a
+slice of X is the sum over the positions that selected it.)";
 
 constexpr char kAddDoc[] = R"(
-Out is X, and Updates[i..., :] is added to the part that Index[i..., :] names, as gather_nd takes it. A part
-that is named twice gets both.)";
+Out is X with Updates[i..., :] added to the slice that Index[i..., :] selects, as in gather_nd. A slice that
+is selected several times receives all its updates.)";
 
-// The shape of what Index takes from X.
+// Returns the shape of the slices that Index selects from X.
 Result<Shape> PartsShape(const InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &index = c.ShapeOf("Index");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Index", 0));
@@ -42,14 +43,14 @@ Status InferScatterNdAdd(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// Where the parts lie that Index names.
+// The positions of the slices that Index selects.
 class NamedParts {
  public:
   Status Prepare(const KernelSetup& k, const Shape& whole) {
     type_ = k.op().type();
     index_ = k.Input("Index");
     whole_ = whole;
-    if (index_.shape.rank() == 0) return k.Error("Index must have an extent");
+    if (index_.shape.rank() == 0) return k.Error("Index must have rank 1 or more");
     given_ = index_.shape[index_.shape.rank() - 1];
     if (given_ > whole.rank())
       return k.Error("the last extent of Index (", index_.shape, ") must be at most ", whole.rank());
@@ -60,9 +61,9 @@ class NamedParts {
     return OkStatus();
   }
   Dim count() const { return count_; }
-  Dim width() const { return width_; }  // elements of a part
+  Dim width() const { return width_; }  // elements of a slice
 
-  // Calls visit(number of the part, its first element in the whole) for each.
+  // Calls visit(index of the slice, its first element in the whole) for each slice.
   template <typename Visit>
   Status ForEach(KernelRun& k, Visit visit) const {
     return index_.dtype == DType::kInt32 ? ForEachOf<std::int32_t>(k, visit)
@@ -93,7 +94,7 @@ class NamedParts {
   Dim given_ = 0, count_ = 0, width_ = 0;
 };
 
-// Takes parts of slot `from` into slot `to`.
+// Copies slices of `from` to `to`.
 class TakeParts : public Kernel {
  public:
   Status PrepareTake(KernelSetup& k, const char* from, const char* to) {
@@ -177,7 +178,7 @@ class ScatterNdAddKernel : public Kernel {
   NamedParts parts_;
 };
 
-// X gets Out's gradient as it is, Updates that of the parts.
+// The gradient of X is that of Out; that of Updates is its selected slices.
 class ScatterNdAddGradKernel : public TakeParts {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -205,10 +206,11 @@ Status InferScatterNdAddGrad(InferContext& c) {
 
 void RegisterGatherNd(OpRegistry& ops) {
   ops.Add("gather_nd")
-      .Doc("Parts of a tensor by the first of their indices.", kDoc)
+      .Doc("Selects slices of a tensor by leading indices.", kDoc)
       .Input("X", "any shape", AnyType())
-      .Input("Index", "[..., n]: n indices for each part", Integers())
-      .Output("Out", "the parts, in the shape of Index without its last extent", SameTypeAs("X"), Apart())
+      .Input("Index", "[..., n]: n indices for each slice", Integers())
+      .Output("Out", "the slices; the dimensions of Index except the last, then those of a slice",
+              SameTypeAs("X"), Apart())
       .InferShape(InferGatherNd)
       .KernelForAnyType<Cpu, GatherNdKernel>()
       .Grad({.reads = {"Index", "X"}, .yields = {"X"}, .apart = {"X"}})
@@ -216,10 +218,10 @@ void RegisterGatherNd(OpRegistry& ops) {
       .GradDef()
       .KernelTypeFrom("Out@GRAD");
   ops.Add("scatter_nd_add")
-      .Doc("Adds to parts of a tensor that are named by the first of their indices.", kAddDoc)
+      .Doc("Adds to slices of a tensor selected by leading indices.", kAddDoc)
       .Input("X", "any shape", Numbers())
-      .Input("Index", "[..., n]: n indices for each part", Integers())
-      .Input("Updates", "what is added, as gather_nd would shape it", SameTypeAs("X"))
+      .Input("Index", "[..., n]: n indices for each slice", Integers())
+      .Input("Updates", "the values to add, in the shape of gather_nd's Out", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
       .InferShape(InferScatterNdAdd)
       .Kernel<Cpu, ScatterNdAddKernel, float, double, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// hash: hashes rows of integers to numbers below a bound.
+// hash: hashes rows of integers to integers below a bound.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -10,8 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i, k, 0] is the XXH64 of the bytes of row i of X with seed k, modulo mod_by. The numbers are those of
-Fluid.)";
+Out[i, k, 0] is the XXH64 hash of the bytes of row i of X with seed k, modulo mod_by, the same as in Fluid.)";
 
 // XXH64 of Yann Collet's xxHash, from its specification: 64 bits from bytes, little-endian.
 class Xxh64 {
@@ -49,7 +48,7 @@ class Xxh64 {
   static std::uint64_t Round(std::uint64_t lane, std::uint64_t word) {
     return std::rotl(lane + word * kPrime2, 31) * kPrime1;
   }
-  // Four lanes over all whole stripes of 32 bytes, which `bytes` moves beyond.
+  // Processes whole stripes of 32 bytes in four lanes, and advances `bytes` past them.
   static std::uint64_t Stripes(const std::byte*& bytes, const std::byte* end, std::uint64_t seed) {
     std::uint64_t lanes[4] = {seed + kPrime1 + kPrime2, seed + kPrime2, seed, seed - kPrime1};
     while (end - bytes >= 32) {
@@ -102,10 +101,10 @@ class HashKernel : public Kernel {
 
 void RegisterHash(OpRegistry& ops) {
   ops.Add("hash")
-      .Doc("Rows of integers as numbers below a bound.", kDoc)
+      .Doc("Hashes rows of integers to integers below a bound.", kDoc)
       .Input("X", "[rows, columns]", Integers())
       .Output("Out", "[rows, num_hash, 1]", SameTypeAs("X"), Apart())
-      .Attr("num_hash", 1, "how many numbers a row gives", AtLeast(1))
+      .Attr("num_hash", 1, "the number of hashes per row", AtLeast(1))
       .Attr("mod_by", std::int64_t{100000}, "the bound", AtLeast(1))
       .InferShape(InferHash)
       .Kernel<Cpu, HashKernel, std::int32_t, std::int64_t>()

@@ -1,5 +1,5 @@
-// index_select: parts of a tensor along one axis, selected by index. index_sample: elements of each row,
-// selected by that row's own indices.
+// index_select: selects slices of a tensor along one axis. index_sample: selects elements of each row by the
+// indices in that row of Index.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,12 +12,12 @@ namespace penstock {
 namespace {
 
 constexpr char kSelectDoc[] = R"(
-Out[..., i, ...] = X[..., Index[i], ...] along extent `dim`; a negative one counts from the end. An index
-outside of it is an error. The gradient of a part is the sum over all i that read it.)";
+Out[..., i, ...] = X[..., Index[i], ...] along dimension `dim` (negative values count from the end). An index
+outside the dimension is an error. The gradient of a slice is the sum over the positions that selected it.)";
 
 constexpr char kSampleDoc[] = R"(
-Out[i, j] = X[i, Index[i, j]]. An index outside of a row is an error. The gradient of an element is the sum
-over all j that read it.)";
+Out[i, j] = X[i, Index[i, j]]. An index outside a row is an error. The gradient of an element is the sum over
+the positions that selected it.)";
 
 Status InferSelect(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &index = c.ShapeOf("Index");
@@ -39,7 +39,7 @@ Status InferSample(InferContext& c) {
   return c.SetShape("Out", index);
 }
 
-// The places of Out in X, of both ops.
+// The positions of Out's elements in X, for both ops.
 class SelectedPlaces {
  public:
   Status Prepare(const KernelSetup& k) {
@@ -51,7 +51,8 @@ class SelectedPlaces {
       return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
     if (samples_) {
       if (x.rank() != 2 || index_.shape.rank() != 2 || x[0] != index_.shape[0])
-        return k.Error("X (", x, ") and Index (", index_.shape, ") must be matrices of as many rows");
+        return k.Error("X (", x, ") and Index (", index_.shape,
+                       ") must be matrices with the same number of rows");
       view_ = ViewAlong(x, 1);
       each_ = index_.shape[1];
       return OkStatus();
@@ -65,7 +66,7 @@ class SelectedPlaces {
   Dim count() const { return view_.outer * each_ * view_.inner; }
   Dim inner() const { return view_.inner; }
 
-  // Calls visit(place in Out, place in X) for each run of inner() elements.
+  // Calls visit(position in Out, position in X) for each run of inner() elements.
   template <typename Visit>
   Status ForEachRun(KernelRun& k, Visit visit) const {
     return index_.dtype == DType::kInt32 ? Walk<std::int32_t>(k, visit) : Walk<std::int64_t>(k, visit);
@@ -91,7 +92,7 @@ class SelectedPlaces {
   std::string type_;
   Operand index_;
   AxisView view_;
-  Dim each_ = 0;  // indices to one of view_.outer
+  Dim each_ = 0;  // indices per outer index of view_
   bool samples_ = false;
 };
 
@@ -153,15 +154,16 @@ void FinishSelection(OpDef& def) {
 }  // namespace
 
 void RegisterIndexSelect(OpRegistry& ops) {
-  FinishSelection(ops.Add("index_select")
-                      .Doc("Parts of a tensor along one extent, by their indices.", kSelectDoc)
-                      .Input("X", "rank 1 or more", AnyType())
-                      .Input("Index", "[n]", Integers())
-                      .Output("Out", "X with extent `dim` made n", SameTypeAs("X"), Apart())
-                      .Attr("dim", 0, "the extent")
-                      .InferShape(InferSelect));
+  FinishSelection(
+      ops.Add("index_select")
+          .Doc("Selects slices of a tensor along one axis.", kSelectDoc)
+          .Input("X", "of rank 1 or more", AnyType())
+          .Input("Index", "[n]", Integers())
+          .Output("Out", "shaped like X, with dimension `dim` of size n", SameTypeAs("X"), Apart())
+          .Attr("dim", 0, "the axis")
+          .InferShape(InferSelect));
   FinishSelection(ops.Add("index_sample")
-                      .Doc("Elements of each row, by indices of its own.", kSampleDoc)
+                      .Doc("Selects elements of each row by separate indices.", kSampleDoc)
                       .Input("X", "[rows, columns]", AnyType())
                       .Input("Index", "[rows, n]", Integers())
                       .Output("Out", "[rows, n]", SameTypeAs("X"), Apart())

@@ -1,4 +1,4 @@
-// lookup_table, lookup_table_v2: rows of a table by their ids.
+// lookup_table, lookup_table_v2: look up rows of a table by id.
 #include <algorithm>
 #include <iterator>
 #include <vector>
@@ -14,15 +14,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: there is none)
+Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: no padding)
 
-An id outside the table is an error. W may be selected rows, of a table that grows; then an id that W does not
-list is an error. The gradient of W reads only W's shape, and sums the rows of Out@GRAD by id, without those
-of padding_idx. With is_sparse it is selected rows, in the order of the ids, duplicates included.
-is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's transpiler writes
-height_sections, epmap, table_names and trainer_id for that purpose.)";
+An id outside the table is an error. W may be selected rows of a table that grows; an id that W does not list
+is then an error. The gradient of W reads only the shape of W. It sums the rows of Out@GRAD by id, except
+those of padding_idx. With is_sparse, the gradient is selected rows in the order of the ids, including
+duplicates. is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's
+transpiler writes height_sections, epmap, table_names and trainer_id for that purpose.)";
 
-// The shape of the ids without the last extent, which version 1 wants to be 1.
+// The shape of the ids without the last dimension, which must be 1 in lookup_table.
 Result<Shape> ShapeOfIds(const InferContext& c) {
   const Shape& ids = c.ShapeOf("Ids");
   if (c.op().type() != "lookup_table") return ids;
@@ -47,7 +47,7 @@ Status InferLookupGrad(InferContext& c) {
   return OkStatus();
 }
 
-// Padding -1 says that no id is padding; it does not make -1 an id.
+// A padding_idx of -1 means that no id is padding; it does not make -1 a valid id.
 bool IsPadding(std::int64_t id, std::int64_t padding) { return padding != -1 && id == padding; }
 
 Status OutOfTable(const std::string& type, std::int64_t id, Dim height) {
@@ -78,12 +78,12 @@ class LookupKernel : public Kernel {
     index_.Update(table.rows);
     const auto find = [this](std::int64_t id) { return index_.Find(id); };
     return LookUp(k, table.value, find, [&](std::int64_t id) {
-      return InvalidArgument("E-op-index", type_, ": id ", id, " is none of the ", table.rows.size(),
+      return InvalidArgument("E-op-index", type_, ": id ", id, " is not one of the ", table.rows.size(),
                              " rows of W (", w_.name, ")");
     });
   }
 
-  // `find` gives the row of `table` that an id stands for, below 0 if there is none.
+  // `find` returns the row of `table` for an id, or a negative number if there is none.
   template <typename Find, typename Missing>
   Status LookUp(KernelRun& k, const Tensor& table, const Find& find, const Missing& missing) {
     Tensor& result = k[out_];
@@ -106,7 +106,7 @@ class LookupKernel : public Kernel {
   std::string type_;
   Operand w_, ids_, out_;
   std::int64_t padding_ = -1;
-  RowIndex index_;  // of a W of rows
+  RowIndex index_;  // for selected rows
 };
 
 template <typename Device, typename T>
@@ -119,7 +119,7 @@ class LookupGradKernel : public Kernel {
     dw_ = k.Output("W@GRAD");
     padding_ = k.Attr<std::int64_t>("padding_idx");
     w_ = k.Input("W");
-    // Such a table has a row for any id, on the servers; here there is none, and nothing is added to one.
+    // Such a table has a row for any id, on the pservers; here it has none, and none is added.
     by_id_ = k.Attr<bool>("is_distributed") && w_.kind == VarKind::kSelectedRows &&
              dw_.kind == VarKind::kSelectedRows;
     if (w_.kind == VarKind::kSelectedRows || w_.shape.rank() == 2) return OkStatus();
@@ -143,7 +143,7 @@ class LookupGradKernel : public Kernel {
   }
 
  private:
-  // The table's shape. It may be rows of a table that lives elsewhere; its values are not read.
+  // The shape of the table. W may be selected rows of a remote table; its values are not read.
   Status MeasureTable(KernelRun& k) {
     if (w_.kind == VarKind::kTensor) {
       table_ = w_.shape;
@@ -151,7 +151,7 @@ class LookupGradKernel : public Kernel {
       const SelectedRows& w = k.Var(w_).template As<SelectedRows>();
       if (!w.value.initialized() || w.value.shape().rank() == 0) {
         return FailedPrecondition("E-op-no-value", type_, ": W (", w_.name,
-                                  ") has no values, so nothing says how wide its rows are");
+                                  ") has no values, so the width of its rows is unknown");
       }
       table_ = w.value.shape();
       table_.Set(0, w.height);
@@ -192,23 +192,23 @@ class LookupGradKernel : public Kernel {
   std::string type_;
   Operand w_, ids_, dout_, dw_;
   Shape table_;
-  Shape listed_;  // of the rows that a sparse gradient lists
+  Shape listed_;  // the shape of the rows of a sparse gradient
   std::int64_t padding_ = -1;
   bool by_id_ = false;
 };
 
 void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_doc, bool in_place_attr) {
   OpDef& def = ops.Add(type)
-                   .Doc("Rows of a table by their ids.", kDoc)
-                   .Input("W", "the table: rows, width; or selected rows of one",
+                   .Doc("Looks up rows of a table by id.", kDoc)
+                   .Input("W", "the table, [rows, width], or selected rows of one",
                           OneOfTypes<float, double, std::int8_t>(), TensorOrRows())
                    .Input("Ids", ids_doc, Only(DType::kInt64))
-                   .Output("Out", "the shape of the ids, then W's width", SameTypeAs("W"))
-                   .Attr("is_sparse", false, "whether W's gradient is selected rows")
-                   .Attr("is_distributed", false, "whether the rows may be spread over pservers, by id")
-                   .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none");
+                   .Output("Out", "the shape of the ids, then the width of W", SameTypeAs("W"))
+                   .Attr("is_sparse", false, "whether the gradient of W is selected rows")
+                   .Attr("is_distributed", false, "whether the rows may be sharded over pservers by id")
+                   .Attr("padding_idx", std::int64_t{-1}, "the id that yields zeros; -1: none");
   if (in_place_attr) def.Attr("grad_inplace", false, kNoEffect);
-  def.Attr("remote_prefetch", false, "whether trainers may ask pservers for single rows")
+  def.Attr("remote_prefetch", false, "whether trainers may request single rows from pservers")
       .Attr("trainer_id", 0, kNoEffect)
       .Attr("height_sections", std::vector<std::int64_t>(), kNoEffect)
       .Attr("epmap", std::vector<std::string>(), kNoEffect)
@@ -224,7 +224,7 @@ void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_
 }  // namespace
 
 void RegisterLookupTable(OpRegistry& ops) {
-  AddLookup(ops, "lookup_table", "row numbers; the last extent is 1", true);
+  AddLookup(ops, "lookup_table", "row numbers; the last dimension is 1", true);
   AddLookup(ops, "lookup_table_v2", "row numbers", false);
 }
 

@@ -1,4 +1,4 @@
-// lookup_table_dequant: rows of a table of bytes by their ids, as floats.
+// lookup_table_dequant: looks up rows of a quantized table by id and converts them to floats.
 #include <algorithm>
 #include <string>
 
@@ -8,17 +8,18 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row of W holds two floats, low and high, and then four bytes in the place of each further float:
+A row of W holds two floats, low and high, followed by bytes, four in place of each further float:
 
 Out[i, j] = low + (high - low) / 256 * byte j of row Ids[i]
 
-or zeros where Ids[i] is padding_idx (-1: there is none). An id outside of the table is an error.)";
+or zeros where Ids[i] is padding_idx (-1: no padding). An id outside the table is an error.)";
 
 constexpr char kNan[] =
-    "The elements of W from column 2 on are bytes, of which none is NaN; low and high follow the rule.";
+    "The elements of W from column 2 on are bytes, which cannot be NaN; low and high follow the general "
+    "rule.";
 
 constexpr Dim kHeader = 2;  // low and high
-constexpr Dim kBytes = 4;   // in the place of a float
+constexpr Dim kBytes = 4;   // in place of a float
 
 Status InferDequant(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("W", 2));
@@ -69,11 +70,11 @@ class LookupDequantKernel : public Kernel {
 
 void RegisterLookupTableDequant(OpRegistry& ops) {
   ops.Add("lookup_table_dequant")
-      .Doc("Rows of a table of bytes by their ids, as floats.", kDoc)
+      .Doc("Looks up rows of a quantized table by id and converts them to floats.", kDoc)
       .Input("W", "the table, [rows, 2 + width / 4]", Only(DType::kFp32))
-      .Input("Ids", "[..., 1], numbers of rows", Only(DType::kInt64))
+      .Input("Ids", "[..., 1], row numbers", Only(DType::kInt64))
       .Output("Out", "[..., width]", SameTypeAs("W"), Apart())
-      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none does")
+      .Attr("padding_idx", std::int64_t{-1}, "the id that yields zeros; -1: none")
       .InferShape(InferDequant)
       .KernelForAnyType<Cpu, LookupDequantKernel>()
       .Nan(kNan)

@@ -1,4 +1,4 @@
-// meshgrid: vectors, each laid along an extent of its own and repeated along those of the others.
+// meshgrid: coordinate matrices from vectors, one dimension for each vector.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kDoc[] = R"(
 All Out have the shape [elements of X[0], elements of X[1], ...], and Out[k] at [i0, i1, ...] is X[k][ik]. The
-gradient of an element is the sum over all its copies.)";
+gradient of an element is the sum over its copies.)";
 
 constexpr int kMaxVectors = 6;
 
@@ -35,7 +35,7 @@ Status InferMeshgrid(InferContext& c) {
   return OkStatus();
 }
 
-// The grid of the vectors in slot X; argument i lies along extent i.
+// The grid of the vectors in slot X; argument i is dimension i.
 Shape GridOf(const KernelSetup& k) {
   Shape grid;
   for (const Operand& x : k.Inputs("X")) grid.Append(x.shape.Count());
@@ -115,9 +115,9 @@ class MeshgridGradKernel : public Kernel {
 
 void RegisterMeshgrid(OpRegistry& ops) {
   ops.Add("meshgrid")
-      .Doc("Vectors along extents of their own, repeated along those of the others.", kDoc)
+      .Doc("Coordinate matrices from vectors, one dimension for each vector.", kDoc)
       .Input("X", StrCat("up to ", kMaxVectors, " vectors"), AnyType(), Repeated())
-      .Output("Out", "one for each vector, all of one shape", AnyType(), Repeated() | Apart())
+      .Output("Out", "one per vector, all of the same shape", AnyType(), Repeated() | Apart())
       .InferShape(InferMeshgrid)
       .KernelForAnyType<Cpu, MeshgridKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})

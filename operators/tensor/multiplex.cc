@@ -1,4 +1,4 @@
-// multiplex: takes each row from one of several tensors.
+// multiplex: selects each row from one of several tensors.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -10,7 +10,7 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Row i of Out is row i of X[Ids[i]]. All X have the same shape; a number outside [0, number of X) is an error.
+Row i of Out is row i of X[Ids[i]]. All X have the same shape. An index outside [0, number of X) is an error.
 The gradient of a row that is not selected is 0.)";
 
 Status InferMultiplex(InferContext& c) {
@@ -19,7 +19,7 @@ Status InferMultiplex(InferContext& c) {
   for (int i = 1; i < c.InputCount("X"); ++i) {
     if (Compatible(c.ShapeOf("X", i), first) && c.DTypeOf("X", i) == c.DTypeOf("X")) continue;
     return c.Error("X[", i, "] (", DTypeName(c.DTypeOf("X", i)), c.ShapeOf("X", i),
-                   ") must be alike to X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
+                   ") must have the type and shape of X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
   }
   const bool is_column = ids.rank() == 2 && Compatible(ids[1], 1);
   if (!(is_column || ids.rank() == 1) || !Compatible(ids[0], first[0]))
@@ -84,9 +84,9 @@ class MultiplexKernel : public Kernel {
 
 void RegisterMultiplex(OpRegistry& ops) {
   ops.Add("multiplex")
-      .Doc("Each row from one of several tensors.", kDoc)
-      .Input("Ids", "[n, 1]: which X gives the row", Integers())
-      .Input("X", "alike in shape, n rows each", AnyType(), Repeated())
+      .Doc("Selects each row from one of several tensors.", kDoc)
+      .Input("Ids", "[n, 1], the index of the tensor for each row", Integers())
+      .Input("X", "tensors of the same shape with n rows", AnyType(), Repeated())
       .Output("Out", "shaped like each X", SameTypeAs("X"), Apart())
       .InferShape(InferMultiplex)
       .KernelForAnyType<Cpu, MultiplexKernel>()

@@ -1,4 +1,4 @@
-// one_hot, one_hot_v2: class numbers as rows of 0 and 1.
+// one_hot, one_hot_v2: one-hot encoding of class indices.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -9,10 +9,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i, :] has 1 at X[i] and 0 elsewhere, depth numbers. A number outside [0, depth) is an error, or with
-allow_out_of_range gives zeros alone.)";
+Out[i, :] has depth elements: 1 at X[i] and 0 elsewhere. An index outside [0, depth) is an error or, with
+allow_out_of_range, yields only zeros.)";
 
-// The extents of X that count: one_hot has a last one of 1 that Out's depth replaces.
+// The dimensions of X to keep: the last one of one_hot's X is 1 and is replaced by the depth.
 Result<Shape> CountedExtents(const InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   if (c.op().type() == "one_hot_v2") return x;
@@ -51,7 +51,7 @@ class OneHotKernel : public Kernel {
     const bool known = VisitElementType(
         out_.dtype, [this]<typename Out>(std::type_identity<Out>) { fill_ = &OneHotKernel::Fill<Out>; });
     return known ? OkStatus()
-                 : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
+                 : k.Error("dtype (", DTypeName(out_.dtype), ") is not an element type of tensors");
   }
   Status Run(KernelRun& k) override {
     if (given_) PENSTOCK_RETURN_IF_ERROR(TakeDepth(k));
@@ -93,13 +93,13 @@ class OneHotKernel : public Kernel {
 
 OpDef& AddOneHot(OpRegistry& ops, const std::string& type, std::string x, std::string out) {
   return ops.Add(type)
-      .Doc("Class numbers as rows of 0 and 1.", kDoc)
+      .Doc("One-hot encoding of class indices.", kDoc)
       .Input("X", std::move(x), Integers())
-      .Input("depth_tensor", "depth as a tensor of one element", Only(DType::kInt32), Optional())
+      .Input("depth_tensor", "one element; replaces the attribute depth", Only(DType::kInt32), Optional())
       .Output("Out", std::move(out), TypeFromAttr("dtype"))
-      .Attr("depth", -1, "how many classes")
-      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
-      .Attr("allow_out_of_range", false, "whether numbers outside give zeros")
+      .Attr("depth", -1, "the number of classes")
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "the element type of Out, numbered as in Fluid")
+      .Attr("allow_out_of_range", false, "whether an index out of range yields zeros")
       .InferShape(InferOneHot)
       .KernelTypeFrom("X")
       .Kernel<Cpu, OneHotKernel, std::int32_t, std::int64_t>()
@@ -109,8 +109,9 @@ OpDef& AddOneHot(OpRegistry& ops, const std::string& type, std::string x, std::s
 }  // namespace
 
 void RegisterOneHot(OpRegistry& ops) {
-  AddOneHot(ops, "one_hot", "class numbers; the last extent is 1", "X with its last extent made `depth`");
-  AddOneHot(ops, "one_hot_v2", "class numbers", "X with an extent `depth` more");
+  AddOneHot(ops, "one_hot", "class indices; the last dimension is 1",
+            "X with its last dimension replaced by `depth`");
+  AddOneHot(ops, "one_hot_v2", "class indices", "the dimensions of X, then `depth`");
 }
 
 }  // namespace penstock

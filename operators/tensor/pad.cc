@@ -1,4 +1,4 @@
-// pad: a tensor with a frame of one value around it.
+// pad: pads a tensor with one value.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -13,16 +13,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Extent i of Out is extent i of X with paddings[2 * i] elements of pad_value before it and paddings[2 * i + 1]
-after it.)";
+Out is X with paddings[2 * i] elements of pad_value before and paddings[2 * i + 1] after it along each
+dimension i.)";
 
 constexpr int kMaxPadRank = StridedLoops::kMaxExtents;
 
 std::optional<std::string> PaddingsMistake(const Shape& x, const std::vector<std::int32_t>& paddings) {
   if (x.rank() > kMaxPadRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxPadRank);
   if (static_cast<int>(paddings.size()) == 2 * x.rank()) return std::nullopt;
-  return StrCat("paddings has ", paddings.size(), " entries; X (", x, ") wants ", 2 * x.rank(),
-                ", two an extent");
+  return StrCat("paddings has ", paddings.size(), " entries; X (", x, ") needs ", 2 * x.rank(),
+                ", two per dimension");
 }
 
 Dim Around(const std::vector<std::int32_t>& paddings, int extent) {
@@ -57,7 +57,7 @@ Status InferPadGrad(InferContext& c) {
   return c.SetShape("X@GRAD", x);
 }
 
-// X in row-major order, and where in Out each element stands.
+// The elements of X in row-major order, and their positions in Out.
 class Inside {
  public:
   void Prepare(const Shape& x, const Shape& out, const std::vector<std::int32_t>& paddings) {
@@ -124,11 +124,12 @@ class PadGradKernel : public Kernel {
 
 void RegisterPad(OpRegistry& ops) {
   ops.Add("pad")
-      .Doc("A tensor with a frame around it.", kDoc)
+      .Doc("Pads a tensor with one value.", kDoc)
       .Input("X", StrCat("rank at most ", kMaxPadRank), Numbers())
-      .Output("Out", "X and the frame", SameTypeAs("X"))
-      .RequiredAttr("paddings", AttrKind::kInts, "elements before and after each extent", AtLeast(0))
-      .Attr("pad_value", 0.0f, "what the frame is made of")
+      .Output("Out", "the padded tensor", SameTypeAs("X"))
+      .RequiredAttr("paddings", AttrKind::kInts, "the number of elements before and after each dimension",
+                    AtLeast(0))
+      .Attr("pad_value", 0.0f, "the value of the padding")
       .InferShape(InferPad)
       .Kernel<Cpu, PadKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.yields = {"X"}})

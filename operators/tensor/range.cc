@@ -11,16 +11,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = Start + i * Step for the ceil((End - Start) / Step) numbers before End, computed in their own type.
-Step must not be 0, and must lead from Start towards End.)";
+Out[i] = Start + i * Step for each i for which this is before End: ceil((End - Start) / Step) numbers,
+computed in their own type. Step must not be 0 and must lead from Start towards End.)";
 
 constexpr char kLinspaceDoc[] = R"(
-Out holds Num numbers, evenly spaced from Start to Stop, both included; of one number, it is Start.)";
+Out holds Num numbers, evenly spaced from Start to Stop, both included; if Num is 1, it holds Start.)";
 
 constexpr std::int32_t kMostSpaced = 1 << 27;
 constexpr double kMostNumbers = 1u << 31;
 
-// Of ops whose inputs hold one element each, which say how many numbers there are.
+// For ops whose inputs hold one element each and determine the number of elements.
 Status InferNumbers(InferContext& c) {
   for (const Slot& slot : c.op().inputs()) {
     if (!Compatible(c.ShapeOf(slot.name).Count(), 1))
@@ -109,17 +109,17 @@ void RegisterRange(OpRegistry& ops) {
   ops.Add("range")
       .Doc("Evenly spaced numbers.", kDoc)
       .Input("Start", "one element: the first number", Numbers())
-      .Input("End", "one element: what no number reaches", SameTypeAs("Start"))
-      .Input("Step", "one element: the distance of neighbours", SameTypeAs("Start"))
+      .Input("End", "one element: the end, not included", SameTypeAs("Start"))
+      .Input("Step", "one element: the distance between numbers", SameTypeAs("Start"))
       .Output("Out", "the numbers", SameTypeAs("Start"))
       .InferShape(InferNumbers)
       .Kernel<Cpu, RangeKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("linspace")
-      .Doc("Evenly spaced numbers, as many as asked for.", kLinspaceDoc)
+      .Doc("A given number of evenly spaced numbers.", kLinspaceDoc)
       .Input("Start", "one element: the first number", Floats())
       .Input("Stop", "one element: the last number", SameTypeAs("Start"))
-      .Input("Num", "one element: how many", Only(DType::kInt32))
+      .Input("Num", "one element: the number of numbers", Only(DType::kInt32))
       .Output("Out", "the numbers", SameTypeAs("Start"))
       .InferShape(InferNumbers)
       .Kernel<Cpu, LinspaceKernel, float, double>()

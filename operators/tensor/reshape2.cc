@@ -1,4 +1,4 @@
-// reshape2, flatten2, and reshape, flatten without XShape: the same elements in another shape.
+// reshape2, flatten2, and reshape, flatten without XShape: reshape a tensor.
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,14 +14,14 @@ namespace penstock {
 namespace {
 
 constexpr char kReshapeDoc[] = R"(
-Out has X's elements in attribute shape. An extent of 0 means X's extent at the same position; one extent may
-be -1 and follows from the number of elements. The shape may come from a tensor Shape, or from one tensor for
-each extent; then it is known only when the op runs.)";
+Out has the elements of X in the shape of attribute shape, where 0 stands for the same dimension of X, and one
+dimension may be -1, which is inferred from the number of elements. If Shape or ShapeTensor (one tensor per
+dimension) gives the shape, it is known only when the op runs.)";
 
 constexpr char kFlattenDoc[] = R"(
-Out is a matrix: its rows run over X's first `axis` extents, its columns over the rest.)";
+Out is a matrix: the first `axis` dimensions of X form its rows, the others its columns.)";
 
-// The product of the extents, with 1 for extent `open`; nullopt if it does not fit 64 bits.
+// Returns the product of the dimensions, with 1 for dimension `open`; nullopt if it does not fit 64 bits.
 std::optional<Dim> ProductWithout(const Shape& shape, int open) {
   Dim product = 1;
   for (int i = 0; i < shape.rank(); ++i) {
@@ -30,8 +30,8 @@ std::optional<Dim> ProductWithout(const Shape& shape, int open) {
   return product;
 }
 
-// Makes `out`, which has as many extents, what `wanted` says of X; nullopt if it can, else what is wrong. An
-// unknown extent of X leaves the open one unknown.
+// Sets `out`, which has the right rank, to the shape that `wanted` describes for X; returns nullopt if that
+// is possible, otherwise what is wrong. If a dimension of X is unknown, so is the inferred one.
 std::optional<std::string> Resolve(const Shape& x, const std::vector<std::int32_t>& wanted, Shape& out) {
   if (wanted.empty()) return "attribute shape must not be empty";
   int open = -1;
@@ -107,7 +107,7 @@ Status InferFlatten(InferContext& c) {
   if (axis > x.rank()) return c.Error("axis (", axis, ") must be at most the rank of X (", x.rank(), ")");
   const Shape out = {x.Product(0, axis), x.Product(axis, x.rank())};
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
-  // Unknown extents are the same rows only if no other extent is in them.
+  // With unknown dimensions, the rows are the same only if the row dimension has no other factors.
   const bool same_rows =
       x.rank() == 0 || (out[0] == x[0] && (x[0] != kUnknownDim || x.Product(1, axis) == 1));
   if (!same_rows) c.SetLodLevel("Out", 0);
@@ -132,17 +132,17 @@ Result<std::vector<Op>> MakeReshapeSecondOrder(const GradRequest& request) {
 }
 
 OpDef& Finish(OpDef& def) {
-  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
-      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
-              Intermediate())
+  def.Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+      .Output("XShape", "no elements; its shape is [0] followed by that of X, for the gradient",
+              SameTypeAs("X"), Intermediate())
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
   def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
   return def;
 }
 
-// The ops of programs before XShape: the gradient looks at X itself.
+// The ops of programs before XShape: the gradient reads X itself.
 OpDef& FinishOld(OpDef& def) {
-  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+  def.Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Grad({.reads = {"X"}, .yields = {"X"}});
   def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
   return def;
@@ -150,9 +150,11 @@ OpDef& FinishOld(OpDef& def) {
 
 OpDef& DeclareReshape(OpDef& def) {
   return def.Input("X", "any shape", AnyType())
-      .Input("Shape", "the shape as a tensor", Integers(), Optional())
-      .Input("ShapeTensor", "the shape as one tensor an extent", Integers(), Optional() | Repeated())
-      .Attr("shape", std::vector<std::int32_t>(), "Out's shape, with 0 and -1 as above", AtLeast(-1))
+      .Input("Shape", "the shape; replaces the attribute", Integers(), Optional())
+      .Input("ShapeTensor", "the shape, one tensor per dimension; replaces the attribute", Integers(),
+             Optional() | Repeated())
+      .Attr("shape", std::vector<std::int32_t>(), "the shape of Out; 0 and -1 as described above",
+            AtLeast(-1))
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferReshape)
       .KernelForAnyType<Cpu, ReshapeKernel>();
@@ -160,7 +162,7 @@ OpDef& DeclareReshape(OpDef& def) {
 
 OpDef& DeclareFlatten(OpDef& def) {
   return def.Input("X", "any shape", AnyType())
-      .Attr("axis", 1, "how many extents of X form the rows", AtLeast(0))
+      .Attr("axis", 1, "the number of leading dimensions of X that form the rows", AtLeast(0))
       .InferShape(InferFlatten)
       .KernelForAnyType<Cpu, CopyXKernel>();
 }
@@ -169,11 +171,11 @@ OpDef& DeclareFlatten(OpDef& def) {
 
 void RegisterReshape2(OpRegistry& ops) {
   OpDef& reshape = ops.Add("reshape2");
-  Finish(DeclareReshape(reshape.Doc("The same elements in another shape.", kReshapeDoc)));
+  Finish(DeclareReshape(reshape.Doc("Reshapes a tensor.", kReshapeDoc)));
   FinishOld(DeclareReshape(ops.Add("reshape").Doc("reshape2 without XShape.", kReshapeDoc)));
   reshape.GradDef().GradMadeBy(MakeReshapeSecondOrder);
   ops.Add("reshape2_grad_grad")
-      .Doc("The gradient of reshape2_grad.", "DDOut has DDX's elements in the shape of DOut.")
+      .Doc("The gradient of reshape2_grad.", "DDOut has the elements of DDX in the shape of DOut.")
       .Input("DOut", "the gradient of Out, which gives the shape", AnyType())
       .Input("DDX", "the gradient of X@GRAD", SameTypeAs("DOut"))
       .Output("DDOut", "the gradient of Out@GRAD", SameTypeAs("DOut"), InPlaceInAnySize())
@@ -181,7 +183,7 @@ void RegisterReshape2(OpRegistry& ops) {
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape([](InferContext& c) { return c.ShareAll("DOut", "DDOut"); })
       .KernelForAnyType<Cpu, ReshapeSecondOrderKernel>();
-  Finish(DeclareFlatten(ops.Add("flatten2").Doc("X as a matrix.", kFlattenDoc)));
+  Finish(DeclareFlatten(ops.Add("flatten2").Doc("Reshapes a tensor to a matrix.", kFlattenDoc)));
   FinishOld(DeclareFlatten(ops.Add("flatten").Doc("flatten2 without XShape.", kFlattenDoc)));
 }
 

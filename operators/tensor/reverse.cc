@@ -1,4 +1,4 @@
-// reverse, flip: a tensor with the order of elements reversed along some axes.
+// reverse, flip: reverse the order of elements along the given axes.
 #include <string>
 #include <vector>
 
@@ -10,13 +10,13 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[..., i, ...] = X[..., extent - 1 - i, ...] along every extent in `axis` (reverse) or `dims` (flip),
-where a negative one counts from the last. The gradient is the same op on Out@GRAD.)";
+Out[..., i, ...] = X[..., size - 1 - i, ...] along every dimension in `axis` (reverse) or `dims` (flip);
+negative values count from the end. The gradient applies the same op to Out@GRAD.)";
 
-// The attribute that names the extents.
+// The attribute that names the axes.
 const char* AttrOf(const Op& op) { return op.type() == "flip" ? "dims" : "axis"; }
 
-// The extents of attribute axis; an error if X has not all of them.
+// Returns the axes in the attribute; an error if X does not have them.
 template <typename Context>
 Result<std::vector<int>> ReversedExtents(const Context& c, const Shape& x) {
   if (x.rank() > StridedLoops::kMaxExtents)
@@ -34,7 +34,7 @@ Result<std::vector<int>> ReversedExtents(const Context& c, const Shape& x) {
 
 Status InferReverse(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(ReversedExtents(c, c.ShapeOf("X")).status());
-  return c.SetShape("Out", c.ShapeOf("X"));  // without sequences, as Fluid's
+  return c.SetShape("Out", c.ShapeOf("X"));  // no LoD, as in Fluid
 }
 
 class ReverseKernel : public Kernel {
@@ -65,7 +65,7 @@ class ReverseKernel : public Kernel {
  private:
   Operand x_, out_;
   StridedLoops loops_;
-  Dim first_ = 0;  // the element of X that comes first
+  Dim first_ = 0;  // the element of X that becomes the first of Out
 };
 
 Result<std::vector<Op>> ReverseGrad(const GradRequest& request) {
@@ -80,10 +80,10 @@ Result<std::vector<Op>> ReverseGrad(const GradRequest& request) {
 
 void AddReversal(OpRegistry& ops, const std::string& type, const std::string& attr) {
   ops.Add(type)
-      .Doc("A tensor with the order of elements along some extents turned round.", kDoc)
+      .Doc("Reverses the order of elements along the given axes.", kDoc)
       .Input("X", StrCat("rank at most ", StridedLoops::kMaxExtents), AnyType())
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .RequiredAttr(attr, AttrKind::kInts, "the extents")
+      .RequiredAttr(attr, AttrKind::kInts, "the axes")
       .InferShape(InferReverse)
       .KernelForAnyType<Cpu, ReverseKernel>()
       .GradMadeBy(ReverseGrad);

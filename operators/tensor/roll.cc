@@ -1,4 +1,4 @@
-// roll: a tensor whose elements are shifted cyclically along some axes.
+// roll: shifts elements cyclically along the given axes.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,10 +13,10 @@ namespace {
 using Longs = std::vector<std::int64_t>;
 
 constexpr char kDoc[] = R"(
-Out[..., (i + shifts[k]) mod extent, ...] = X[..., i, ...] along extent dims[k], for each k in turn; a
-negative one counts from the end.)";
+Out[..., (i + shifts[k]) mod size, ...] = X[..., i, ...] along dimension dims[k], for each k in turn; negative
+dimensions count from the end.)";
 
-// One shift, with the tensor seen along its extent.
+// One shift; the tensor is viewed along its axis.
 struct Shift {
   AxisView view;
   Dim by = 0;  // in [0, view.width)
@@ -27,7 +27,7 @@ Result<std::vector<Shift>> ShiftsOf(const Context& c, const Shape& x, bool back)
   const auto shifts = c.template Attr<Longs>("shifts"), dims = c.template Attr<Longs>("dims");
   if (shifts.size() != dims.size() || dims.empty())
     return c.Error("shifts has ", shifts.size(), " entries, and dims ", dims.size(),
-                   "; they must have as many, at least 1");
+                   "; the numbers must be equal and at least 1");
   std::vector<Shift> made;
   for (std::size_t i = 0; i < shifts.size(); ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, dims[i]));
@@ -44,7 +44,7 @@ Status InferRoll(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-// Forward from X to Out, or back from Out@GRAD to X@GRAD.
+// Forward from X to Out, or backward from Out@GRAD to X@GRAD.
 class RollKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -60,7 +60,8 @@ class RollKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!to_ || k[to_].bytes() == 0) return OkStatus();
     const std::byte* from = k[from_].raw();
-    // The last shift writes the output, those before it the spare memory and the output in turn.
+    // The last shift writes to the output; those before it write to the spare buffer and the output
+    // alternately.
     for (std::size_t i = 0; i < shifts_.size(); ++i) {
       std::byte* const to = (shifts_.size() - i) % 2 == 1 ? k[to_].raw() : k.Workspace(spare_);
       Move(shifts_[i], from, to);
@@ -70,7 +71,7 @@ class RollKernel : public Kernel {
   }
 
  private:
-  // Each line is two strips that change places.
+  // Each line consists of two strips that are exchanged.
   void Move(const Shift& shift, const std::byte* from, std::byte* to) const {
     const auto inner = static_cast<std::size_t>(shift.view.inner) * size_;
     const std::size_t line = static_cast<std::size_t>(shift.view.width) * inner;
@@ -91,11 +92,11 @@ class RollKernel : public Kernel {
 
 void RegisterRoll(OpRegistry& ops) {
   ops.Add("roll")
-      .Doc("A tensor whose elements move along some extents, round the end.", kDoc)
+      .Doc("Shifts elements cyclically along the given axes.", kDoc)
       .Input("X", "any shape", AnyType())
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .Attr("shifts", Longs(), "by how many elements, for each of dims")
-      .Attr("dims", Longs(), "the extents")
+      .Attr("shifts", Longs(), "the number of elements to shift, for each of dims")
+      .Attr("dims", Longs(), "the axes")
       .InferShape(InferRoll)
       .KernelForAnyType<Cpu, RollKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})

@@ -1,4 +1,4 @@
-// scatter: a tensor with some of its rows replaced, or made sums of others.
+// scatter: replaces rows of a tensor, or sets them to sums of updates.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -12,9 +12,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is X, but for the rows that Ids names: with overwrite, row Ids[i] is Updates[i], the last one if a row
-is named twice; else it is the sum of all Updates[i] that name it. A number outside of X is an error. X's
-gradient is 0 in the rows that are named, and an update that another one replaced has a gradient of 0.)";
+Out is X, except for the rows that Ids lists. With overwrite, row Ids[i] is Updates[i]; if a row is listed
+several times, the last update is used. Otherwise the row is the sum of its updates. An id outside X is an
+error. The gradient of X is 0 in the listed rows, and an update that was overwritten has a gradient of 0.)";
 
 Status InferScatter(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &ids = c.ShapeOf("Ids"), &updates = c.ShapeOf("Updates");
@@ -32,13 +32,13 @@ Status InferScatterGrad(InferContext& c) {
   return c.ShareAll("Updates", "Updates@GRAD");
 }
 
-// The rows that Ids names, in its order.
+// The rows that Ids lists, in order.
 class NamedRows {
  public:
   Status Prepare(const KernelSetup& k, const Shape& whole) {
     type_ = k.op().type();
     ids_ = k.Input("Ids");
-    if (whole.rank() == 0) return k.Error("the rows of a tensor without extents cannot be named");
+    if (whole.rank() == 0) return k.Error("a tensor of rank 0 has no rows");
     if (ids_.dtype != DType::kInt32 && ids_.dtype != DType::kInt64)
       return k.Error("element type of Ids (", DTypeName(ids_.dtype), ") must be i32 or i64");
     rows_ = whole[0];
@@ -49,7 +49,7 @@ class NamedRows {
   Dim width() const { return width_; }
   Dim count() const { return ids_.shape.Count(); }
 
-  // kInvalidArgument if one of them is no row.
+  // kInvalidArgument: an id is not a row.
   Status Check(KernelRun& k) const {
     for (Dim i = 0; i < count(); ++i) {
       const std::int64_t row = Row(k, i);
@@ -127,7 +127,7 @@ class ScatterGradKernel : public Kernel {
   }
 
  private:
-  // Backwards, so that of the updates of one row the last is met first.
+  // Goes backwards, so that the last update of a row is found first.
   void TakeRows(KernelRun& k, std::size_t bytes) {
     auto* const replaced = reinterpret_cast<bool*>(k.Workspace(replaced_));
     std::fill_n(replaced, rows_.rows(), false);
@@ -153,12 +153,12 @@ class ScatterGradKernel : public Kernel {
 
 void RegisterScatter(OpRegistry& ops) {
   ops.Add("scatter")
-      .Doc("A tensor with some of its rows replaced, or made sums of others.", kDoc)
-      .Input("X", "rank 1 or more; rows are its first extent", Numbers())
+      .Doc("Replaces rows of a tensor, or sets them to sums of updates.", kDoc)
+      .Input("X", "of rank 1 or more; rows are its first dimension", Numbers())
       .Input("Ids", "row numbers, [n] or [n, 1]", Integers())
       .Input("Updates", "n rows", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .Attr("overwrite", true, "whether a row is replaced by its last update")
+      .Attr("overwrite", true, "whether the last update replaces a row, instead of the sum of its updates")
       .InferShape(InferScatter)
       .Kernel<Cpu, ScatterKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"Ids", "Updates"}, .yields = {"X", "Updates"}, .apart = {"Updates"}})

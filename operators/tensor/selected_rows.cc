@@ -1,5 +1,5 @@
-// merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: selected rows
-// merged, read as tensors, and split.
+// merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: merge selected rows,
+// convert them to tensors, and split them.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -13,17 +13,19 @@ namespace penstock {
 namespace {
 
 constexpr char kMergeDoc[] = R"(
-Out has each row of X once, with the sum of its values in X's order. Rows are in ascending order if a row
-occurs more than once in X, otherwise in X's order.)";
+Out has each row of X once, with the sum of its values in the order of X. The rows are in ascending order if a
+row occurs more than once in X, otherwise in the order of X.)";
 
 constexpr char kTensorDoc[] = R"(
-Out holds the rows of X in their order. Their number is known only when the op runs.)";
+Out holds the values of X in order, one row for each row that X lists. Their number is known only at run
+time.)";
 
 constexpr char kSplitDoc[] = R"(
-Out[i] gets the rows of section i of the tall tensor, height_sections[i] rows high, numbered from the
-section's begin, in X's order. A row above all sections is an error.)";
+Out[i] receives the rows of X that fall into section i of the dense tensor, which is height_sections[i] rows
+high. They are numbered from the beginning of the section, in the order of X. A row beyond all sections is an
+error.)";
 
-// Out is of another kind than X, but stands for a tensor of the same shape.
+// Out is not selected rows, but represents a tensor of the same shape.
 std::function<Status(InferContext&)> ShareAs(VarKind kind) {
   return [kind](InferContext& c) {
     PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
@@ -71,8 +73,8 @@ class ValuesKernel : public Kernel {
 };
 
 constexpr char kIdsDoc[] = R"(
-Out holds the numbers of the rows that X lists, in X's order, as a column: as many as X lists, which is known
-only at run time.)";
+Out holds the numbers of the rows that X lists, in the order of X, as a column. Their number is known only at
+run time.)";
 
 Status InferIds(InferContext& c) {
   c.SetKind("Out", VarKind::kTensor);
@@ -101,7 +103,7 @@ class IdsKernel : public Kernel {
   Shape shape_{0, 1};
 };
 
-// Where each section begins, and where the last one ends.
+// The beginning of each section, and the end of the last one.
 std::vector<std::int64_t> Bounds(const std::vector<std::int64_t>& sections) {
   std::vector<std::int64_t> bounds(sections.size() + 1, 0);
   std::partial_sum(sections.begin(), sections.end(), bounds.begin() + 1);
@@ -129,7 +131,7 @@ class SplitKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
-    // Each is filled while the others are.
+    // All outputs are filled at the same time.
     for (std::size_t i = 1; i < outs_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (outs_[i].index == outs_[j].index) return k.Error("Out names ", outs_[i].name, " twice");
@@ -160,13 +162,14 @@ class SplitKernel : public Kernel {
 
  private:
   struct Part {
-    std::int64_t begin;           // of the section
-    std::size_t count;            // rows that lie there
-    std::int64_t* row = nullptr;  // where the next one goes
+    std::int64_t begin;           // beginning of the section
+    std::size_t count;            // number of rows in the section
+    std::int64_t* row = nullptr;  // position of the next row
     T* values = nullptr;
   };
 
-  // Rows come in any order: a branch on a row's section would be mispredicted, so sections are counted.
+  // Rows are in any order: a branch on the section of a row would be mispredicted; therefore the code counts
+  // the section bounds below it.
   void Place(const SelectedRows& x) {
     parts_.resize(outs_.size());
     for (std::size_t s = 0; s < parts_.size(); ++s) parts_[s] = {.begin = bounds_[s], .count = 0};
@@ -201,11 +204,11 @@ class SplitKernel : public Kernel {
   }
 
   std::vector<Part> parts_;
-  std::vector<std::uint32_t> of_row_;  // its section
+  std::vector<std::uint32_t> of_row_;  // the section of each row
   Operand x_;
   std::vector<Operand> outs_;
   std::vector<std::int64_t> bounds_;
-  Shape shape_;  // of an output; kept for its memory
+  Shape shape_;  // the shape of an output; kept for its memory
 };
 
 // Each row of the result comes from the same row of X.
@@ -215,32 +218,33 @@ OnSlices ByRows(const Op&) { return OnSlices::kByRows; }
 
 void RegisterSelectedRows(OpRegistry& ops) {
   ops.Add("merge_selected_rows")
-      .Doc("Selected rows, each row once.", kMergeDoc)
+      .Doc("Merges duplicate rows of selected rows.", kMergeDoc)
       .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
-      .Output("Out", "selected rows of the same tall tensor", SameTypeAs("X"), OfKind(VarKind::kSelectedRows))
+      .Output("Out", "selected rows of the same dense tensor", SameTypeAs("X"),
+              OfKind(VarKind::kSelectedRows))
       .InferShape(ShareAs(VarKind::kSelectedRows))
       .WhenSliced(ByRows)
       .Kernel<Cpu, MergeKernel, float, double>()
       .NoGrad();
   ops.Add("get_tensor_from_selected_rows")
-      .Doc("The values of selected rows as a tensor.", kTensorDoc)
+      .Doc("Converts the values of selected rows to a tensor.", kTensorDoc)
       .Input("X", "selected rows", Numbers(), OfKind(VarKind::kSelectedRows))
-      .Output("Out", "as many rows as X lists", SameTypeAs("X"))
+      .Output("Out", "one row for each row that X lists", SameTypeAs("X"))
       .InferShape(ShareAs(VarKind::kTensor))
       .WhenSliced(ByRows)
       .Kernel<Cpu, ValuesKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("extract_rows")
-      .Doc("The numbers of selected rows as a tensor.", kIdsDoc)
+      .Doc("Converts the row numbers of selected rows to a tensor.", kIdsDoc)
       .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
-      .Output("Out", "as many as X lists, then 1", Only(DType::kInt64))
+      .Output("Out", "[rows that X lists, 1]", Only(DType::kInt64))
       .InferShape(InferIds)
       .Kernel<Cpu, IdsKernel, float, double>()
       .NoGrad();
   ops.Add("split_selected_rows")
-      .Doc("Selected rows cut into sections of the tall tensor.", kSplitDoc)
+      .Doc("Splits selected rows into sections of the dense tensor.", kSplitDoc)
       .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
-      .Output("Out", "selected rows, one variable a section", SameTypeAs("X"),
+      .Output("Out", "selected rows, one variable per section", SameTypeAs("X"),
               Repeated() | OfKind(VarKind::kSelectedRows))
       .Attr("height_sections", std::vector<std::int64_t>(), "the height of each section", AtLeast(0))
       .InferShape(InferSplit)

@@ -1,4 +1,4 @@
-// shape, size: the extents of a tensor, and how many elements it has, as a tensor.
+// shape, size: the shape of a tensor and its number of elements, as tensors.
 #include <limits>
 
 #include "framework/op/op_registry.h"
@@ -7,10 +7,10 @@ namespace penstock {
 namespace {
 
 constexpr char kShapeDoc[] = R"(
-Out[i] is extent i of Input, as it is when the op runs.)";
+Out[i] is dimension i of Input when the op runs.)";
 
 constexpr char kSizeDoc[] = R"(
-Out holds the number of elements of Input, as it is when the op runs.)";
+Out holds the number of elements of Input when the op runs.)";
 
 Status InferShapeOp(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Input", 0));
@@ -58,14 +58,14 @@ class SizeKernel : public Kernel {
 
 void RegisterShape(OpRegistry& ops) {
   ops.Add("shape")
-      .Doc("The extents of a tensor.", kShapeDoc)
-      .Input("Input", "rank 1 or more", AnyType())
-      .Output("Out", "as many elements as Input has extents", Only(DType::kInt32))
+      .Doc("The shape of a tensor.", kShapeDoc)
+      .Input("Input", "of rank 1 or more", AnyType())
+      .Output("Out", "one element for each dimension of Input", Only(DType::kInt32))
       .InferShape(InferShapeOp)
       .KernelForAnyType<Cpu, ShapeKernel>()
       .NoGrad();
   ops.Add("size")
-      .Doc("How many elements a tensor has.", kSizeDoc)
+      .Doc("The number of elements of a tensor.", kSizeDoc)
       .Input("Input", "any shape", AnyType())
       .Output("Out", "[1]", Only(DType::kInt64))
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })

@@ -1,13 +1,13 @@
-// shard_index: indices of a whole as indices of one shard.
+// shard_index: converts global indices to indices within one shard.
 #include "framework/op/op_registry.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-index_num indices lie in nshards shards of shard_size = ceil(index_num / nshards), one after the other. Out
-is X minus the first index of shard shard_id where that shard holds X, ignore_value elsewhere. An index
-outside of [0, index_num) is an error.)";
+index_num indices are divided into nshards consecutive shards of shard_size = ceil(index_num / nshards)
+indices. Out is X minus the first index of shard shard_id where X belongs to that shard, and ignore_value
+elsewhere. An index outside [0, index_num) is an error.)";
 
 Status InferShardIndex(InferContext& c) {
   const int shard = c.Attr<int>("shard_id"), shards = c.Attr<int>("nshards");
@@ -51,13 +51,13 @@ class ShardIndexKernel : public Kernel {
 
 void RegisterShardIndex(OpRegistry& ops) {
   ops.Add("shard_index")
-      .Doc("Indices of a whole as indices of one shard.", kDoc)
+      .Doc("Converts global indices to indices within one shard.", kDoc)
       .Input("X", "indices in [0, index_num)", Integers())
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .RequiredAttr("index_num", AttrKind::kInt, "how many indices there are", AtLeast(1))
-      .RequiredAttr("nshards", AttrKind::kInt, "how many shards", AtLeast(1))
-      .RequiredAttr("shard_id", AttrKind::kInt, "which of them", AtLeast(0))
-      .Attr("ignore_value", -1, "what indices of other shards become")
+      .RequiredAttr("index_num", AttrKind::kInt, "the number of indices", AtLeast(1))
+      .RequiredAttr("nshards", AttrKind::kInt, "the number of shards", AtLeast(1))
+      .RequiredAttr("shard_id", AttrKind::kInt, "the shard", AtLeast(0))
+      .Attr("ignore_value", -1, "the result for indices of other shards")
       .InferShape(InferShardIndex)
       .Elementwise()
       .Kernel<Cpu, ShardIndexKernel, std::int32_t, std::int64_t>()

@@ -1,4 +1,4 @@
-// slice: a box of a tensor. strided_slice: the same with steps, forwards or backwards.
+// slice: extracts a box of a tensor. strided_slice: the same with steps, forwards or backwards.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -16,15 +16,15 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the elements [starts[i], ends[i]) of Input's extent axes[i], and all of every other extent. A
-negative start or end counts from the end of the extent. Both are limited to the extent, and at least one
-element must remain. The extents in decrease_axis, which then must be 1, are removed. Starts and ends may come
-from tensors (infer_flags is -1 for those); then Out's shape is known only when the op runs.)";
+Out holds the elements [starts[i], ends[i]) of dimension axes[i] of Input, and all elements of the other
+dimensions. A negative start or end counts from the end of the dimension, and both are clipped to it; at least
+one element must remain. Dimensions in decrease_axis are removed; they must be 1. If tensors give starts or
+ends, infer_flags is -1 for their axes, and the shape of Out is known only when the op runs.)";
 
 constexpr char kStridedDoc[] = R"(
-As slice, but of extent axes[i] the elements starts[i], starts[i] + strides[i], ... that lie before
-ends[i], as in NumPy: a negative stride runs backwards, down to the element after ends[i]. Then an end
-below -extent takes the first element too. Strides may come from tensors like starts and ends.)";
+Like slice, but takes the elements starts[i], starts[i] + strides[i], ... before ends[i] of dimension axes[i],
+as in NumPy: a negative stride goes backwards, down to the element after ends[i]. An end below -size then
+includes the first element. Like starts and ends, strides may come from tensors.)";
 
 constexpr int kMaxRank = StridedLoops::kMaxExtents;
 
@@ -32,7 +32,7 @@ bool Holds(const std::vector<std::int32_t>& axes, int axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// Nullopt if axes and decrease_axis are extents of Input, else what is wrong.
+// Returns nullopt if axes and decrease_axis are dimensions of Input, otherwise what is wrong.
 std::optional<std::string> AxesMistake(const Shape& input, const std::vector<std::int32_t>& axes,
                                        const std::vector<std::int32_t>& decreased) {
   if (input.rank() > kMaxRank) return StrCat("rank of Input (", input.rank(), ") must be at most ", kMaxRank);
@@ -46,7 +46,8 @@ std::optional<std::string> AxesMistake(const Shape& input, const std::vector<std
   return std::nullopt;
 }
 
-// What a program says of one extent, and the elements begin, begin + stride, ... of it that are meant.
+// The start, end and stride of one dimension in a program, and the elements begin, begin + stride, ... that
+// they select.
 struct Cut {
   Dim start = 0, end = 0, stride = 1;
 };
@@ -54,11 +55,11 @@ struct Range {
   Dim begin = 0, count = 0;
 };
 
-// Where the extent goes, [-1, 0) is its last element: x[i] becomes [i, i + 1). The stride is not 0.
+// If the dimension is removed, [-1, 0) is its last element: x[i] becomes [i, i + 1). The stride is not 0.
 Range RangeOf(Dim extent, Cut cut, bool goes) {
   const bool forwards = cut.stride > 0;
   if (goes && forwards && cut.start == -1 && cut.end == 0) cut.end = extent;
-  // Backwards, both bounds may lie one before the first element.
+  // When going backwards, both bounds may be one before the first element.
   const Dim least = forwards ? 0 : -1, most = forwards ? extent : extent - 1;
   const auto within = [&](Dim at) { return std::clamp(at < 0 ? at + extent : at, least, most); };
   const Dim begin = within(cut.start), end = within(cut.end);
@@ -66,7 +67,7 @@ Range RangeOf(Dim extent, Cut cut, bool goes) {
   return {begin, length > 0 ? (length + step - 1) / step : 0};
 }
 
-// Nullopt and the range, if it holds something, else what is wrong.
+// Returns nullopt and sets the range if it is not empty, otherwise returns what is wrong.
 std::optional<std::string> FindRange(const Shape& input, std::int32_t axis, const Cut& cut, bool goes,
                                      Range& range) {
   if (cut.stride == 0) return StrCat("strides holds 0 for extent ", axis);
@@ -80,10 +81,10 @@ std::optional<std::string> FindRange(const Shape& input, std::int32_t axis, cons
 std::string CountMistake(std::size_t axes, std::size_t starts, std::size_t ends, std::size_t strides) {
   const std::string others = strides == axes ? StrCat(starts, " and ends ", ends)
                                              : StrCat(starts, ", ends ", ends, " and strides ", strides);
-  return StrCat("axes has ", axes, " entries, starts ", others, "; they must have as many");
+  return StrCat("axes has ", axes, " entries, starts ", others, "; the numbers must be equal");
 }
 
-// `cut` without the extents that go.
+// Returns `cut` without the dimensions to remove.
 Shape Decreased(const Shape& cut, const std::vector<std::int32_t>& decreased) {
   if (decreased.empty()) return cut;
   Shape out;
@@ -129,13 +130,13 @@ Status InferSlice(InferContext& c) {
   }
   for (const std::int32_t axis : decreased) {
     if (!Compatible(cut[axis], 1))
-      return c.Error("extent ", axis, " of the slice (", cut[axis], ") must be 1 to go");
+      return c.Error("extent ", axis, " of the slice (", cut[axis], ") must be 1 to be removed");
   }
   if (!Holds(axes, 0)) c.ShareLod("Input", "Out");
   return c.SetShape("Out", Decreased(cut, decreased));
 }
 
-// Where in Input the slice lies.
+// The position of the slice in Input.
 template <bool kStrided>
 class SliceLoops {
  public:
@@ -187,7 +188,8 @@ class SliceLoops {
       cut_.Set(axes_[i], range.count);
     }
     for (const std::int32_t axis : decreased_) {
-      if (cut_[axis] != 1) return StrCat("extent ", axis, " of the slice (", cut_[axis], ") must be 1 to go");
+      if (cut_[axis] != 1)
+        return StrCat("extent ", axis, " of the slice (", cut_[axis], ") must be 1 to be removed");
     }
     loops_.Clear();
     offset_ = 0;
@@ -206,7 +208,7 @@ class SliceLoops {
   std::string type_;
   Shape input_, cut_, out_;
   std::vector<std::int32_t> axes_, decreased_;
-  std::vector<Dim> begins_, steps_;  // of each extent of Input
+  std::vector<Dim> begins_, steps_;  // of each dimension of Input
   IntList starts_, ends_, strides_;
   StridedLoops loops_;
   Dim offset_ = 0;
@@ -234,7 +236,7 @@ class SliceKernel : public Kernel {
   SliceLoops<kStrided> loops_;
 };
 
-// Out@GRAD where the slice was, zeros around it.
+// Copies Out@GRAD to the position of the slice, with zeros around it.
 template <bool kStrided>
 class SliceGradKernel : public Kernel {
  public:
@@ -266,28 +268,30 @@ class SliceGradKernel : public Kernel {
   SliceLoops<kStrided> loops_;
 };
 
-// What both ops have: the attributes of starts and ends, which may come from tensors.
+// Declares what both ops have in common: starts and ends, which may come from tensors.
 OpDef& AddSlice(OpRegistry& ops, const std::string& type, const std::string& summary, std::string_view doc) {
   const std::vector<std::int32_t> none;
   return ops.Add(type)
       .Doc(summary, doc)
       .Input("Input", StrCat("rank at most ", kMaxRank), AnyType())
-      .Input("StartsTensor", "starts as one tensor", Integers(), Optional())
-      .Input("EndsTensor", "ends as one tensor", Integers(), Optional())
-      .Input("StartsTensorList", "starts as one tensor an axis", Integers(), Optional() | Repeated())
-      .Input("EndsTensorList", "ends as one tensor an axis", Integers(), Optional() | Repeated())
+      .Input("StartsTensor", "replaces the attribute starts", Integers(), Optional())
+      .Input("EndsTensor", "replaces the attribute ends", Integers(), Optional())
+      .Input("StartsTensorList", "one tensor per axis; replaces the attribute starts", Integers(),
+             Optional() | Repeated())
+      .Input("EndsTensorList", "one tensor per axis; replaces the attribute ends", Integers(),
+             Optional() | Repeated())
       .Output("Out", "the slice", SameTypeAs("Input"))
-      .RequiredAttr("axes", AttrKind::kInts, "which extents are cut")
-      .Attr("starts", none, "the first element of each that is taken")
-      .Attr("ends", none, "the first element after those")
-      .Attr("infer_flags", none, "for each axis, -1 where start or end come from a tensor")
-      .Attr("decrease_axis", none, "extents of 1 that go");
+      .RequiredAttr("axes", AttrKind::kInts, "the axes to slice")
+      .Attr("starts", none, "the first element to take along each axis")
+      .Attr("ends", none, "the end along each axis, not included")
+      .Attr("infer_flags", none, "for each axis, -1 if its start or end comes from a tensor")
+      .Attr("decrease_axis", none, "dimensions of 1 to remove");
 }
 
 }  // namespace
 
 void RegisterSlice(OpRegistry& ops) {
-  AddSlice(ops, "slice", "A box cut out of a tensor.", kDoc)
+  AddSlice(ops, "slice", "Extracts a box of a tensor.", kDoc)
       .InferShape(InferSlice<false>)
       .KernelForAnyType<Cpu, SliceKernel<false>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
@@ -296,10 +300,11 @@ void RegisterSlice(OpRegistry& ops) {
       .InferShape(GradsWithLodUndeclared({"Input"}))
       .KernelForAnyType<Cpu, SliceGradKernel<false>>()
       .GradMadeBy(SameOpOfGrad("slice", "Input", "Out"));
-  AddSlice(ops, "strided_slice", "Every few elements of a tensor, forwards or backwards.", kStridedDoc)
-      .Input("StridesTensor", "strides as one tensor", Integers(), Optional())
-      .Input("StridesTensorList", "strides as one tensor an axis", Integers(), Optional() | Repeated())
-      .Attr("strides", std::vector<std::int32_t>(), "the distance of the elements that are taken")
+  AddSlice(ops, "strided_slice", "Extracts a box of a tensor with steps, forwards or backwards.", kStridedDoc)
+      .Input("StridesTensor", "replaces the attribute strides", Integers(), Optional())
+      .Input("StridesTensorList", "one tensor per axis; replaces the attribute strides", Integers(),
+             Optional() | Repeated())
+      .Attr("strides", std::vector<std::int32_t>(), "the steps")
       .InferShape(InferSlice<true>)
       .KernelForAnyType<Cpu, SliceKernel<true>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StridesTensor", "StartsTensorList",

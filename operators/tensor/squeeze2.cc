@@ -1,5 +1,4 @@
-// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: remove extents of 1 from a shape, or insert
-// them.
+// squeeze2, unsqueeze2, and squeeze, unsqueeze without XShape: remove or insert dimensions of 1.
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,17 +12,17 @@ namespace penstock {
 namespace {
 
 constexpr char kSqueezeDoc[] = R"(
-Out is X without the extents in `axes` (negative: counted from the end) that are 1; if `axes` is empty,
-without all extents that are 1.)";
+Out is X without those dimensions in `axes` (negative values count from the end) that are 1; if `axes` is
+empty, without all dimensions that are 1.)";
 
 constexpr char kUnsqueezeDoc[] = R"(
-Out is X with extents of 1 inserted at the positions `axes`, one after the other; a negative position counts
-from the end of the shape at that time. The axes may come from tensors; then Out's shape is known when the op
-runs.)";
+Out is X with a dimension of 1 inserted at each position in `axes`, one after another; a negative position
+counts from the end of the shape at that point. If tensors give the axes, the shape of Out is known only when
+the op runs.)";
 
 constexpr char kOldUnsqueezeDoc[] = R"(
-Out is X with extents of 1 inserted at the positions `axes`, one after the other; a negative position counts
-from the end of the shape at that time.)";
+Out is X with a dimension of 1 inserted at each position in `axes`, one after another; a negative position
+counts from the end of the shape at that point.)";
 
 Status Finish(InferContext& c, const Shape& out) {
   const Shape& x = c.ShapeOf("X");
@@ -46,14 +45,14 @@ Status InferSqueeze(InferContext& c) {
   }
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
-    // An unknown extent that is named is taken to be 1.
+    // An unknown dimension in axes is assumed to be 1.
     const bool one = x[i] == 1 || (x[i] == kUnknownDim && !axes.empty());
     if (!goes[static_cast<std::size_t>(i)] || !one) out.Append(x[i]);
   }
   return Finish(c, out);
 }
 
-// Puts the axes into `dims`, one after the other; nullopt if they fit, else what is wrong.
+// Inserts the axes into `dims`, one after another; returns nullopt if they fit, otherwise what is wrong.
 std::optional<std::string> PutIn(const std::vector<std::int32_t>& axes, std::vector<Dim>& dims) {
   for (const std::int32_t axis : axes) {
     const int rank = static_cast<int>(dims.size());
@@ -72,7 +71,7 @@ Status InferUnsqueeze(InferContext& c) {
     return Finish(c, Shape(std::move(dims)));
   }
   const Dim count = ListSize(c, "AxesTensor", "AxesTensorList");
-  if (count == kUnknownDim) return c.Error("how many axes AxesTensor holds must be known");
+  if (count == kUnknownDim) return c.Error("the number of axes in AxesTensor must be known");
   return Finish(c, Shape(std::vector<Dim>(dims.size() + static_cast<std::size_t>(count), kUnknownDim)));
 }
 
@@ -112,37 +111,38 @@ class UnsqueezeKernel : public CopyKernel {
 };
 
 OpDef& Finish(OpDef& def) {
-  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
-      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
-              Intermediate())
-      .Attr("axes", std::vector<std::int32_t>(), "which extents")
+  def.Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+      .Output("XShape", "no elements; its shape is [0] followed by that of X, for the gradient",
+              SameTypeAs("X"), Intermediate())
+      .Attr("axes", std::vector<std::int32_t>(), "the axes")
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
   def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
   return def;
 }
 
-// The ops of programs before XShape: the gradient looks at X itself.
+// The ops of programs before XShape: the gradient reads X itself.
 OpDef& FinishOld(OpDef& def, std::string_view type) {
   def.Input("X", "any shape", AnyType())
-      .Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
-      .Attr("axes", std::vector<std::int32_t>(), "which extents")
+      .Output("Out", "the elements of X in their new shape", SameTypeAs("X"), InPlaceInAnySize())
+      .Attr("axes", std::vector<std::int32_t>(), "the axes")
       .Grad({.reads = {"X"}, .yields = {"X"}});
   def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
-  return def.Doc(StrCat("X ", type == "squeeze" ? "without" : "with", " extents of 1, without XShape."),
+  return def.Doc(StrCat(type == "squeeze" ? "Removes" : "Inserts", " dimensions of 1; without XShape."),
                  type == "squeeze" ? kSqueezeDoc : kOldUnsqueezeDoc);
 }
 
 }  // namespace
 
 void RegisterSqueeze2(OpRegistry& ops) {
-  Finish(ops.Add("squeeze2").Doc("X without extents of 1.", kSqueezeDoc).Input("X", "any shape", AnyType()))
+  Finish(ops.Add("squeeze2").Doc("Removes dimensions of 1.", kSqueezeDoc).Input("X", "any shape", AnyType()))
       .InferShape(InferSqueeze)
       .KernelForAnyType<Cpu, CopyXKernel>();
   Finish(ops.Add("unsqueeze2")
-             .Doc("X with extents of 1.", kUnsqueezeDoc)
+             .Doc("Inserts dimensions of 1.", kUnsqueezeDoc)
              .Input("X", "any shape", AnyType())
-             .Input("AxesTensor", "axes as a tensor", Integers(), Optional())
-             .Input("AxesTensorList", "axes as one tensor each", Integers(), Optional() | Repeated()))
+             .Input("AxesTensor", "replaces the attribute axes", Integers(), Optional())
+             .Input("AxesTensorList", "one tensor per axis; replaces the attribute axes", Integers(),
+                    Optional() | Repeated()))
       .InferShape(InferUnsqueeze)
       .KernelForAnyType<Cpu, UnsqueezeKernel>();
   FinishOld(ops.Add("squeeze"), "squeeze").InferShape(InferSqueeze).KernelForAnyType<Cpu, CopyXKernel>();

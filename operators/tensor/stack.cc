@@ -9,14 +9,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Y has one extent more than each X: extent `axis`, along which X[0], X[1], ... lie. A negative axis counts from
-the end of Y's extents. Where Y's rows are those of X, it has the sequences of X[0].)";
+Y has one dimension more than each X: dimension `axis`, along which X[0], X[1], ... are stacked. A negative
+axis counts from the end of the shape of Y. If the rows of Y are those of X, Y has the LoD of X[0].)";
 
 constexpr char kUnstackDoc[] = R"(
-Y[i] is X where the index along extent `axis` is i, without that extent. A negative axis counts from the end.
-The gradient is the stack of Y's gradients.)";
+Y[i] is the slice of X at index i of dimension `axis`, without that dimension. A negative axis counts from the
+end. The gradient stacks the gradients of Y.)";
 
-// Where the new extent stands among those of Y, or an error.
+// Returns the position of the new dimension in Y, or an error.
 template <typename Context>
 Status ResolveAxis(const Context& c, int rank_of_x, int& axis) {
   axis = c.template Attr<int>("axis");
@@ -50,7 +50,8 @@ Status InferStackGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Y@GRAD", 0));
   int axis = 0;
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, dy.rank() - 1, axis));
-  const int parts = static_cast<int>(c.op().Output("X@GRAD").size());  // also those that nobody reads
+  // Counts also gradients that are not requested.
+  const int parts = static_cast<int>(c.op().Output("X@GRAD").size());
   if (!Compatible(dy[axis], parts)) {
     return c.Error("extent ", axis, " of Y@GRAD (", dy[axis], ") must equal the number of gradients (", parts,
                    ")");
@@ -62,7 +63,7 @@ Status InferStackGrad(InferContext& c) {
   return OkStatus();
 }
 
-// Each X has an extent of 1 where Y has the new one.
+// Each X is viewed with a dimension of 1 at the position of the new one.
 Status Lay(const KernelSetup& k, const Operand& y, std::span<const Operand> parts, Strips& strips) {
   int axis = 0;
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(k, y.shape.rank() - 1, axis));
@@ -103,7 +104,7 @@ class StackGradKernel : public Kernel {
   Strips strips_;
 };
 
-// The parts of slot `out`, as many as X's extent `axis` says, each of X's shape without it.
+// The parts in slot `out`, one for each index of dimension `axis` of X, with the shape of X without it.
 Status InferCut(InferContext& c, const char* out) {
   const Shape& x = c.ShapeOf("X");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -133,7 +134,8 @@ Status InferUnstackGrad(InferContext& c) {
   for (int i = 1; i < c.InputCount("Y@GRAD"); ++i) {
     if (Compatible(c.ShapeOf("Y@GRAD", i), first) && c.DTypeOf("Y@GRAD", i) == c.DTypeOf("Y@GRAD")) continue;
     return c.Error("Y@GRAD[", i, "] (", DTypeName(c.DTypeOf("Y@GRAD", i)), c.ShapeOf("Y@GRAD", i),
-                   ") must be alike to Y@GRAD[0] (", DTypeName(c.DTypeOf("Y@GRAD")), first, ")");
+                   ") must have the type and shape of Y@GRAD[0] (", DTypeName(c.DTypeOf("Y@GRAD")), first,
+                   ")");
   }
   Shape x = first.First(axis);
   x.Append(c.InputCount("Y@GRAD"));
@@ -141,7 +143,7 @@ Status InferUnstackGrad(InferContext& c) {
   return c.SetShape("X@GRAD", Concat(x, first.From(axis)));
 }
 
-// X as the parts of the first output slot.
+// Views X as the parts in the first output slot.
 class CutStackKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -189,10 +191,10 @@ Result<std::vector<Op>> UnbindGrad(const GradRequest& request) {
 
 void RegisterStack(OpRegistry& ops) {
   ops.Add("stack")
-      .Doc("Tensors of one shape become one, with an extent more.", kDoc)
+      .Doc("Stacks tensors of one shape along a new axis.", kDoc)
       .Input("X", "tensors of one shape and type", AnyType(), Repeated())
-      .Output("Y", "all of them", SameTypeAs("X"))
-      .Attr("axis", 0, "which extent of Y is the new one")
+      .Output("Y", "the stacked tensors", SameTypeAs("X"))
+      .Attr("axis", 0, "the position of the new dimension in Y")
       .InferShape(InferStack)
       .KernelForAnyType<Cpu, StackKernel>()
       .Grad({.yields = {"X"}})
@@ -200,11 +202,11 @@ void RegisterStack(OpRegistry& ops) {
       .InferShape(InferStackGrad)
       .KernelForAnyType<Cpu, StackGradKernel>();
   ops.Add("unstack")
-      .Doc("A tensor as its parts along one extent.", kUnstackDoc)
-      .Input("X", "rank 1 or more", AnyType())
-      .Output("Y", "as many as the extent says", SameTypeAs("X"), Repeated() | Apart())
-      .Attr("axis", 0, "which extent of X goes")
-      .RequiredAttr("num", AttrKind::kInt, "how many outputs there are")
+      .Doc("Splits a tensor into its slices along one axis.", kUnstackDoc)
+      .Input("X", "of rank 1 or more", AnyType())
+      .Output("Y", "one for each index of the dimension", SameTypeAs("X"), Repeated() | Apart())
+      .Attr("axis", 0, "the dimension of X that is removed")
+      .RequiredAttr("num", AttrKind::kInt, "the number of outputs")
       .InferShape(InferUnstack)
       .KernelForAnyType<Cpu, CutStackKernel>()
       .Grad({.yields = {"X"}, .apart = {"X"}})
@@ -212,10 +214,10 @@ void RegisterStack(OpRegistry& ops) {
       .InferShape(InferUnstackGrad)
       .KernelForAnyType<Cpu, UnstackGradKernel>();
   ops.Add("unbind")
-      .Doc("A tensor as its parts along one extent.", kUnstackDoc)
-      .Input("X", "rank 1 or more", AnyType())
-      .Output("Out", "as many as the extent says", SameTypeAs("X"), Repeated() | Apart())
-      .Attr("axis", 0, "which extent of X goes")
+      .Doc("Splits a tensor into its slices along one axis.", kUnstackDoc)
+      .Input("X", "of rank 1 or more", AnyType())
+      .Output("Out", "one for each index of the dimension", SameTypeAs("X"), Repeated() | Apart())
+      .Attr("axis", 0, "the dimension of X that is removed")
       .InferShape([](InferContext& c) { return InferCut(c, "Out"); })
       .KernelForAnyType<Cpu, CutStackKernel>()
       .GradMadeBy(UnbindGrad);

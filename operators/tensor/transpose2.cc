@@ -1,4 +1,4 @@
-// transpose2, and transpose without XShape: the extents in another order.
+// transpose2, and transpose without XShape: permute the dimensions of a tensor.
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -13,11 +13,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Extent i of Out is extent axis[i] of X; the elements move with them.)";
+Dimension i of Out is dimension axis[i] of X; the elements are moved accordingly.)";
 
 constexpr int kMaxTransposeRank = 8;
 
-// Null if `axis` is an order of 0 .. rank - 1, else what is wrong with it.
+// Returns null if `axis` is a permutation of 0 .. rank - 1, otherwise what is wrong.
 std::optional<std::string> OrderMistake(const std::vector<std::int32_t>& axis, int rank) {
   std::vector<bool> seen(static_cast<std::size_t>(rank));
   if (static_cast<int>(axis.size()) != rank) {
@@ -44,7 +44,7 @@ Status InferTranspose(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// Moves elements of one size; which extents move where is fixed when it is prepared.
+// Copies elements of one size; the permutation is fixed by Prepare.
 class TransposeLoops {
  public:
   void Prepare(const Shape& from, const std::vector<std::int32_t>& axis) {
@@ -102,7 +102,7 @@ class TransposeLoops {
   std::size_t rank_ = 0;
   Dim count_ = 1;
   std::array<Dim, kMaxTransposeRank> extent_{},
-      stride_{};  // in the order of the result; strides into the source
+      stride_{};  // in the order of the result; strides in the source
 };
 
 class TransposeKernel : public Kernel {
@@ -148,8 +148,8 @@ class TransposeGradKernel : public Kernel {
 
 OpDef& DeclareTranspose(OpDef& def) {
   return def.Input("X", "rank at most 8", AnyType())
-      .Output("Out", "X with its extents reordered", SameTypeAs("X"), Apart())
-      .RequiredAttr("axis", AttrKind::kInts, "which extent of X each extent of Out is")
+      .Output("Out", "X with its dimensions permuted", SameTypeAs("X"), Apart())
+      .RequiredAttr("axis", AttrKind::kInts, "for each dimension of Out, the dimension of X")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("data_format", "AnyLayout", kNoEffect)
       .Attr("use_quantizer", false, kNoEffect)
@@ -164,9 +164,9 @@ void RegisterTranspose2(OpRegistry& ops) {
       .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .KernelForAnyType<Cpu, TransposeGradKernel>();
-  DeclareTranspose(ops.Add("transpose2").Doc("The extents of X in another order.", kDoc))
-      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
-              Intermediate())
+  DeclareTranspose(ops.Add("transpose2").Doc("Permutes the dimensions of a tensor.", kDoc))
+      .Output("XShape", "no elements; its shape is [0] followed by that of X, for the gradient",
+              SameTypeAs("X"), Intermediate())
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .InferShape(InferFromXShape)

@@ -11,8 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds each element of X once, in the order in which they first occur, and X[i] = Out[Index[i]]. Index, and
-Count, which says how often each occurs, have element type dtype. Each NaN is an element of its own.)";
+Out holds each element of X once, in order of first occurrence, and X[i] = Out[Index[i]]. Count holds the
+number of occurrences of each element. Index and Count have element type dtype. Each NaN is a separate
+element.)";
 
 Status InferUnique(InferContext& c) {
   const int dtype = c.Attr<int>("dtype");
@@ -63,7 +64,7 @@ class UniqueKernel : public Kernel {
     }
     return OkStatus();
   }
-  // first[i]: where x[i] occurs first. Returns how many elements differ.
+  // Sets first[i] to the first occurrence of x[i]. Returns the number of distinct elements.
   static Dim FindFirsts(const T* x, Dim count, Dim* order, Dim* first) {
     for (Dim i = 0; i < count; ++i) order[i] = i;
     std::sort(order, order + count, [x](Dim a, Dim b) {
@@ -86,15 +87,15 @@ class UniqueKernel : public Kernel {
 
 OpDef& AddUnique(OpRegistry& ops, const std::string& type) {
   return ops.Add(type)
-      .Doc("The different elements of a vector.", kDoc)
+      .Doc("The distinct elements of a vector.", kDoc)
       .Input("X", "[n]", Numbers())
-      .Output("Out", "[how many differ], in the order of X", SameTypeAs("X"))
-      .Output("Index", "[n]: where in Out each element of X stands", TypeFromAttr("dtype"), Apart())
-      .RequiredAttr("dtype", AttrKind::kInt, "element type of Index, as Fluid numbers them: i32 or i64")
+      .Output("Out", "[number of distinct elements], in the order of X", SameTypeAs("X"))
+      .Output("Index", "[n]: the position in Out of each element of X", TypeFromAttr("dtype"), Apart())
+      .RequiredAttr("dtype", AttrKind::kInt, "the element type of Index, numbered as in Fluid: i32 or i64")
       .InferShape(InferUnique)
       .KernelTypeFrom("X")
       .Kernel<Cpu, UniqueKernel, float, double, std::int32_t, std::int64_t>()
-      .Nan("each is an element of its own, as it equals no other.")
+      .Nan("each NaN is a separate element, because it equals no other.")
       .NoGrad();
 }
 
@@ -103,7 +104,8 @@ OpDef& AddUnique(OpRegistry& ops, const std::string& type) {
 void RegisterUnique(OpRegistry& ops) {
   AddUnique(ops, "unique");
   AddUnique(ops, "unique_with_counts")
-      .Output("Count", "[how many differ]: how often each occurs", TypeFromAttr("dtype"));
+      .Output("Count", "[number of distinct elements]: the number of occurrences of each",
+              TypeFromAttr("dtype"));
 }
 
 }  // namespace penstock

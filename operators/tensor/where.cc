@@ -1,5 +1,5 @@
-// where: takes each element from one of two tensors, by a condition. where_index: the indices of the elements
-// that are not zero.
+// where: selects each element from one of two tensors by a condition. where_index: the indices of the nonzero
+// elements.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -11,11 +11,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X where Condition is true, Y elsewhere. The three have one shape.)";
+Out = X where Condition is true, and Y elsewhere. All three have the same shape.)";
 
 constexpr char kIndexDoc[] = R"(
-A row of Out for each element of Condition that is not zero (true), in their order, with its index along each
-extent.)";
+Out has one row for each nonzero (true) element of Condition, in order, which holds the element's index in
+each dimension.)";
 
 Status InferWhere(InferContext& c) {
   for (const char* slot : {"Condition", "Y"}) {
@@ -56,7 +56,7 @@ class WhereGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dy_ = k.Output("Y@GRAD");
-    if (condition_.dtype != DType::kBool) return k.Error("Condition must hold truth values");
+    if (condition_.dtype != DType::kBool) return k.Error("Condition must hold booleans");
     for (const char* slot : {"X", "Y", "Condition"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, dout_.shape));
     return OkStatus();
@@ -117,10 +117,10 @@ class WhereIndexKernel : public Kernel {
 
 void RegisterWhere(OpRegistry& ops) {
   ops.Add("where")
-      .Doc("Of two tensors, element by element, the one that a condition says.", kDoc)
-      .Input("Condition", "truth values, shaped like X", Only(DType::kBool))
-      .Input("X", "what is taken where Condition is true", Numbers())
-      .Input("Y", "what is taken elsewhere; shaped like X", SameTypeAs("X"))
+      .Doc("Selects each element from one of two tensors by a condition.", kDoc)
+      .Input("Condition", "booleans, shaped like X", Only(DType::kBool))
+      .Input("X", "the elements where Condition is true", Numbers())
+      .Input("Y", "the elements elsewhere; shaped like X", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"))
       .InferShape(InferWhere)
       .Elementwise()
@@ -131,11 +131,11 @@ void RegisterWhere(OpRegistry& ops) {
       .GradDef()
       .KernelTypeFrom("Out@GRAD");
   ops.Add("where_index")
-      .Doc("The indices of the elements that are not zero.", kIndexDoc)
-      .Input("Condition", "rank 1 or more",
+      .Doc("The indices of the nonzero elements.", kIndexDoc)
+      .Input("Condition", "of rank 1 or more",
              OneOfTypes<bool, float, double, std::int32_t, std::int64_t, std::int16_t, std::uint8_t>())
-      .Output("Out", "[how many, rank of Condition]", Only(DType::kInt64))
-      .Nan("NaN is not zero.")
+      .Output("Out", "[number of nonzero elements, rank of Condition]", Only(DType::kInt64))
+      .Nan("NaN counts as nonzero.")
       .InferShape(InferWhereIndex)
       .KernelTypeFrom("Condition")
       .Kernel<Cpu, WhereIndexKernel, bool, float, double, std::int32_t, std::int64_t, std::int16_t,

@@ -1,4 +1,4 @@
-// affine_channel: each channel times its scale, plus its bias.
+// affine_channel: multiplies each channel by its scale and adds its bias.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -13,8 +13,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[n, c, ...] = X[n, c, ...] * Scale[c] + Bias[c]
 
-It takes the place of a batch normalisation whose statistics are frozen. The channels are the last extent of X
-with data_layout NHWC, else the second.)";
+Replaces a batch normalisation with frozen statistics. The channels are the last dimension of X with
+data_layout NHWC, otherwise the second.)";
 
 struct Channels {
   Dim images = 0, channels = 0, pixels = 0, pixel_stride = 1, channel_stride = 1;
@@ -30,7 +30,7 @@ struct Channels {
     channel_stride = last ? 1 : pixels;
     return OkStatus();
   }
-  Dim At(Dim c, Dim i) const {  // i of images * pixels
+  Dim At(Dim c, Dim i) const {  // i in [0, images * pixels)
     return i / pixels * channels * pixels + c * channel_stride + i % pixels * pixel_stride;
   }
 };
@@ -128,12 +128,12 @@ Status InferAffineChannelGrad(InferContext& c) {
 
 void RegisterAffineChannel(OpRegistry& ops) {
   ops.Add("affine_channel")
-      .Doc("Each channel times its scale, plus its bias.", kDoc)
-      .Input("X", "rank 2 or more", Floats())
-      .Input("Scale", "one element for each channel", SameTypeAs("X"))
-      .Input("Bias", "one element for each channel", SameTypeAs("X"))
+      .Doc("Multiplies each channel by its scale and adds its bias.", kDoc)
+      .Input("X", "of rank 2 or more", Floats())
+      .Input("Scale", "one element per channel", SameTypeAs("X"))
+      .Input("Bias", "one element per channel", SameTypeAs("X"))
       .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Attr("data_layout", "AnyLayout", "the order of X's extents; AnyLayout is NCHW",
+      .Attr("data_layout", "AnyLayout", "the memory layout of X; AnyLayout is NCHW",
             OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .InferShape(InferAffineChannel)
       .Kernel<Cpu, AffineChannelKernel, float, double>()

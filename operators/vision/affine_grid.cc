@@ -15,8 +15,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Output[n, i, j] = Theta[n] . (x(j), y(i), 1)
 
-x and y run evenly from -1 to 1 over the width and the height of the images; an axis of one pixel is at -1.
-grid_sampler takes the pixels from there. The shape of the images is OutputShape or attribute output_shape.
+x and y are spaced evenly from -1 to 1 over the width and the height of the images; on an axis of one pixel
+they are -1. grid_sampler samples at these positions. The shape of the images is given by OutputShape or by
+attribute output_shape.
 
 Jaderberg, Simonyan, Zisserman, Kavukcuoglu: "Spatial transformer networks", NIPS 2015.)";
 
@@ -27,7 +28,7 @@ Status CheckGrid(const Context& c, const Shape& theta, Dim images, Dim height, D
   if (theta.rank() != 3 || !Compatible(theta[1], 2) || !Compatible(theta[2], 3))
     return c.Error("shape of Theta (", theta, ") must be [images, 2, 3]");
   if (!Compatible(theta[0], images))
-    return c.Error("output_shape has ", images, " images; Theta (", theta, ") must have as many");
+    return c.Error("output_shape has ", images, " images; Theta (", theta, ") must have the same number");
   for (const Dim side : {height, width}) {
     if (side != kUnknownDim && (side < 1 || side > kMaxSide))
       return c.Error("an image would be ", height, " x ", width, "; a side must be in [1, ", kMaxSide, "]");
@@ -47,7 +48,7 @@ Status InferAffineGrid(InferContext& c) {
   return c.SetShape("Output", {theta[0], shape[2], shape[3], 2});
 }
 
-// Element i of n that run evenly from -1 to 1.
+// Returns element i of n values spaced evenly from -1 to 1.
 template <typename T>
 T Evenly(Dim i, Dim n) {
   return n == 1 ? T{-1} : T{-1} + static_cast<T>(i) * (T{2} / static_cast<T>(n - 1));
@@ -149,8 +150,8 @@ Status InferAffineGridGrad(InferContext& c) {
 
 void RegisterAffineGrid(OpRegistry& ops) {
   ops.Add("affine_grid")
-      .Doc("Where the pixels of transformed images come from.", kDoc)
-      .Input("Theta", "[images, 2, 3], a transformation for each image", Floats())
+      .Doc("Computes the source positions of the pixels of affinely transformed images.", kDoc)
+      .Input("Theta", "[images, 2, 3], one transformation per image", Floats())
       .Input("OutputShape", "the shape of the images, 4 elements", Only(DType::kInt32), Optional())
       .Output("Output", "[images, height, width, 2]: x and y", SameTypeAs("Theta"), Apart())
       .Attr("use_cudnn", true, kNoEffect)

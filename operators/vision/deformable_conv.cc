@@ -15,14 +15,14 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output[n, o, y, x] = sum over c, i, j of Filter[o, c, i, j] * Mask[n, t, y, x] * Input[n, c] at the position
+Output[n, o, y, x] = sum over c, i, j of Filter[o, c, i, j] * Mask[n, t, y, x] * Input[n, c] at position
     (y * stride - padding + i * dilation + Offset[n, 2 * t, y, x], the same for x and j with 2 * t + 1)
 
-with t = (deformable group of c) * height * width + i * width + j of the filter. The value at a position
-between pixels is interpolated bilinearly from the four pixels around it; pixels outside of Input are 0.
-deformable_conv_v1 has no Mask: it is 1. A filter of one of `groups` sees only the channels of that group;
-channels of one of `deformable_groups` share Offset and Mask. A position that is NaN reads nothing, and its
-offset has no gradient.
+where t = (deformable group of c) * height * width + i * width + j, with the height and width of the filter.
+Between pixels, Input is interpolated bilinearly; pixels outside it are 0. deformable_conv_v1 has no Mask, as
+if it were 1. Channels and filters are divided into `groups`, and a filter reads only the channels of its
+group; for Offset and Mask, channels are divided into `deformable_groups`. A position that is NaN reads
+nothing, and its offset has no gradient.
 
 Dai et al.: "Deformable convolutional networks", ICCV 2017. Zhu, Hu, Lin, Dai: "Deformable ConvNets v2", CVPR
 2019.)";
@@ -39,7 +39,7 @@ struct DeformSetup {
   Dim taps() const { return rows.kernel * columns.kernel; }
   Dim windows() const { return rows.out * columns.out; }
   Dim plane() const { return rows.in * columns.in; }
-  // Rows of the matrix of a group's columns.
+  // The number of rows of the matrix of a group's columns.
   Dim group_rows() const { return channels / groups * taps(); }
 
   template <typename Context>
@@ -79,8 +79,8 @@ struct DeformSetup {
     return OkStatus();
   }
 
-  // Calls visit(window, tap, first channel, end of channels, vertical place, horizontal place) for each place
-  // of an image; `tap` counts over the deformable groups. `offset` is the image's.
+  // Calls visit(window, tap, first channel, end of channels, y, x) for each position of an image. `tap`
+  // counts over the deformable groups. `offset` is the image's.
   template <typename T, typename Visit>
   void ForEachPlace(const T* offset, Visit visit) const {
     const Dim wide = channels / deformable_groups;
@@ -112,7 +112,7 @@ Status InferDeformableConv(InferContext& c) {
   return c.SetShape("Output", {x[0], s.filters, s.rows.out, s.columns.out});
 }
 
-// What both kernels hold: the arguments, and the columns of one image.
+// Shared by both kernels: the arguments, and the columns of one image.
 template <typename T>
 class DeformableBase : public Kernel {
  protected:
@@ -147,7 +147,7 @@ class DeformableBase : public Kernel {
   Dim ColumnAt(Dim channel, Dim tap, Dim window) const {
     return (channel * s_.taps() + tap % s_.taps()) * s_.windows() + window;
   }
-  // The pixels of an image, as they are read, times the mask.
+  // The pixels of an image at the sampled positions, times the mask.
   void FillColumns(KernelRun& k, Dim image, T* columns) const {
     const T* const x = std::as_const(k[x_]).template Data<T>() + image * s_.channels * s_.plane();
     const T* const mask = MaskOf(k, image);
@@ -252,7 +252,7 @@ class DeformableConvGradKernel : public DeformableBase<T> {
     }
     return OkStatus();
   }
-  // What the gradients of an image's columns are for Input, Offset and Mask.
+  // Propagates the gradients of an image's columns to Input, Offset and Mask.
   void Spread(KernelRun& k, Dim image, const T* columns) const {
     const DeformSetup& s = this->s_;
     const T* const x = std::as_const(k[this->x_]).template Data<T>() + image * s.channels * s.plane();
@@ -284,7 +284,7 @@ class DeformableConvGradKernel : public DeformableBase<T> {
 
 void AddDeformableConv(OpRegistry& ops, const char* type, bool masked) {
   OpDef& op = ops.Add(type);
-  op.Doc("Convolution whose windows read from places of their own.", kDoc)
+  op.Doc("Convolution whose windows sample the input at learned offsets.", kDoc)
       .Input("Input", "images, [images, channels, height, width]", Floats())
       .Input("Offset", "[images, 2 * deformable_groups * filter height * filter width, height, width]",
              SameTypeAs("Input"));
@@ -298,14 +298,16 @@ void AddDeformableConv(OpRegistry& ops, const char* type, bool masked) {
     if (masked) list->emplace_back("Mask");
   }
   op.Input("Filter", "[filters, channels / groups, height, width]", SameTypeAs("Input"))
-      .Output("Output", "one channel for each filter", SameTypeAs("Input"), Apart())
-      .Attr("strides", Ints{1, 1}, "distance of neighbouring windows: height, width", Between(1, 1 << 15))
+      .Output("Output", "one channel per filter", SameTypeAs("Input"), Apart())
+      .Attr("strides", Ints{1, 1}, "the distance between adjacent windows: height, width",
+            Between(1, 1 << 15))
       .Attr("paddings", Ints{0, 0}, "zeros around Input: height, width", Between(0, 1 << 15))
-      .Attr("dilations", Ints{1, 1}, "distance of neighbouring elements of a window", Between(1, 1 << 15))
-      .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
-      .Attr("deformable_groups", 1, "parts of the channels with offsets of their own", AtLeast(1))
-      .Attr("im2col_step", 64, "the images that Fluid works on at a time; has no effect here")
-      .Nan("a place that is NaN reads nothing, and its offset has no gradient.")
+      .Attr("dilations", Ints{1, 1}, "the distance between adjacent elements of a window",
+            Between(1, 1 << 15))
+      .Attr("groups", 1, "the number of groups of channels and filters", AtLeast(1))
+      .Attr("deformable_groups", 1, "the number of groups of channels that share offsets", AtLeast(1))
+      .Attr("im2col_step", 64, "the number of images that Fluid processes at a time; has no effect here")
+      .Nan("a position that is NaN reads nothing, and its offset has no gradient.")
       .InferShape(InferDeformableConv)
       .Kernel<Cpu, DeformableConvKernel, float, double>()
       .Grad(std::move(spec))

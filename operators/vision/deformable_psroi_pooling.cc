@@ -16,16 +16,16 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A region (x1, y1, x2, y2) runs from round(x1) * spatial_scale - 0.5 to (round(x2) + 1) * spatial_scale - 0.5,
-and the same for y, and is divided into pooled_height x pooled_width bins. An element of Output is the mean
-of sample_per_part x sample_per_part points of its bin, each interpolated from the four pixels around it.
-Points that lie further than half a pixel outside of the image do not count; TopCount is the number of points
-that count. Bin (i, j) of channel c reads channel (c * group_size[0] + g) * group_size[1] + h of Input, where
-(g, h) is the bin's part among group_size parts.
+A region (x1, y1, x2, y2) extends from round(x1) * spatial_scale - 0.5 to
+(round(x2) + 1) * spatial_scale - 0.5, likewise for y, and is divided into pooled_height x pooled_width bins.
+An element of Output is the mean of sample_per_part x sample_per_part points of its bin, each interpolated
+bilinearly. Points more than half a pixel outside the image are excluded. TopCount is the number of points
+included. Bin (i, j) of channel c reads channel (c * group_size[0] + g) * group_size[1] + h of Input, where
+(g, h) is the bin's part if the region is divided into group_size parts.
 
-Unless no_trans, a bin is shifted by Trans * trans_std of the region's width and height; Trans is
-[regions, 2 * classes, part_size[0], part_size[1]], x before y, and the channels of Output are divided among
-the classes.
+Unless no_trans is set, a bin is shifted by Trans * trans_std times the region's width and height. Trans is
+[regions, 2 * classes, part_size[0], part_size[1]], x before y; the channels of Output are divided among the
+classes.
 
 Dai et al.: "Deformable convolutional networks", ICCV 2017.)";
 
@@ -33,14 +33,14 @@ using Ints = std::vector<std::int32_t>;
 
 template <typename T>
 struct DeformedAxis {
-  T begin{}, size{}, wide{}, step{};  // of the region, the region, a bin, between two points
+  T begin{}, size{}, wide{}, step{};  // the region, its size, the size of a bin, the distance between points
 };
 
-// A bin's pixels along an axis: how many points, and the pixels around them.
+// The points of a bin along an axis: their number, and the pixels around them.
 template <typename T>
 struct Points {
   Dim count = 0;
-  RoiTaps<T> taps;  // by_begin: the derivative by the shift
+  RoiTaps<T> taps;  // by_begin is the derivative with respect to the shift
 };
 
 template <typename T>
@@ -71,7 +71,7 @@ class DeformedBins {
   Shape OutShape() const { return {rois_.shape[0], channels, high, wide}; }
   bool has_trans() const { return static_cast<bool>(trans_); }
 
-  // The region whose bins are found next. `bad`: a NaN if it has one.
+  // The region whose bins are computed next. `bad`: a NaN if the region has one.
   T Start(KernelRun& k, Dim region) {
     const T* const roi = std::as_const(k[rois_]).template Data<T>() + region * 4;
     for (std::size_t axis = 0; axis < 2; ++axis) {
@@ -85,13 +85,13 @@ class DeformedBins {
     region_ = region;
     return roi[0] + roi[1] + roi[2] + roi[3];
   }
-  // The place of a bin's shift in Trans, that of x; that of y is part_count() behind.
+  // Returns the index of a bin's shift in x in Trans; the shift in y is part_count() after it.
   Dim TransAt(Dim c, Dim i, Dim j) const {
     const Dim row = i * part_[0] / high, column = j * part_[1] / wide;
     return ((region_ * classes_ + c / class_channels_) * 2 * part_[0] + row) * part_[1] + column;
   }
   Dim part_count() const { return Dim{part_[0]} * part_[1]; }
-  // Finds the points of bin (i, j) of channel c; a NaN among its shifts leaves none.
+  // Computes the points of bin (i, j) of channel c; there are none if one of its shifts is NaN.
   T Find(KernelRun& k, Dim c, Dim i, Dim j) {
     T shift[2] = {};
     if (trans_) {
@@ -107,7 +107,7 @@ class DeformedBins {
     return shift[0] + shift[1];
   }
   Dim count() const { return points_[0].count * points_[1].count; }
-  // Calls visit(element of Input, weight, derivatives by the shifts in Trans of x and y).
+  // Calls visit(element of Input, weight, derivatives with respect to the shifts in x and y).
   template <typename Visit>
   void ForEach(Dim c, Dim i, Dim j, Visit visit) const {
     const Dim g = i * group_[0] / high, h = j * group_[1] / wide;
@@ -260,26 +260,28 @@ Status InferDeformableRoi(InferContext& c) {
 
 void RegisterDeformablePsroiPooling(OpRegistry& ops) {
   ops.Add("deformable_psroi_pooling")
-      .Doc("Means over bins of regions that are shifted each by its own offset.", kDoc)
+      .Doc("The means of the bins of regions, each bin shifted by a learned offset.", kDoc)
       .Input("Input", "images, [images, channels, height, width]", Floats())
-      .Input("ROIs", "[regions, 4], in a sequence for each image", SameTypeAs("Input"))
-      .Input("Trans", "the shifts; not read with no_trans", SameTypeAs("Input"))
-      .Output("TopCount", "the number of points of each bin", SameTypeAs("Input"), Apart())
+      .Input("ROIs", "[regions, 4], one sequence per image", SameTypeAs("Input"))
+      .Input("Trans", "the shifts; not read if no_trans is set", SameTypeAs("Input"))
+      .Output("TopCount", "the number of points included in each bin", SameTypeAs("Input"), Apart())
       .Output("Output", "[regions, output_dim, pooled_height, pooled_width]", SameTypeAs("Input"), Apart())
-      .RequiredAttr("no_trans", AttrKind::kBool, "whether bins stay where they are")
-      .RequiredAttr("spatial_scale", AttrKind::kFloat, "what the regions are multiplied by", Between(0, 1e6))
-      .RequiredAttr("output_dim", AttrKind::kInt, "the channels of Output", Between(1, 1 << 20))
-      .RequiredAttr("group_size", AttrKind::kInts, "the parts of a region with channels of their own",
+      .RequiredAttr("no_trans", AttrKind::kBool, "whether bins are not shifted")
+      .RequiredAttr("spatial_scale", AttrKind::kFloat, "the factor of the regions", Between(0, 1e6))
+      .RequiredAttr("output_dim", AttrKind::kInt, "the number of channels of Output", Between(1, 1 << 20))
+      .RequiredAttr("group_size", AttrKind::kInts,
+                    "the number of parts of a region that have separate channels: height, width",
                     Between(1, 1 << 10))
       .RequiredAttr("pooled_height", AttrKind::kInt, "the number of bins along the height",
                     Between(1, 1 << 12))
       .RequiredAttr("pooled_width", AttrKind::kInt, "the number of bins along the width", Between(1, 1 << 12))
-      .RequiredAttr("part_size", AttrKind::kInts, "the parts of a region with shifts of their own",
+      .RequiredAttr("part_size", AttrKind::kInts,
+                    "the number of parts of a region that have separate shifts: height, width",
                     Between(1, 1 << 10))
-      .RequiredAttr("sample_per_part", AttrKind::kInt, "the number of points of a bin along an axis",
+      .RequiredAttr("sample_per_part", AttrKind::kInt, "the number of points of a bin along each axis",
                     Between(1, 1 << 10))
-      .RequiredAttr("trans_std", AttrKind::kFloat, "what the shifts are multiplied by")
-      .Nan("a bin whose region or shift has a NaN is NaN, and gives no gradient.")
+      .RequiredAttr("trans_std", AttrKind::kFloat, "the factor of the shifts")
+      .Nan("a bin whose region or shift contains a NaN is NaN and has no gradient.")
       .InferShape(InferDeformableRoi)
       .Kernel<Cpu, DeformableRoiKernel, float, double>()
       .Grad({.reads = {"Input", "ROIs", "Trans"},

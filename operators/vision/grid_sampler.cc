@@ -12,11 +12,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Output[n, c, i, j] = X[n, c] at the position Grid[n, i, j] = (x, y)
+Output[n, c, i, j] = X[n, c] at position Grid[n, i, j] = (x, y)
 
--1 and 1 are the first and the last pixel of the width (x) and the height (y). The value at a position between
-pixels is interpolated bilinearly from the four pixels around it; pixels outside of X are zero. X and Grid
-have a gradient.)";
+-1 and 1 are the first and the last pixel along the width (x) and the height (y). Between pixels, X is
+interpolated bilinearly; pixels outside X are zero. X and Grid have gradients.)";
 
 Status InferGridSampler(InferContext& c) {
   const Shape &x = c.ShapeOf("X"), &grid = c.ShapeOf("Grid");
@@ -42,7 +41,7 @@ struct GridSetup {
     places = grid[1] * grid[2];
     return OkStatus();
   }
-  // The point that Grid's element (x, y) stands for.
+  // Converts the element (x, y) of Grid to a point in pixels.
   template <typename T>
   BilinearPoint<T> At(const T* grid) const {
     const T half{0.5};
@@ -135,12 +134,14 @@ class GridSamplerGradKernel : public Kernel {
 
 void RegisterGridSampler(OpRegistry& ops) {
   ops.Add("grid_sampler")
-      .Doc("Pixels of images from places between them.", kDoc)
+      .Doc("Samples images at positions between pixels.", kDoc)
       .Input("X", "images, [images, channels, height, width]", Floats())
-      .Input("Grid", "[images, height, width, 2]: x and y of each pixel", SameTypeAs("X"))
-      .Output("Output", "one pixel for each place", SameTypeAs("X"), Apart())
+      .Input("Grid", "[images, height, width, 2]: x and y of each sample", SameTypeAs("X"))
+      .Output("Output", "one pixel per sample", SameTypeAs("X"), Apart())
       .Attr("use_cudnn", true, kNoEffect)
-      .Nan("pixels from a place that is NaN, and its gradient, are NaN; X's gradient has nothing of them.")
+      .Nan(
+          "samples at a position that is NaN, and the gradient of that position, are NaN; they add nothing "
+          "to the gradient of X.")
       .InferShape(InferGridSampler)
       .Kernel<Cpu, GridSamplerKernel, float, double>()
       .Grad({.reads = {"X", "Grid"}, .yields = {"X", "Grid"}, .apart = {"X", "Grid"}})

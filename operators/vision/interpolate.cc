@@ -16,20 +16,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out is X, resized in its spatial extents. Attribute interp_method, not the op's type, selects how many
-elements of X along each axis make an element of Out: nearest takes one, bilinear and trilinear two, bicubic
-four (A = -0.75).
+Out is X resized along its spatial axes. The attribute interp_method, not the type of the op, selects how
+elements are interpolated along each axis: nearest reads one neighbour, bilinear and trilinear read two,
+bicubic reads four (A = -0.75).
 
-The extents of Out are those of SizeTensor (one tensor for each extent); without it, those of OutSize; without
-both, those of X times Scale or attribute scale; otherwise out_d, out_h and out_w. Element i of an axis lies
-at r * i of X with r = (in - 1) / (out - 1) if align_corners, else r = in / out; without align_corners it lies
-at r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. An axis of one element
-reads the first one of X. The gradient has the same weights. Elements of uint8 are added as floats and
-truncated; they have no gradient.)";
+The spatial size of Out is that of SizeTensor (one tensor per axis), else that of OutSize, else the size of X
+times Scale or attribute scale, else out_d, out_h and out_w. Element i along an axis is at position r * i in
+X, where r = (in - 1) / (out - 1) with align_corners, otherwise r = in / out. Without align_corners, the
+position is r * (i + 0.5) - 0.5 for bicubic, and for the linear methods if align_mode is 0. If Out has one
+element along an axis, it reads the first one of X. The gradient uses the same weights. For u8, elements are
+summed in f32, clamped to [0, 255] and truncated; there is no gradient.)";
 
 constexpr Dim kMaxExtent = Dim{1} << 20;
 
-// The elements along one axis that make one of Out. The weights have type T.
+// The elements along one axis from which an element of Out is computed. The weights have type T.
 template <typename T>
 struct Taps {
   std::array<Dim, 4> at;
@@ -39,7 +39,7 @@ struct Taps {
 struct Sampler {
   std::string method;
   bool align_corners = true;
-  bool half_pixels = false;  // of the linear methods
+  bool half_pixels = false;  // for the linear methods
 
   std::size_t taps() const { return method == "nearest" ? 1 : method == "bicubic" ? 4 : 2; }
   template <typename T>
@@ -57,8 +57,8 @@ void AddCubic(T place, Dim in, Taps<T>& taps) {
     taps.at[static_cast<std::size_t>(j)] = std::clamp<Dim>(static_cast<Dim>(first) - 1 + j, 0, in - 1);
 }
 
-// The ratio and the distances of the linear methods are of float for any T, and halves are added in double:
-// where a place lies between two elements is rounded as Fluid's is.
+// For any T, the ratio and the distances of the linear methods are float, and halves are added in double.
+// This rounds a position between two elements as Fluid does.
 template <typename T>
 Taps<T> Sampler::At(Dim i, Dim in, Dim out) const {
   float ratio = 0;
@@ -85,15 +85,15 @@ Taps<T> Sampler::At(Dim i, Dim in, Dim out) const {
   return taps;
 }
 
-// Where the extents lie; a depth of one where there is none.
+// The positions of the axes; depth is 1 if there is none.
 struct Layout {
   bool channels_last = false;
-  int axes = 2;  // spatial
+  int axes = 2;  // the number of spatial axes
   int first() const { return channels_last ? 1 : 2; }
   int channel() const { return channels_last ? axes + 1 : 1; }
 };
 
-// What a size must be whoever gives it.
+// Checks a size, whatever its source.
 template <typename Context>
 Status CheckSize(const Context& c, Dim size) {
   if (size >= 1 && size <= kMaxExtent) return OkStatus();
@@ -143,11 +143,11 @@ Status InferInterp(InferContext& c) {
   return c.SetShape("Out", out);
 }
 
-// What elements are added up in: bytes as floats.
+// The type in which elements are summed: float for bytes.
 template <typename T>
 using SumOf = std::conditional_t<std::is_integral_v<T>, float, T>;
 
-// Two images batches of different sizes and the weights between them, in T.
+// Two batches of images of different sizes, and the weights of type T between them.
 template <typename T>
 class Resampling {
  public:
@@ -166,7 +166,7 @@ class Resampling {
     return OkStatus();
   }
   const Layout& layout() const { return layout_; }
-  // Extents of Out, spatial axes alone; keeps what it has if they are the last ones.
+  // Sets the spatial size of Out; does nothing if it is unchanged.
   void SetOut(const std::array<Dim, 3>& out) {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (out_[axis] == out[axis]) continue;
@@ -177,8 +177,8 @@ class Resampling {
         taps_[axis].push_back(is_axis ? sampler_.At<T>(i, in_[axis], out[axis]) : Taps<T>{{}, {1}});
     }
   }
-  // Calls visit(element of Out, element of X, weight) for each pair; the channels of a pixel lie together or
-  // apart.
+  // Calls visit(element of Out, element of X, weight) for each pair. The channels of a pixel are contiguous
+  // or apart.
   template <typename Visit>
   void ForEach(Visit visit) const {
     const Dim pixels_in = in_[0] * in_[1] * in_[2], pixels_out = out_[0] * out_[1] * out_[2];
@@ -259,7 +259,7 @@ class InterpKernel : public Kernel {
   }
 
  private:
-  // add(sums): sums start at zero; bytes are cut down from theirs.
+  // Calls add(sums), where sums start at zero; for bytes, the sums are clamped and truncated.
   template <typename Add>
   void AddUp(std::span<T> out, Add add) {
     if constexpr (std::is_same_v<T, SumOf<T>>) {
@@ -278,7 +278,7 @@ class InterpKernel : public Kernel {
     if (out_size_.shape.Count() == axes) return OkStatus();
     return k.Error("OutSize (", out_size_.shape, ") must hold ", axes, " elements");
   }
-  // The extents that tensors give.
+  // Reads the sizes that tensors give.
   Status ReadSizes(KernelRun& k) {
     const Layout& layout = resampling_.layout();
     for (int axis = 0; axis < layout.axes; ++axis) {
@@ -302,13 +302,13 @@ class InterpKernel : public Kernel {
   Operand x_, out_, out_size_, scale_;
   std::vector<Operand> size_tensor_;
   std::string type_;
-  Shape shape_;  // of Out
+  Shape shape_;  // the shape of Out
   std::array<Dim, 3> sizes_ = {1, 1, 1};
   Resampling<SumOf<T>> resampling_;
-  std::vector<SumOf<T>> sums_;  // of bytes alone
+  std::vector<SumOf<T>> sums_;  // for bytes only
 };
 
-// Out@GRAD's extents say the sizes.
+// The size is that of Out@GRAD.
 template <typename Device, typename T>
 class InterpGradKernel : public Kernel {
  public:
@@ -355,22 +355,23 @@ TypeRule FloatsOrBytes() {
 void AddInterp(OpRegistry& ops, const char* type, const char* summary) {
   ops.Add(type)
       .Doc(summary, kDoc)
-      .Input("X", "images, rank 4, or 5 for trilinear", FloatsOrBytes())
-      .Input("OutSize", "the spatial extents of Out", Integers(), Optional())
-      .Input("SizeTensor", "the same as one tensor an extent", Integers(), Optional() | Repeated())
-      .Input("Scale", "what the spatial extents of X are multiplied by", Only(DType::kFp32), Optional())
-      .Output("Out", "the images in their new size", SameTypeAs("X"), Apart())
-      .Attr("data_layout", "NCHW", "whether the channels come before or behind the spatial extents",
+      .Input("X", "images of rank 4, or 5 for trilinear", FloatsOrBytes())
+      .Input("OutSize", "the spatial size of Out", Integers(), Optional())
+      .Input("SizeTensor", "the spatial size of Out, one tensor per axis", Integers(),
+             Optional() | Repeated())
+      .Input("Scale", "the factor of the spatial size", Only(DType::kFp32), Optional())
+      .Output("Out", "the resized images", SameTypeAs("X"), Apart())
+      .Attr("data_layout", "NCHW", "whether the channels come before or after the spatial axes",
             OneOf({"NCHW", "NHWC"}))
-      .Attr("out_d", 0, "the depth of Out, of trilinear alone")
+      .Attr("out_d", 0, "the depth of Out, for trilinear only")
       .Attr("out_h", 0, "the height of Out")
       .Attr("out_w", 0, "the width of Out")
-      .Attr("scale", 0.0f, "what the spatial extents of X are multiplied by, if above 0")
-      .Attr("interp_method", "bilinear", "how neighbours are weighed",
+      .Attr("scale", 0.0f, "the factor of the spatial size, if above 0")
+      .Attr("interp_method", "bilinear", "the interpolation method",
             OneOf({"bilinear", "nearest", "trilinear", "bicubic"}))
-      .Attr("align_corners", true, "whether the outermost elements of X and Out lie on each other")
+      .Attr("align_corners", true, "whether the centres of the corner elements of X and Out coincide")
       .Attr("align_mode", 1,
-            "0: elements are in the middle of their pixels, of linear methods without corners")
+            "0: elements are at the centres of their pixels, for the linear methods without align_corners")
       .InferShape(InferInterp)
       .KernelTypeFrom("X")
       .Kernel<Cpu, InterpKernel, float, double, std::uint8_t>()
@@ -383,10 +384,10 @@ void AddInterp(OpRegistry& ops, const char* type, const char* summary) {
 }  // namespace
 
 void RegisterInterpolate(OpRegistry& ops) {
-  AddInterp(ops, "bicubic_interp", "Images in another size, by default of two neighbours an axis.");
-  AddInterp(ops, "bilinear_interp", "Images in another size, of two neighbours an axis.");
-  AddInterp(ops, "nearest_interp", "Images in another size, by default of two neighbours an axis.");
-  AddInterp(ops, "trilinear_interp", "Volumes in another size, of two neighbours an axis.");
+  AddInterp(ops, "bicubic_interp", "Resizes images; interp_method defaults to bilinear.");
+  AddInterp(ops, "bilinear_interp", "Resizes images by bilinear interpolation.");
+  AddInterp(ops, "nearest_interp", "Resizes images; interp_method defaults to bilinear.");
+  AddInterp(ops, "trilinear_interp", "Resizes volumes by trilinear interpolation.");
 }
 
 }  // namespace penstock

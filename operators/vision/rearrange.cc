@@ -1,4 +1,4 @@
-// pixel_shuffle, shuffle_channel, space_to_depth: elements in another order.
+// pixel_shuffle, shuffle_channel, space_to_depth: rearrange elements.
 #include <utility>
 
 #include "framework/op/op_registry.h"
@@ -12,14 +12,14 @@ namespace {
 constexpr char kDoc[] = R"(
 pixel_shuffle:    Out[n, c, y * r + i, x * r + j] = X[n, c * r * r + i * r + j, y, x]    (r is upscale_factor)
 shuffle_channel:  Out[n, c * group + g] = X[n, g * (channels / group) + c]
-space_to_depth:   as Fluid has it: the memory of Out is seen as images of b * b times fewer channels than X
-                  and b times the height and width (b is blocksize), with c = channels / (b * b):
+space_to_depth:   as in Fluid, the memory of Out is viewed as images with 1 / (b * b) of the channels of X and
+                  b times its height and width (b is blocksize). With c = channels / (b * b):
                   Out[n, k mod c, y * b + (k / c) / b, x * b + (k / c) mod b] = X[n, k, y, x]
 
-The gradient goes back in the opposite order.)";
+The gradient applies the inverse permutation.)";
 
-// The order of the elements of X in which they make Out, found from X's shape; or why there is none. For
-// space_to_depth it is the order of the elements of Out that X's go to, one by one.
+// The permutation of the elements of X that yields Out, computed from the shape of X, or the reason why there
+// is none. For space_to_depth it lists the element of Out to which each element of X is copied.
 template <typename Context>
 using OrderMaker = Status (*)(const Context&, const Shape& x, Shape& out, StridedLoops& order);
 
@@ -153,7 +153,7 @@ class RearrangeGradKernel : public Kernel {
   StridedLoops order_;
 };
 
-// The gradient of shuffle_channel and pixel_shuffle reads nothing that tells the shape of X.
+// The gradients of shuffle_channel and pixel_shuffle read nothing from which the shape of X is known.
 Status InferFromGradient(InferContext& c) {
   const Shape& dout = c.ShapeOf("Out@GRAD");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Out@GRAD", 4));
@@ -169,7 +169,7 @@ OpDef& AddRearranging(OpRegistry& ops, const char* type, const char* summary) {
   return ops.Add(type)
       .Doc(summary, kDoc)
       .Input("X", "images, [images, channels, height, width]", Numbers())
-      .Output("Out", "the elements in their new order", SameTypeAs("X"), Apart())
+      .Output("Out", "the rearranged elements", SameTypeAs("X"), Apart())
       .InferShape(InferRearranged)
       .Kernel<Cpu, RearrangeKernel, float, double, std::int32_t, std::int64_t>();
 }
@@ -177,20 +177,20 @@ OpDef& AddRearranging(OpRegistry& ops, const char* type, const char* summary) {
 }  // namespace
 
 void RegisterRearrange(OpRegistry& ops) {
-  AddRearranging(ops, "pixel_shuffle", "Channels become the pixels of larger images.")
-      .Attr("upscale_factor", 1, "how many times larger", Between(1, 1 << 15))
+  AddRearranging(ops, "pixel_shuffle", "Rearranges channels into the pixels of larger images.")
+      .Attr("upscale_factor", 1, "the factor of height and width", Between(1, 1 << 15))
       .Grad({.yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, RearrangeGradKernel, float, double>()
       .GradDef()
       .InferShape(InferFromGradient);
-  AddRearranging(ops, "shuffle_channel", "The channels of groups in turn.")
+  AddRearranging(ops, "shuffle_channel", "Interleaves the channels of groups.")
       .Attr("group", 1, "the number of groups", AtLeast(1))
       .Grad({.yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, RearrangeGradKernel, float, double>()
       .GradDef()
       .InferShape(InferFromGradient);
-  AddRearranging(ops, "space_to_depth", "Blocks of pixels become channels.")
-      .Attr("blocksize", std::int64_t{2}, "height and width of a block", AtLeast(1))
+  AddRearranging(ops, "space_to_depth", "Rearranges blocks of pixels into channels.")
+      .Attr("blocksize", std::int64_t{2}, "the height and width of a block", AtLeast(1))
       .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, RearrangeGradKernel, float, double>();
 }

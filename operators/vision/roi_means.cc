@@ -16,21 +16,20 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each region (x1, y1, x2, y2), times spatial_scale, is divided into pooled_height x pooled_width bins, and each
-bin of each channel becomes one element of Out. A region belongs to the image whose sequence it is in.
+Each region (x1, y1, x2, y2) is multiplied by spatial_scale and divided into pooled_height x pooled_width
+bins. Each bin of each channel yields one element of Out. A region belongs to the image of its sequence.
 
-roi_align:   the mean of points, each interpolated bilinearly from the four pixels around it: sampling_ratio
-             points along each axis, or if that is at most 0, as many as the bin has pixels. A point that is
-             more than a pixel outside of the image is 0.
-psroi_pool:  the mean of the pixels that the bin touches, after the corners of the region are rounded; bin
-             (i, j) of channel c reads channel (c * pooled_height + i) * pooled_width + j of X.
-prroi_pool:  the integral over the bin of the plane that runs through the pixels, divided by its area;
-             pixels outside of the image are 0. It has a gradient for ROIs, too.
+roi_align:   the mean of sampling_ratio points along each axis (0 or less: as many as the bin has pixels),
+             each interpolated bilinearly. A point more than a pixel outside the image is 0.
+psroi_pool:  the mean of the pixels that the bin covers, after rounding the corners of the region. Bin (i, j)
+             of channel c reads channel (c * pooled_height + i) * pooled_width + j of X.
+prroi_pool:  the integral of the bilinear interpolation over the bin, divided by the area of the bin; pixels
+             outside the image are 0. ROIs has a gradient, too.
 
 He, Gkioxari, Dollar, Girshick: "Mask R-CNN", ICCV 2017. Dai, Li, He, Sun: "R-FCN", NIPS 2016. Jiang, Luo,
 Mao, Xiao, Jiang: "Acquisition of localization confidence for accurate object detection", ECCV 2018.)";
 
-constexpr double kMostPoints = 1 << 16;  // of a bin along an axis
+constexpr double kMostPoints = 1 << 16;  // points of a bin along an axis
 
 enum class RoiMean { kAlign, kPositions, kPrecise };
 
@@ -69,14 +68,14 @@ void PositionTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
   for (Dim at = first; at < last; ++at) taps.push_back({at, T{1} / static_cast<T>(last - first)});
 }
 
-// The integral of the tent over pixel 0 (1 at 0, 0 at -1 and 1) from minus infinity to t.
+// Returns the integral, from minus infinity to t, of the tent function at pixel 0 (1 at 0, 0 at -1 and 1).
 double TentIntegral(double t) {
   t = std::clamp(t, -1.0, 1.0);
   return t < 0 ? (t + 1) * (t + 1) / 2 : 1 - (1 - t) * (1 - t) / 2;
 }
 double Tent(double t) { return std::max(1 - std::abs(t), 0.0); }
 
-// In double precision: a weight is a small difference.
+// Double precision, because a weight is a small difference.
 template <typename T>
 void PreciseTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
   const double scale = a.scale, begin = a.begin * scale, size = a.end * scale - begin;
@@ -85,7 +84,8 @@ void PreciseTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
   const double low = begin + static_cast<double>(bin) * wide, high = low + wide;
   const Dim first = PixelAt(std::floor(low), a.extent);
   const Dim last = std::min(PixelAt(std::ceil(high), a.extent) + 1, a.extent);
-  // Of the bin's ends by the region's: low = begin + bin / bins * (end - begin), high the same of bin + 1.
+  // The derivatives of the bin's ends with respect to the region's: low = begin + bin / bins * (end - begin),
+  // and high likewise with bin + 1.
   const double before = static_cast<double>(bin) / bins, behind = static_cast<double>(bin + 1) / bins;
   for (Dim at = first; at < last; ++at) {
     const double l = low - static_cast<double>(at), h = high - static_cast<double>(at);
@@ -97,7 +97,7 @@ void PreciseTaps(const RoiAxis<T>& a, Dim bin, RoiTaps<T>& taps) {
   }
 }
 
-// What the kernels of all three share: the regions, and for each the pixels and weights of its bins.
+// Shared by the kernels of all three ops: the regions, and the pixels and weights of the bins of each.
 template <typename T>
 class RoiBins {
  public:
@@ -124,7 +124,8 @@ class RoiBins {
   Status Start(KernelRun& k) { return images_.Read(k); }
   Dim regions() const { return images_.count(); }
 
-  // Finds the bins of a region. `bad` becomes a NaN if the region has one; then it has no pixels.
+  // Computes the bins of a region. If the region contains a NaN, sets `bad` to a NaN and leaves the bins
+  // without pixels.
   Status Find(KernelRun& k, Dim region, T& bad) {
     const T* const roi = std::as_const(k[rois_]).template Data<T>() + region * 4;
     bad = roi[0] + roi[1] + roi[2] + roi[3];
@@ -266,12 +267,12 @@ OpDef& AddRoiMean(OpRegistry& ops, const char* type, const char* summary) {
   return ops.Add(type)
       .Doc(summary, kDoc)
       .Input("X", "images, [images, channels, height, width]", Floats())
-      .Input("ROIs", "[regions, 4], in a sequence for each image", SameTypeAs("X"))
+      .Input("ROIs", "[regions, 4], one sequence per image", SameTypeAs("X"))
       .Output("Out", "[regions, channels, pooled_height, pooled_width]", SameTypeAs("X"), Apart())
-      .Attr("spatial_scale", 1.0f, "what the regions are multiplied by", Between(0, 1e6))
+      .Attr("spatial_scale", 1.0f, "the factor of the regions", Between(0, 1e6))
       .Attr("pooled_height", 1, "the number of bins along the height", Between(1, 1 << 12))
       .Attr("pooled_width", 1, "the number of bins along the width", Between(1, 1 << 12))
-      .Nan("a region with a NaN gives NaN and no gradient to X; what it takes of X has the others' NaN.")
+      .Nan("a region with a NaN yields NaN and adds nothing to the gradient of X; other NaN propagate.")
       .InferShape(InferRoiMean)
       .KernelTypeFrom("X")
       .Kernel<Cpu, RoiMeanKernel, float, double>();
@@ -280,21 +281,21 @@ OpDef& AddRoiMean(OpRegistry& ops, const char* type, const char* summary) {
 }  // namespace
 
 void RegisterRoiMeans(OpRegistry& ops) {
-  AddRoiMean(ops, "roi_align", "The mean of points of each bin of regions.")
-      .Input("RoisLod", "images + 1 offsets, in place of the sequences", Only(DType::kInt64), Optional())
+  AddRoiMean(ops, "roi_align", "The mean of sampled points in each bin of regions.")
+      .Input("RoisLod", "images + 1 offsets; replaces the sequences of ROIs", Only(DType::kInt64), Optional())
       .Attr("sampling_ratio", -1, "the number of points of a bin along each axis", AtMost(1 << 12))
       .Grad({.reads = {"X", "ROIs", "RoisLod"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, RoiMeanGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("X");
-  AddRoiMean(ops, "psroi_pool", "The mean of each bin of regions, each of its own channel.")
-      .RequiredAttr("output_channels", AttrKind::kInt, "the channels of Out", Between(1, 1 << 20))
+  AddRoiMean(ops, "psroi_pool", "The mean of each bin of regions, where each bin reads its own channel.")
+      .RequiredAttr("output_channels", AttrKind::kInt, "the number of channels of Out", Between(1, 1 << 20))
       .Grad({.reads = {"X", "ROIs"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, RoiMeanGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("X");
   AddRoiMean(ops, "prroi_pool", "The integral over each bin of regions, divided by its area.")
-      .Input("BatchRoINums", "the number of regions of each image, in place of the sequences",
+      .Input("BatchRoINums", "the number of regions of each image; replaces the sequences of ROIs",
              Only(DType::kInt64), Optional())
       .Grad({.reads = {"X", "ROIs", "BatchRoINums"},
              .reads_outputs = {"Out"},

@@ -16,24 +16,24 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A region is a quadrilateral (x1, y1, ..., x4, y4) of corners, clockwise from the top left, times
-spatial_scale. Its TransformMatrix M, of nine elements, maps the corners of a rectangle of
-transformed_height rows to them; the rectangle has as many columns as keep the region's ratio of width to
-height, but at most transformed_width:
+A region is a quadrilateral with corners (x1, y1, ..., x4, y4), clockwise from the top left, which are
+multiplied by spatial_scale. Its TransformMatrix M, with nine elements, maps the corners of a rectangle of
+transformed_height rows to the corners of the region. The number of columns keeps the aspect ratio of the
+region, but is at most transformed_width. Then
 
 (u, v, w) = M . (column, row, 1)
-Out[region, channel, row, column] = the image's channel at (u / w, v / w), between its four pixels
+Out[region, channel, row, column] = the image's channel at (u / w, v / w), interpolated bilinearly
 
-Where that place is outside of the region, or half a pixel or more outside of the image, Out is 0 and Mask
-0; Mask is 1 elsewhere. A region belongs to the image whose sequence it is in. Places count as equal that
-are nearer than 1e-4. Out2InIdx and Out2InWeights are of Fluid's GPU backend and have no elements. ROIs has
-no gradient.
+If that position is outside the region, or half a pixel or more outside the image, Out and Mask are 0;
+elsewhere Mask is 1. A region belongs to the image of its sequence. Coordinates that differ by less than 1e-4
+are treated as equal. Out2InIdx and Out2InWeights are used by Fluid's GPU backend and have no elements. ROIs
+has no gradient.
 
 Sun et al.: "TextNet: irregular text reading from images with an end-to-end trainable network", ACCV 2018.)";
 
 constexpr double kNear = 1e-4;
 
-// The corners of a region on the image.
+// The corners of a region in the image.
 struct Quadrilateral {
   std::array<double, 4> x{}, y{};
 
@@ -46,7 +46,8 @@ struct Quadrilateral {
     const std::size_t j = (i + 1) % 4;
     return std::sqrt((x[i] - x[j]) * (x[i] - x[j]) + (y[i] - y[j]) * (y[i] - y[j]));
   }
-  // Whether a place is on an edge or inside: a ray from it to the right then crosses an odd number of edges.
+  // Returns whether a position is inside or on an edge: a ray from it to the right crosses an odd number of
+  // edges.
   bool Covers(double px, double py) const {
     const auto near = [](double a, double b) { return std::abs(a - b) < kNear; };
     int crossed = 0;
@@ -60,7 +61,7 @@ struct Quadrilateral {
       }
       const double at = (py - y[i]) * (x[j] - x[i]) / (y[j] - y[i]) + x[i];
       if (near(at, px) && py > top - kNear && py < bottom + kNear) return true;
-      // An upper end counts with the edge above it.
+      // The upper end of an edge is not part of it; it counts with the edge above.
       if (py >= top + kNear && py <= bottom + kNear && at - px > kNear) ++crossed;
     }
     return crossed % 2 == 1;
@@ -69,7 +70,7 @@ struct Quadrilateral {
 
 using Matrix3 = std::array<double, 9>;
 
-// From a rectangle of `height` rows and at most `width` columns to the region.
+// Maps a rectangle of `height` rows and at most `width` columns to the region.
 Matrix3 MatrixOf(const Quadrilateral& q, Dim height, Dim width) {
   const double rows = static_cast<double>(std::max<Dim>(height, 2)) - 1;
   const double ratio = (q.Side(0) + q.Side(2)) / (q.Side(1) + q.Side(3));
@@ -104,7 +105,7 @@ Status InferPerspective(InferContext& c) {
   return c.SetShape("Out", {rois[0], x[1], height, width});
 }
 
-// The regions of one run, and the places of the image that they show.
+// The regions of one run, and the positions of the image to which they are mapped.
 template <typename T>
 class Perspective {
  public:
@@ -122,8 +123,8 @@ class Perspective {
   Dim regions() const { return images_.count(); }
   Dim channels() const { return x_[1]; }
   Dim plane() const { return x_[2] * x_[3]; }     // elements of a channel of an image
-  Dim shown() const { return height_ * width_; }  // and of a channel of Out
-  // The first element of the image of a region.
+  Dim shown() const { return height_ * width_; }  // elements of a channel of Out
+  // Returns the first element of the image of a region.
   Dim ImageOf(Dim region) const { return images_.of(region) * channels() * plane(); }
   Shape out() const { return {rois_.shape[0], x_[1], height_, width_}; }
 
@@ -138,7 +139,8 @@ class Perspective {
   }
   Matrix3 MatrixFor(const Quadrilateral& q) const { return MatrixOf(q, height_, width_); }
 
-  // Calls visit(element of a channel of Out, the pixels around its place) for each element that shows one.
+  // Calls visit(element of a channel of Out, the pixels around its position) for each element inside the
+  // region.
   template <typename Visit>
   void EachPlace(const Quadrilateral& q, const Matrix3& m, Visit visit) const {
     const double bottom = static_cast<double>(x_[2]), right = static_cast<double>(x_[3]);
@@ -239,20 +241,20 @@ class PerspectiveGradKernel : public Kernel {
 
 void RegisterRoiPerspectiveTransform(OpRegistry& ops) {
   ops.Add("roi_perspective_transform")
-      .Doc("Quadrilaterals of images, seen from the front.", kDoc)
+      .Doc("Transforms quadrilaterals of images into rectangles.", kDoc)
       .Input("X", "images, [images, channels, height, width]", Floats())
-      .Input("ROIs", "[regions, 8], in a sequence for each image", SameTypeAs("X"))
+      .Input("ROIs", "[regions, 8], one sequence per image", SameTypeAs("X"))
       .Output("Out", "[regions, channels, transformed_height, transformed_width]", SameTypeAs("X"), Apart())
-      .Output("Mask", "[regions, 1, transformed_height, transformed_width]: where Out shows the image",
+      .Output("Mask", "[regions, 1, transformed_height, transformed_width]: 1 inside the region, otherwise 0",
               Only(DType::kInt32), Apart())
       .Output("TransformMatrix", "[regions, 9]", SameTypeAs("X"), Apart())
       .Output("Out2InIdx", "no elements", Only(DType::kInt32), Intermediate() | Apart())
       .Output("Out2InWeights", "no elements", SameTypeAs("X"), Intermediate() | Apart())
-      .Attr("spatial_scale", 1.0f, "what the regions are multiplied by", Between(0, 1e6))
-      .Attr("transformed_height", 1, "the rows of a region in Out", Between(1, 1 << 12))
-      .Attr("transformed_width", 1, "the columns of a region in Out", Between(1, 1 << 12))
+      .Attr("spatial_scale", 1.0f, "the factor of the regions", Between(0, 1e6))
+      .Attr("transformed_height", 1, "the number of rows of a region in Out", Between(1, 1 << 12))
+      .Attr("transformed_width", 1, "the largest number of columns of a region in Out", Between(1, 1 << 12))
       .InferShape(InferPerspective)
-      .Nan("a region with a NaN gives NaN in Out, 0 in Mask and no gradient.")
+      .Nan("a region with a NaN yields NaN in Out, 0 in Mask and no gradient.")
       .Kernel<Cpu, PerspectiveKernel, float, double>()
       .Grad({.reads = {"X", "ROIs"},
              .reads_outputs = {"Out2InIdx", "Out2InWeights"},

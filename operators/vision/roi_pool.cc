@@ -13,10 +13,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Each region (x1, y1, x2, y2), times spatial_scale and rounded, is divided into pooled_height x pooled_width
-bins. Out is the largest pixel that a bin touches, and Argmax where it is in its plane of X; a bin that
-touches none is 0, and its Argmax -1. A region belongs to the image whose sequence it is in. The gradient goes
-to the largest pixels.
+Each region (x1, y1, x2, y2) is multiplied by spatial_scale, rounded, and divided into pooled_height x
+pooled_width bins. Out is the largest pixel that a bin covers, and Argmax its index in its plane of X. An
+empty bin is 0 with Argmax -1. A region belongs to the image of its sequence. The gradient goes to the largest
+pixels.
 
 Girshick: "Fast R-CNN", ICCV 2015.)";
 
@@ -142,16 +142,16 @@ class RoiPoolGradKernel : public Kernel {
 
 void RegisterRoiPool(OpRegistry& ops) {
   ops.Add("roi_pool")
-      .Doc("The largest element of each bin of regions.", kDoc)
+      .Doc("The maximum of each bin of regions.", kDoc)
       .Input("X", "images, [images, channels, height, width]", Floats())
-      .Input("ROIs", "[regions, 4], in a sequence for each image", SameTypeAs("X"))
-      .Input("RoisLod", "images + 1 offsets, in place of the sequences", Only(DType::kInt64), Optional())
+      .Input("ROIs", "[regions, 4], one sequence per image", SameTypeAs("X"))
+      .Input("RoisLod", "images + 1 offsets; replaces the sequences of ROIs", Only(DType::kInt64), Optional())
       .Output("Out", "[regions, channels, pooled_height, pooled_width]", SameTypeAs("X"), Apart())
-      .Output("Argmax", "where it is in its plane of X", Only(DType::kInt64), Intermediate())
-      .Attr("spatial_scale", 1.0f, "what the regions are multiplied by", Between(0, 1e6))
+      .Output("Argmax", "the index of the maximum in its plane of X", Only(DType::kInt64), Intermediate())
+      .Attr("spatial_scale", 1.0f, "the factor of the regions", Between(0, 1e6))
       .Attr("pooled_height", 1, "the number of bins along the height", Between(1, 1 << 12))
       .Attr("pooled_width", 1, "the number of bins along the width", Between(1, 1 << 12))
-      .Nan("a region with a NaN gives NaN; of X, the largest element of a bin with a NaN is the first NaN.")
+      .Nan("a region with a NaN yields NaN; the maximum of a bin with a NaN is its first NaN.")
       .InferShape(InferRoiPool)
       .KernelTypeFrom("X")
       .Kernel<Cpu, RoiPoolKernel, float, double>()

@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X holds videos of seg_num frames each, one frame after the other. With c channels, the first c * shift_ratio
-channels of a frame of Out are those of the previous frame, the next ones up to c * 2 * shift_ratio are those
-of the next frame, and the others are its own. Channels from outside of the video are zero.
+X holds videos of seg_num consecutive frames. Of c channels, the first c * shift_ratio channels of a frame of
+Out are taken from the previous frame, those up to c * 2 * shift_ratio from the next frame, and the others
+from the frame itself. Frames outside the video are zero.
 
 Lin, Gan, Han: "TSM: temporal shift module for efficient video understanding", ICCV 2019.)";
 
@@ -95,12 +95,12 @@ class TemporalShiftGradKernel : public Kernel {
 
 void RegisterTemporalShift(OpRegistry& ops) {
   ops.Add("temporal_shift")
-      .Doc("Some channels of the frames of videos from the frame before or behind.", kDoc)
+      .Doc("Shifts some channels of the frames of videos by one frame forward or back.", kDoc)
       .Input("X", "[videos * seg_num, channels, height, width]", Floats())
       .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
-      .RequiredAttr("seg_num", AttrKind::kInt, "the number of frames of a video", AtLeast(1))
+      .RequiredAttr("seg_num", AttrKind::kInt, "the number of frames per video", AtLeast(1))
       .Attr("shift_ratio", 0.25f,
-            "the share of channels that come from the frame before, and from that behind",
+            "the fraction of channels taken from the previous frame, and of those taken from the next",
             Between(0.0f, 0.5f))
       .InferShape(InferTemporalShift)
       .Kernel<Cpu, TemporalShiftKernel, float, double>()

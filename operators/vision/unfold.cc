@@ -11,9 +11,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Column l of Y[n] is window l of image n, counted line by line; within the column, the elements are ordered by
-channel, then by line of the window. Elements outside of the image are zero. There are
-(extent + paddings - dilation * (kernel - 1) - 1) / stride + 1 windows along an axis, rounded down.)";
+Column l of Y[n] is window l of image n, channel by channel and row by row within a channel. Windows are
+numbered row by row. Pixels outside the image are zero. Along an axis there are
+floor((size + paddings - dilation * (kernel - 1) - 1) / stride) + 1 windows.)";
 
 struct UnfoldAxis {
   Dim extent = 0, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
@@ -131,13 +131,15 @@ class UnfoldGradKernel : public Kernel {
 
 void RegisterUnfold(OpRegistry& ops) {
   ops.Add("unfold")
-      .Doc("The windows of images as columns.", kDoc)
+      .Doc("Copies the windows of images to columns.", kDoc)
       .Input("X", "images, [images, channels, height, width]", Floats())
       .Output("Y", "[images, channels * window, windows]", SameTypeAs("X"), Apart())
-      .RequiredAttr("kernel_sizes", AttrKind::kInts, "the window's height and width", AtLeast(1))
-      .RequiredAttr("strides", AttrKind::kInts, "distance of neighbouring windows: height, width", AtLeast(1))
+      .RequiredAttr("kernel_sizes", AttrKind::kInts, "the height and width of a window", AtLeast(1))
+      .RequiredAttr("strides", AttrKind::kInts, "the distance between adjacent windows: height, width",
+                    AtLeast(1))
       .RequiredAttr("paddings", AttrKind::kInts, "zeros around X: top, left, bottom, right", AtLeast(0))
-      .RequiredAttr("dilations", AttrKind::kInts, "distance of neighbouring elements of a window", AtLeast(1))
+      .RequiredAttr("dilations", AttrKind::kInts, "the distance between adjacent elements of a window",
+                    AtLeast(1))
       .InferShape(InferUnfold)
       .Kernel<Cpu, UnfoldKernel, float, double>()
       .Grad({.reads = {"X"}, .yields = {"X"}, .apart = {"X"}})

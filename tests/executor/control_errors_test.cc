@@ -325,13 +325,13 @@ TEST(RankTable, SequencesAreCutIntoStepsAndJoinedAgain) {
 TEST(RankTable, SequencesOfOtherLengthsAreAnError) {
   EXPECT_EQ(
       ErrorOf(kRanked, {Sequences("x", {1, 2, 3}, {0, 1, 3}), Sequences("y", {1, 2, 3}, {0, 2, 3})}, {"z"}),
-      "lod_tensor_to_array: the sequences of X (y) have not the lengths of the rank table t");
+      "lod_tensor_to_array: the sequences of X (y) do not have the lengths of the rank table t");
 }
 
 TEST(RankTable, ATensorWithoutSequencesHasNone) {
   EXPECT_EQ(
       ErrorOf(kRanked, {{"x", TensorOf<float>({2, 1}, {1, 2})}, Sequences("y", {1, 2}, {0, 1, 2})}, {"z"}),
-      "lod_rank_table: X (x) has 0 LoD levels; there is none of number 0");
+      "lod_rank_table: X (x) has 0 LoD levels; there is no level 0");
 }
 
 TEST(SplitLodTensor, AMaskOfAnotherLengthIsAnError) {

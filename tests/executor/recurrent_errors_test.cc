@@ -64,9 +64,9 @@ TEST(Recurrent, WithoutAStepMakesNoRows) {
   const auto result = RunSteps(kText, 0, 0);
   ASSERT_TRUE(result.ok()) << result.status().ToString();
   EXPECT_EQ((*result)[0].If<Tensor>()->shape(), (Shape{0, 2}));
-  EXPECT_EQ(
-      ErrorOf(Replaced(kText, "var o : f32[?, 2]", "var o : f32[?, ?]"), 0, 0),
-      "recurrent: the inputs have no rows, and no step says the shape of o, which is declared as [?, ?]");
+  EXPECT_EQ(ErrorOf(Replaced(kText, "var o : f32[?, 2]", "var o : f32[?, ?]"), 0, 0),
+            "recurrent: the inputs have no rows, so no step determines the shape of o, which is declared as "
+            "[?, ?]");
 }
 
 TEST(Recurrent, InputsHaveAsManyRowsAsEachOther) {
@@ -75,14 +75,14 @@ TEST(Recurrent, InputsHaveAsManyRowsAsEachOther) {
 
 TEST(Recurrent, AStepMakesWhatItHandsOn) {
   EXPECT_EQ(ErrorOf(Replaced(kText, "  o : f32[2] = rnn_memory_helper(X=n)\n", "  var o : f32[2]\n"), 2, 2),
-            "recurrent: the block has made no o in step 0");
+            "recurrent: the block did not compute o in step 0");
   EXPECT_EQ(ErrorOf(Replaced(kText, R"(states=["n"])", R"(states=["none"])"), 2, 2),
             "recurrent: none has no value to begin step 1 with");
 }
 
 TEST(Recurrent, StatesBelongTogether) {
   EXPECT_EQ(ErrorOf(Replaced(kText, R"(states=["n"])", R"(states=["n", "m"])"), 2, 2),
-            "recurrent: there are 2 states, 1 ex_states and 1 initial_states; they belong together");
+            "recurrent: there are 2 states, 1 ex_states and 1 initial_states; the numbers must be equal");
 }
 
 }  // namespace

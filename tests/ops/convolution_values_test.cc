@@ -62,7 +62,7 @@ TEST(VarConv2d, ConvolvesImagesOfDifferentSizes) {
       "var_conv_2d: sequence 0 of X has 6 elements, which are not 2 channels of 2 rows and 3 columns");
   inputs["ROW"].set_lod({{0, 5}});
   ExpectError(VarConv(), inputs,
-              "var_conv_2d: X has 2 sequences, ROW 1 and COLUMN 2; they must have as many");
+              "var_conv_2d: X has 2 sequences, ROW 1 and COLUMN 2; the numbers must be equal");
 }
 
 // Rows without elements need no memory, so their number may overflow a product.

@@ -70,7 +70,7 @@ TEST(OneHot, GivesRowsOfAnyType) {
     ExpectTyped(RunOne(typed, inputs, "Out"), type, {0, 0, 1, 1, 0, 0});
   }
   ExpectError(Op(op).Set("dtype", static_cast<std::int32_t>(DType::kSizeT)), inputs,
-              "one_hot: dtype (usize) is no type of a tensor's elements");
+              "one_hot: dtype (usize) is not an element type of tensors");
 }
 
 TEST(SequenceMask, GivesRowsOfAnyType) {

@@ -133,7 +133,7 @@ TEST(Sequences, OfSeveralInputsMustFitTogether) {
   const Op expand = Reads(Op("sequence_expand"), {"X", "Y"}, {"Out"});
   const Tensor y = SequenceRows({5, 1}, {{0, 2, 5}});
   EXPECT_EQ(ErrorOf(expand, {{"X", SequenceRows({3, 2}, {})}, {"Y", y}}),
-            "sequence_expand: X has 3 rows; Y has 2 sequences in level 0, one for each");
+            "sequence_expand: X has 3 rows; Y has 2 sequences in level 0; the numbers must be equal");
   Op deep = expand;
   EXPECT_EQ(ErrorOf(deep.Set("ref_level", 1), {{"X", SequenceRows({2, 2}, {})}, {"Y", y}}),
             "sequence_expand: Y has 1 levels of sequences; ref_level (1) must name one of them, or be -1");
@@ -175,7 +175,7 @@ TEST(Sequences, NameValuesOutOfRange) {
             "sequence_scatter: Ids: id 2 of sequence 0 is outside a row of 2 elements");
   const Op distance = Reads(Op("edit_distance"), {"Hyps", "Refs"}, {"Out"}).Set("normalized", true);
   EXPECT_EQ(ErrorOf(distance, {{"Hyps", Tokens({2}, {{0, 1}})}, {"Refs", Tokens({}, {{0, 0}})}}),
-            "edit_distance: reference 0 is empty, so nothing can be divided by its length");
+            "edit_distance: reference 0 is empty, so the distance cannot be divided by its length");
   const Op mask = Reads(Op("sequence_mask"), {"X", "MaxLenTensor"}, {"Y"}).Set("out_dtype", 3);
   EXPECT_EQ(ErrorOf(mask, {{"X", lengths(1, 2)}, {"MaxLenTensor", TensorOf<std::int32_t>({1}, {0})}}),
             "sequence_mask: MaxLenTensor holds 0; it must be at least 1");

@@ -71,7 +71,8 @@ TEST(ModifiedHuberLoss, IsLinearThenQuadraticThenZero) {
 TEST(Fill, ConvertsItsElements) {
   Op op = WithSlots("fill", {}, {"Out"}).Set("shape", std::vector<std::int32_t>{3}).Set("dtype", 2);
   ExpectValues(RunOne(Op(op).Set("value", std::vector<float>{1.9f, -2, 7}), {}, "Out"), {1, -2, 7});
-  ExpectError(Op(op).Set("value", std::vector<float>{1, 3e9f, 7}), {}, "fill: value (3e+09) is no i32");
+  ExpectError(Op(op).Set("value", std::vector<float>{1, 3e9f, 7}), {},
+              "fill: value (3e+09) is not a valid i32");
 }
 
 TEST(Seed, IsTheAttributesOrOneOfChance) {

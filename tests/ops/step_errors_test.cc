@@ -57,7 +57,7 @@ TEST_F(StepErrors, PartsThatAreNotThereOrDiffer) {
   EXPECT_EQ(ErrorOf(Merge(0)), "merge_lod_tensor: InTrue (yes) has 2 parts; Mask (mask) asks for 1");
   Set("yes", Ramp(DType::kFp32, {1, 3}, 1, 1));
   EXPECT_EQ(ErrorOf(Merge(0)),
-            "merge_lod_tensor: InTrue (f32[1, 3]) and InFalse (f32[1, 2]) must agree but for their rows");
+            "merge_lod_tensor: InTrue (f32[1, 3]) and InFalse (f32[1, 2]) must agree except in their rows");
 }
 
 TEST_F(StepErrors, SequencesThatAreNotTheTables) {

@@ -170,7 +170,7 @@ class ModelAverage(Optimizer, _Average):
         average_window_rate (float): the window's share of all steps.
         min_average_window (int): the minimum number of steps of the window.
         max_average_window (int): the maximum number of steps of the window.
-        regularization (WeightDecayRegularizer | None): accepted for Fluid's scripts.
+        regularization (WeightDecayRegularizer | None): ignored; accepted for compatibility with Fluid.
         name (str | None): prefix of the names of the sums.
 
     Raises:

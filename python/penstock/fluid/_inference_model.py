@@ -144,7 +144,7 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
 
     Args:
         dirname (str | None): the folder; None: the next two arguments contain the bytes themselves.
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         model_filename (str | bytes | None): file of the program; None: __model__.
         params_filename (str | bytes | None): one file for all parameters; None: a file per parameter.
         pserver_endpoints (list[str] | None): the pservers of its tables, instead of those that the program names.

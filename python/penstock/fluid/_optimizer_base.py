@@ -95,7 +95,7 @@ class Optimizer:
 
         Args:
             loss (Variable): shape [1].
-            startup_program (Program | None): accepted for Fluid's scripts.
+            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
             parameter_list (list | None): parameters or their names; None: all trainable ones.
             no_grad_set (set | None): variables, or their names, that get no gradient.
             callbacks (list | None): called for each gradient op; see append_backward.

@@ -53,7 +53,7 @@ def get_parameter_value(para, executor):
 
     Args:
         para (Parameter): the parameter.
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
 
     Returns:
         numpy.ndarray: a copy.
@@ -78,7 +78,7 @@ def get_parameter_value_by_name(name, executor, program=None):
 
     Args:
         name (str): its name.
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         program (Program | None): the program; None: the default main program.
 
     Returns:
@@ -131,7 +131,7 @@ def load(program, model_path, executor=None, var_list=None):
     Args:
         program (Program): the program.
         model_path (str): path of the files without their suffixes, or a folder, or one file for all variables.
-        executor (Executor | None): accepted for Fluid's scripts.
+        executor (Executor | None): ignored; accepted for compatibility with Fluid.
         var_list (list[Variable] | None): the variables in one file for all.
 
     Raises:

@@ -224,7 +224,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     """Reads variables from files into the global scope.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         vars (list[Variable | str] | None): the variables.
@@ -330,7 +330,7 @@ def load_params(executor, dirname, main_program=None, filename=None):
     """Reads the parameters of a program; see load_vars.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         filename (str | bytes | None): one file for all; None: a file per variable.
@@ -403,7 +403,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
     later. Pservers load tables with is_distributed.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         filename (str | bytes | None): one file for all; None: a file per variable.

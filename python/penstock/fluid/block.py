@@ -199,9 +199,9 @@ class Block:
             is_data (bool): the caller feeds it.
             need_check_feed (bool): the shape of a feed is checked.
             error_clip (BaseErrorClipAttr | None): how its gradient is clipped in the backward pass.
-            capacity (int | None): accepted for Fluid's scripts.
+            capacity (int | None): ignored; accepted for compatibility with Fluid.
             initializer (Initializer | None): adds the op that fills it.
-            belong_to_optimizer (bool): accepted for Fluid's scripts.
+            belong_to_optimizer (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Variable: its handle.
@@ -264,7 +264,7 @@ class Block:
             is_distributed (bool): it is a table that is sharded over parameter servers.
             lod_level (int): number of levels of sequences.
             persistable (bool): accepted for Fluid's scripts; a parameter always is.
-            need_clip (bool): accepted for Fluid's scripts.
+            need_clip (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Parameter: its handle.
@@ -314,7 +314,7 @@ class Block:
             inputs (dict | None): slot -> Variable, name, or list of them.
             outputs (dict | None): slot -> Variable, name, or list of them.
             attrs (dict | None): attributes by name.
-            stop_gradient (bool): accepted for Fluid's scripts.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Operator: its handle.
@@ -364,8 +364,8 @@ class Block:
         """Prints variables and ops as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
-            with_details (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line each.

@@ -171,7 +171,7 @@ class CompiledProgram:
         Args:
             loss_name (str | None): the loss; required if the program has a backward pass.
             build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
-            exec_strategy (ExecutionStrategy | None): accepted for Fluid's scripts.
+            exec_strategy (ExecutionStrategy | None): ignored; accepted for compatibility with Fluid.
             share_vars_from (CompiledProgram | None): a program that has run; has no effect, because variables are
                 always those of the scope.
             places (list[Place] | Place | None): CPU places; None: fluid.cpu_places(), as CPU_NUM says.

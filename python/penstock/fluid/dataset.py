@@ -381,7 +381,7 @@ class InMemoryDataset(DatasetBase):
         """Has no effect: it belongs to Fluid's page views, which are not built.
 
         Args:
-            merge_by_sid (bool): accepted for Fluid's scripts.
+            merge_by_sid (bool): ignored; accepted for compatibility with Fluid.
         """
 
     def set_enable_pv_merge(self, enable_pv_merge):

@@ -208,11 +208,11 @@ class Executor:
                 converted. A name that the program lacks is ignored with a warning. For a program on several places,
                 one dict is split evenly among them, or a list has a dict for each.
             fetch_list (list[Variable | str] | None): the variables whose values are returned.
-            feed_var_name (str): accepted for Fluid's scripts.
-            fetch_var_name (str): accepted for Fluid's scripts.
+            feed_var_name (str): ignored; accepted for compatibility with Fluid.
+            fetch_var_name (str): ignored; accepted for compatibility with Fluid.
             scope (Scope | None): contains the variables; None: the global scope.
             return_numpy (bool): True: return arrays; False: LoDTensors.
-            use_program_cache (bool): accepted for Fluid's scripts.
+            use_program_cache (bool): ignored; accepted for compatibility with Fluid.
             return_merged (bool): False: for a data-parallel CompiledProgram, return each value as a list with the value
                 of each place; True: concatenate the values of the places.
             use_prune (bool): run only what the fetches need.

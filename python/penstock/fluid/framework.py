@@ -420,7 +420,7 @@ class Program:
         """Prints the program as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
             with_details (bool): print every attribute, also those with their default.
 
         Returns:

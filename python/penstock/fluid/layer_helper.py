@@ -79,7 +79,7 @@ class LayerHelper:
             inputs (dict | None): {slot: Variable or list of Variables}.
             outputs (dict | None): {slot: Variable or list of Variables}.
             attrs (dict | None): {attribute: value}.
-            stop_gradient (bool): accepted for Fluid's scripts.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Operator: the op.

@@ -9,7 +9,7 @@ def draw_graph(startup_program, main_program, **kwargs):
     """Writes the graph of a main program's first block in Graphviz's language.
 
     Args:
-        startup_program (Program): accepted for Fluid's scripts.
+        startup_program (Program): ignored; accepted for compatibility with Fluid.
         main_program (Program): the program.
         **kwargs (str): `filename`, the file; default: 'graph.dot'. Others have no effect.
 

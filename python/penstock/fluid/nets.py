@@ -28,7 +28,7 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
         param_attr (ParamAttr | None): the filters.
         bias_attr (ParamAttr | bool | None): the bias; False: no bias.
         act (str | None): name of an activation, after the convolution.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
         Variable: images of `num_filters` channels.
@@ -66,7 +66,7 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
         conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
         pool_stride (int | list[int]): distance between windows.
         pool_type (str): 'max' or 'avg'.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
         Variable: images.

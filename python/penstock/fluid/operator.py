@@ -172,7 +172,7 @@ class Operator:
         """Prints the op as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line.

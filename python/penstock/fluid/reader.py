@@ -96,8 +96,8 @@ class DataLoader(DataLoaderBase):
         collate_fn (callable | None): makes the arrays of a batch from a list of samples; None: default_collate_fn.
         num_workers (int): number of threads that get samples and collate them; 0: the reading thread does it.
         use_buffer_reader (bool): keep one more batch ready.
-        use_shared_memory (bool): accepted for Fluid's scripts.
-        timeout (int): accepted for Fluid's scripts.
+        use_shared_memory (bool): ignored; accepted for compatibility with Fluid.
+        timeout (int): ignored; accepted for compatibility with Fluid.
         worker_init_fn (callable | None): called with the worker's number before its first batch.
 
     Raises:
@@ -163,7 +163,7 @@ class DataLoader(DataLoaderBase):
             iterable (bool): the caller iterates and feeds; False: ops of the program read, and start() and reset()
                 begin and end a pass.
             return_list (bool): return lists of tensors instead of dicts.
-            use_multiprocess (bool): accepted for Fluid's scripts.
+            use_multiprocess (bool): ignored; accepted for compatibility with Fluid.
             drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
         Returns:

@@ -147,8 +147,8 @@ class Variable:
         """Prints the variable's declaration.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
-            with_details (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line.

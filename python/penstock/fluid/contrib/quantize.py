@@ -10,8 +10,8 @@ class QuantizeTranspiler:
     """Programs are not quantized here, so making one is an error.
 
     Args:
-        *args (object): accepted for Fluid's scripts.
-        **kwargs (object): accepted for Fluid's scripts.
+        *args (object): ignored; accepted for compatibility with Fluid.
+        **kwargs (object): ignored; accepted for compatibility with Fluid.
 
     Raises:
         NotImplementedError: always.

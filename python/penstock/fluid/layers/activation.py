@@ -27,7 +27,7 @@ def leaky_relu(x, alpha=0.02, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -49,7 +49,7 @@ def elu(x, alpha=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -71,7 +71,7 @@ def relu6(x, threshold=6.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -94,7 +94,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -117,7 +117,7 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -139,7 +139,7 @@ def swish(x, beta=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -163,7 +163,7 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -186,7 +186,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`; the gradient at both ends is 0.
+        Variable: same shape and type as `x`; the gradient at both ends is 0.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -208,7 +208,7 @@ def soft_relu(x, threshold=40.0, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -231,7 +231,7 @@ def selu(x, scale=None, alpha=None, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -257,7 +257,7 @@ def mish(x, threshold=20, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -285,7 +285,7 @@ def maxout(x, groups, name=None, axis=1):
         axis (int): the axis of the channels: 1, 3 or -1.
 
     Returns:
-        Variable: the shape of `x` with C / groups channels, the type of `x`.
+        Variable: same shape as `x` with C / groups channels, same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -312,7 +312,7 @@ def prelu(x, mode, param_attr=None, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         ValueError: `mode` has another value, or `x` has no channels.

@@ -22,7 +22,7 @@ def mean(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [1], the type of `x`.
+        Variable: shape [1], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -50,7 +50,7 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -82,7 +82,7 @@ def clip(x, min, max, name=None):
         name (str | None): name of the result.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -104,7 +104,7 @@ def clip_by_norm(x, max_norm, name=None):
         name (str | None): name of the result.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -136,7 +136,7 @@ def pow(x, factor=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -164,7 +164,7 @@ Args:
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape of `x`, bool.
+    Variable: same shape as `x`, bool.
 
 Raises:
     TypeError: an argument is not a Variable, or not bool.
@@ -190,7 +190,7 @@ def _of_two(op_type, formula):
 
     layer.__name__ = op_type
     layer.__doc__ = _LOGICAL_DOC.format(op=op_type, formula=formula, arguments='x, x',
-                                        y='\n    y (Variable): the shape of `x`, bool.')
+                                        y='\n    y (Variable): same shape as `x`, bool.')
     return element_types(x='bool', y='bool')(layer)
 
 
@@ -213,13 +213,13 @@ The axes of `y` stand beside those of `x` from `axis` on; an extent of 1 is repe
 
 Args:
     x (Variable): any shape; {types}.
-    y (Variable): the type of `x`, with no more axes than `x`.
+    y (Variable): same type as `x`, with no more axes than `x`.
     axis (int): the axis of `x` beside which the first axis of `y` stands; -1: the last axes of both coincide.
     act (str | None): name of an activation.
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape and type of `x`.
+    Variable: same shape and type as `x`.
 
 Raises:
     TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -269,7 +269,7 @@ Args:
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.
+    Variable: same shape as `input` without the axes (shape [1] for all), same type as `input`.
 
 Raises:
     TypeError: `input` is not a Variable, or has another element type.

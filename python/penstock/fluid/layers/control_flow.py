@@ -62,12 +62,12 @@ def less_than(x, y, force_cpu=None, cond=None):
 
     Args:
         x (Variable): any shape; numbers.
-        y (Variable): the type of `x`, and its shape or a shape that broadcasts over its axes.
+        y (Variable): same type as `x`, and its shape or a shape that broadcasts over its axes.
         force_cpu (bool | None): keep the result in host memory.
         cond (Variable | None): receives the result; bool.
 
     Returns:
-        Variable: the shape of `x`, bool, with stop_gradient set.
+        Variable: same shape as `x`, bool, with stop_gradient set.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is not a bool.
@@ -86,11 +86,11 @@ _COMPARE_DOC = """Tests whether {formula}, element by element.
 
 Args:
     x (Variable): any shape; numbers or bool.
-    y (Variable): the shape and type of `x`, or a shape that is repeated over the axes of `x`.
+    y (Variable): same shape and type as `x`, or a shape that is repeated over the axes of `x`.
     cond (Variable | None): where to put the result; bool.
 
 Returns:
-    Variable: the shape of `x`, bool, with stop_gradient set.
+    Variable: same shape as `x`, bool, with stop_gradient set.
 
 Raises:
     TypeError: `x` or `y` is not a Variable.

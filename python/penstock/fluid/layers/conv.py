@@ -136,7 +136,7 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         pool_stride (int | list[int]): distance between neighbouring windows.
         pool_padding (int | list | str): as `padding` of conv2d.
         global_pooling (bool): the window is the whole image.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         ceil_mode (bool): keep the last window, which reaches beyond the image.
         name (str | None): prefix of the names of the variables that the layer creates.
         exclusive (bool): a mean counts only the elements of the image, not the padding.

@@ -11,13 +11,13 @@ def iou_similarity(x, y, box_normalized=True, name=None):
 
     Args:
         x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64. The result has its sequences.
-        y (Variable): shape [M, 4], the type of `x`.
+        y (Variable): shape [M, 4], same type as `x`.
         box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
             1.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, M], the type of `x`.
+        Variable: shape [N, M], same type as `x`.
 
     Raises:
         TypeError: x or y is not a Variable.
@@ -44,7 +44,7 @@ def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_siz
         code_type (str): 'encode_center_size' or 'decode_center_size'.
         box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
             1.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         axis (int): when decoding, 0 or 1: the priors are axis 1 or axis 0 of target_box.
 
     Returns:
@@ -81,7 +81,7 @@ def box_clip(input, im_info, name=None):
         input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
         im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to height and width
             divided by the scale.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: the shape, sequences and type of `input`.
@@ -106,10 +106,10 @@ def polygon_box_transform(input, name=None):
 
     Args:
         input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: input is not a Variable.
@@ -133,7 +133,7 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
         target_box (Variable): shape [N, 4 * classes], the distances.
         box_score (Variable): shape [N, classes]; class 0 is the background.
         box_clip (float): the maximum exponent of an extent.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shapes [N, 4 * classes], all boxes, and [N, 4], those of the best classes.
@@ -168,7 +168,7 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
         conf_thresh (float): boxes with a lower confidence are set to 0.
         downsample_ratio (int): pixels of the network's input for each cell.
         clip_bbox (bool): whether to clip boxes to their image.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:

@@ -44,7 +44,7 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
         clip (bool): whether boxes are cut to the image.
         steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
         offset (float): where the centre is in its cell.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         min_max_aspect_ratios_order (bool): whether the squares of max_sizes are second instead of last.
 
     Returns:
@@ -97,7 +97,7 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
         steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
         offset (float): where the centre is in its cell.
         flatten_to_2d (bool): whether the results have shape [boxes, 4].
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: the boxes (x1, y1, x2, y2), parts of the image, and their variances, both Variables of shape
@@ -142,7 +142,7 @@ def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1
         variance (list): 4 numbers that are returned with each box.
         stride (list): width and height of a cell in pixels.
         offset (float): where the centre is in its cell.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: the boxes (x1, y1, x2, y2) and their variances, both Variables of shape [H, W, boxes of a cell, 4] and

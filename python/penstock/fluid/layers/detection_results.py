@@ -30,7 +30,7 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
     Args:
         bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; or [M, classes, 4] in a sequence for
             each image; float32 or float64.
-        scores (Variable): shape [N, classes, M], or [M, classes]; the type of `bboxes`.
+        scores (Variable): shape [N, classes, M], or [M, classes]; same type as `bboxes`.
         score_threshold (float): scores of boxes are above this.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
@@ -38,7 +38,7 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
         nms_eta (float): factor by which nms_threshold shrinks with each kept box.
         background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
@@ -78,7 +78,7 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
 
     Args:
         bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; float32 or float64.
-        scores (Variable): shape [N, 1, M], the type of `bboxes`.
+        scores (Variable): shape [N, 1, M], same type as `bboxes`.
         score_threshold (float): scores of boxes are above this.
         nms_top_k (int): how many boxes are looked at; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
@@ -86,7 +86,7 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
         nms_eta (float): factor by which nms_threshold shrinks with each kept box.
         background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
@@ -130,7 +130,7 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
 
     Args:
         bboxes (Variable): shape [N, M, 4], float32 or float64.
-        scores (Variable): shape [N, classes, M], the type of `bboxes`.
+        scores (Variable): shape [N, classes, M], same type as `bboxes`.
         score_threshold (float): scores of boxes are above this.
         post_threshold (float): only boxes whose lowered score is above this are kept.
         nms_top_k (int): how many boxes of a class are looked at; -1: all.
@@ -140,7 +140,7 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
         background_label (int): the class that is left out; -1: none.
         normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
         return_index (bool): whether to return the numbers of the boxes, too.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
@@ -178,7 +178,7 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
 
     Args:
         loc (Variable): shape [N, M, 4], the distances from the priors; float32 or float64.
-        scores (Variable): shape [N, M, classes], the type of `loc`; their softmax counts.
+        scores (Variable): shape [N, M, classes], same type as `loc`; their softmax counts.
         prior_box (Variable): shape [M, 4].
         prior_box_var (Variable): shape [M, 4].
         background_label (int): has no effect: class 0 is left out, as in Fluid.
@@ -234,7 +234,7 @@ def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms
         nms_thresh (float): the maximum overlap of two regions that are kept.
         min_size (float): the minimum width and height of a region in the original image; at least 1.
         eta (float): factor by which nms_thresh shrinks.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         return_rois_num (bool): whether to return where the regions of each image end, too.
 
     Returns:
@@ -286,7 +286,7 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
         max_level (int): the coarsest level.
         refer_level (int): the level of regions of refer_scale.
         refer_scale (int): the root of the area of such regions.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: a list of Variables of shape [regions, 4], one for each level, and one of shape [regions, 1], int32: the
@@ -328,7 +328,7 @@ def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_n
         min_level (int): the finest level.
         max_level (int): the coarsest level.
         post_nms_top_n (int): how many regions of all images together.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, 4], in a sequence for each image, best first.

@@ -31,7 +31,7 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
             better; float32 or float64.
         match_type (str): 'bipartite' (None, too), or 'per_prediction', which matches columns that are left, too.
         dist_threshold (float): the minimum distance of those; None: 0.5.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shape [N, columns]: the row of each column within its image, int32, -1 without one; and
@@ -65,7 +65,7 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
         negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: boxes that count without
             an object.
         mismatch_value (int): the target of a box without an object; None: 0.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: Variables of shapes [N, boxes, K], the targets, and [N, boxes, 1], float32: 1 if a box counts, else 0.
@@ -191,11 +191,11 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
         downsample_ratio (int): pixels of the network's input for each cell.
         gt_score (Variable): shape [N, boxes], how much the true boxes count.
         use_label_smooth (bool): whether to smooth the target probabilities of classes.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
-        Variable: shape [N], the type of `x`.
+        Variable: shape [N], same type as `x`.
 
     Raises:
         TypeError: `x`, `gt_box` or `gt_label` is not a Variable, or an argument is of another type.
@@ -243,7 +243,7 @@ def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
         alpha (float): the weight of samples of a class.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: x, label or fg_num is not a Variable.

@@ -153,7 +153,7 @@ class Uniform(Distribution):
             value (Variable): float32 or float64.
 
         Returns:
-            Variable: the shape of `value`; minus infinity outside of (low, high).
+            Variable: same shape as `value`; minus infinity outside of (low, high).
 
         Raises:
             TypeError: `value` is not a Variable.
@@ -169,7 +169,7 @@ class Uniform(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `low`.
+            Variable: same shape as `low`.
 
         Example:
             entropy = fluid.layers.Uniform(0.0, 3.0).entropy()
@@ -227,7 +227,7 @@ class Normal(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `loc`.
+            Variable: same shape as `loc`.
 
         Example:
             entropy = fluid.layers.Normal(0.0, 3.0).entropy()
@@ -243,7 +243,7 @@ class Normal(Distribution):
             value (Variable): float32 or float64.
 
         Returns:
-            Variable: the shape of `value`.
+            Variable: same shape as `value`.
 
         Raises:
             TypeError: `value` is not a Variable.
@@ -262,7 +262,7 @@ class Normal(Distribution):
             other (Normal): the other one.
 
         Returns:
-            Variable: the shape of `loc`.
+            Variable: same shape as `loc`.
 
         Raises:
             TypeError: `other` is no Normal.
@@ -308,7 +308,7 @@ class Categorical(Distribution):
             other (Categorical): the other one.
 
         Returns:
-            Variable: the shape of `logits`, the last extent made 1.
+            Variable: same shape as `logits`, the last extent made 1.
 
         Raises:
             TypeError: `other` is no Categorical.
@@ -327,7 +327,7 @@ class Categorical(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `logits`, the last extent made 1.
+            Variable: same shape as `logits`, the last extent made 1.
 
         Example:
             entropy = fluid.layers.Categorical(fluid.data('a', [None, 3])).entropy()

@@ -270,7 +270,7 @@ def random_crop(x, shape, seed=None):
             NumPy draws one.
 
     Returns:
-        Variable: `x` with its last extents made `shape`, the type of `x`.
+        Variable: `x` with its last extents made `shape`, same type as `x`.
 
     Raises:
         TypeError: `shape` is not a list.

@@ -59,7 +59,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `input`, type `dtype`.
+        Variable: same shape as `input`, type `dtype`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -86,7 +86,7 @@ def zeros_like(x, out=None):
         out (Variable): receives the result; by default a new Variable.
 
     Returns:
-        Variable: the shape and type of `x`; it has no gradient.
+        Variable: same shape and type as `x`; it has no gradient.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -111,7 +111,7 @@ def ones_like(x, out=None):
         out (Variable): receives the result; by default a new Variable.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -159,7 +159,7 @@ def linspace(start, stop, num, dtype):
         dtype (str): float32 or float64.
 
     Returns:
-        Variable: shape [-1], the type of `start`.
+        Variable: shape [-1], same type as `start`.
 
     Raises:
         penstock.ProgramError: a Variable does not hold one element, or `num` is below 1 when the program runs.

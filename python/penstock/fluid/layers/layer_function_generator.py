@@ -78,7 +78,7 @@ def templatedoc(op_type=None):
     """Makes a decorator of layers: Fluid fills the op's text into the docstring; here the layer stays as it is.
 
     Args:
-        op_type (str | None): accepted for Fluid's scripts.
+        op_type (str | None): ignored; accepted for compatibility with Fluid.
 
     Returns:
         callable: the decorator.

@@ -22,7 +22,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
         ignore_index (int): examples of this class have a loss of 0; hard labels only.
 
     Returns:
-        Variable: shape [..., 1], the type of `input`.
+        Variable: shape [..., 1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -100,10 +100,10 @@ def square_error_cost(input, label):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `input`.
+        label (Variable): same shape and type as `input`.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -127,12 +127,12 @@ def log_loss(input, label, epsilon=0.0001, name=None):
 
     Args:
         input (Variable): shape [N, 1], probabilities; float32 or float64.
-        label (Variable): the shape and type of `input`; 0 or 1.
+        label (Variable): same shape and type as `input`; 0 or 1.
         epsilon (float): keeps the logarithms finite.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -154,13 +154,13 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
 
     Args:
         x (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `x`; probabilities.
+        label (Variable): same shape and type as `x`; probabilities.
         ignore_index (int): elements with this label have a loss of 0.
         name (str | None): prefix of the names of the variables that the layer creates.
         normalize (bool): divide by the number of elements that are not ignored.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` or `label` is not a Variable, or has another element type.
@@ -187,11 +187,11 @@ def huber_loss(input, label, delta):
 
     Args:
         input (Variable): shape [N, 1], float32 or float64.
-        label (Variable): the shape and type of `input`.
+        label (Variable): same shape and type as `input`.
         delta (float): the error from which on the loss is linear.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -254,7 +254,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape of `label`, of type `dtype`.
+        Variable: same shape as `label`, of type `dtype`.
 
     Raises:
         TypeError: `label` is not a Variable, or has another element type.
@@ -283,7 +283,7 @@ def kldiv_loss(x, target, reduction='mean', name=None):
 
     Args:
         x (Variable): shape [N, ...], logarithms of probabilities; float32 or float64.
-        target (Variable): the shape and type of `x`; probabilities.
+        target (Variable): same shape and type as `x`; probabilities.
         reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
         name (str | None): prefix of the names of the variables that the layer creates.
 
@@ -310,13 +310,13 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
     Args:
         x (Variable): shape [N, ...], float32 or float64.
-        y (Variable): the shape and type of `x`.
-        inside_weight (Variable | None): the shape of `x`; multiplies the differences.
-        outside_weight (Variable | None): the shape of `x`; multiplies the losses of the elements.
+        y (Variable): same shape and type as `x`.
+        inside_weight (Variable | None): same shape as `x`; multiplies the differences.
+        outside_weight (Variable | None): same shape as `x`; multiplies the losses of the elements.
         sigma (float | None): None: 1.
 
     Returns:
-        Variable: shape [N, 1], the sum over each row, the type of `x`.
+        Variable: shape [N, 1], the sum over each row, same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.

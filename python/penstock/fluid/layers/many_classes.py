@@ -127,7 +127,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         is_sparse (bool): the gradient of the weights is selected rows.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.

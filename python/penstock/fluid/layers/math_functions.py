@@ -20,14 +20,14 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
 
     Args:
         input (Variable): float32, float64, int32 or int64.
-        tensor1 (Variable): the shape and type of `input`.
-        tensor2 (Variable): the shape and type of `input`.
+        tensor1 (Variable): same shape and type as `input`.
+        tensor2 (Variable): same shape and type as `input`.
         value (float): a factor; an int if `input` has integers.
         out (Variable): receives the result; by default a new Variable.
         name (str): has no effect, as in Fluid.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input`, `tensor1` or `tensor2` is not a Variable, or `value` is of another kind than the
@@ -60,7 +60,7 @@ def clamp(input, min=None, max=None, output=None, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         ValueError: neither bound is given.
@@ -96,7 +96,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the remaining extents of `x`, or [1] if none remains; the type of `x`.
+        Variable: the remaining extents of `x`, or [1] if none remains; same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -124,7 +124,7 @@ def log1p(x, out=None, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`; NaN where `x` is below -1.
+        Variable: same shape and type as `x`; NaN where `x` is below -1.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -151,7 +151,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
         name (str): prefix of the results' names; by default the layer's.
 
     Returns:
-        Variable: the shape of `input`.
+        Variable: same shape as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -179,7 +179,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
 
     Args:
         input (Variable): float32 or float64.
-        other (Variable): the shape and type of `input`.
+        other (Variable): same shape and type as `input`.
         rtol (float): the relative tolerance.
         atol (float): the absolute tolerance.
         equal_nan (bool): whether two NaN count as close.
@@ -210,11 +210,11 @@ def elementwise_equal(x, y, name=None):
 
     Args:
         x (Variable): float32, float64, int32 or int64.
-        y (Variable): the shape and type of `x`.
+        y (Variable): same shape and type as `x`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `x`, bool; it has no gradient.
+        Variable: same shape as `x`, bool; it has no gradient.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.

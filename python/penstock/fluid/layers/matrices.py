@@ -67,7 +67,7 @@ def diag(diagonal):
         diagonal (Variable or numpy.ndarray): shape [n]; float32, float64, int32 or int64.
 
     Returns:
-        Variable: shape [n, n], the type of `diagonal`; it has no gradient.
+        Variable: shape [n, n], same type as `diagonal`; it has no gradient.
 
     Raises:
         TypeError: `diagonal` is not a Variable, or has another element type.
@@ -97,7 +97,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
         dim2 (int): the result's extent of the columns.
 
     Returns:
-        Variable: one extent more than `input`, the type of `input`; it has no gradient.
+        Variable: one extent more than `input`, same type as `input`; it has no gradient.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -136,7 +136,7 @@ def tril(input, diagonal=0, name=None):
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         ValueError: the rank is below 2.
@@ -157,7 +157,7 @@ def triu(input, diagonal=0, name=None):
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         ValueError: the rank is below 2.
@@ -182,7 +182,7 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the extents of `input` without dim1 and dim2, [1] if none is left; the type of `input`.
+        Variable: the extents of `input` without dim1 and dim2, [1] if none is left; same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -202,12 +202,12 @@ def kron(x, y, out=None, name=None):
 
     Args:
         x (Variable): float32, float64, int32 or int64.
-        y (Variable): the type of `x`; the one of lower rank gets extents of 1 in front.
+        y (Variable): same type as `x`; the one of lower rank gets extents of 1 in front.
         out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: each extent is the product of those of `x` and `y`; the type of `x`.
+        Variable: each extent is the product of those of `x` and `y`; same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -224,11 +224,11 @@ def cross(input, other, dim=None):
 
     Args:
         input (Variable): float32, float64, int32 or int64.
-        other (Variable): the shape and type of `input`.
+        other (Variable): same shape and type as `input`.
         dim (int): the extent; by default the first that has 3 elements.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` or `other` is not a Variable.
@@ -246,12 +246,12 @@ def dist(x, y, p=2):
 
     Args:
         x (Variable): float32 or float64.
-        y (Variable): the type of `x`; shapes are aligned at their last extents, and extents of 1 are repeated.
+        y (Variable): same type as `x`; shapes are aligned at their last extents, and extents of 1 are repeated.
         p (float): which norm; 0 counts the elements that differ, and infinities give the largest and the smallest
             difference.
 
     Returns:
-        Variable: shape [1], the type of `x`.
+        Variable: shape [1], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -271,11 +271,11 @@ def dot(x, y, name=None):
 
     Args:
         x (Variable): shape [n] or [rows, n]; float32, float64, int32 or int64.
-        y (Variable): the shape and type of `x`.
+        y (Variable): same shape and type as `x`.
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: shape [1] or [rows, 1], the type of `x`.
+        Variable: shape [1] or [rows, 1], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -292,11 +292,11 @@ def bmm(x, y, name=None):
 
     Args:
         x (Variable): shape [batch, m, k], float32 or float64.
-        y (Variable): shape [batch, k, n], the type of `x`.
+        y (Variable): shape [batch, k, n], same type as `x`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [batch, m, n], the type of `x`.
+        Variable: shape [batch, m, n], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
@@ -314,14 +314,14 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
 
     Args:
         input (Variable): shape [m, n], where each extent may be 1 and is repeated then; float32 or float64.
-        x (Variable): shape [m, k], the type of `input`.
-        y (Variable): shape [k, n], the type of `input`.
+        x (Variable): shape [m, k], same type as `input`.
+        y (Variable): shape [k, n], same type as `input`.
         alpha (float): the factor of the product.
         beta (float): the factor of `input`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [m, n], the type of `input`.
+        Variable: shape [m, n], same type as `input`.
 
     Raises:
         TypeError: `input`, `x` or `y` is not a Variable, or has another element type.

@@ -32,7 +32,7 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [first `num_flatten_dims` extents of the input..., size], the type of `input`.
+        Variable: shape [first `num_flatten_dims` extents of the input..., size], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -155,7 +155,7 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
             'upscale_in_train' divides what is kept by 1 - dropout_prob in training and does nothing in inference.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -189,12 +189,12 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         name (str | None): prefix of the names of the variables that the layer creates.
         axis (int): the axis along which the results add up to 1; negative: counted from the end.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -215,13 +215,13 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
 
     Args:
         x (Variable): its first `x_num_col_dims` extents are the rows; float32 or float64.
-        y (Variable): its first `y_num_col_dims` extents are the rows, as many as `x` has columns; the type of `x`.
+        y (Variable): its first `y_num_col_dims` extents are the rows, as many as `x` has columns; same type as `x`.
         x_num_col_dims (int): at least 1.
         y_num_col_dims (int): at least 1.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [row extents of `x`..., column extents of `y`...], the type of `x`.
+        Variable: shape [row extents of `x`..., column extents of `y`...], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -247,14 +247,14 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
 
     Args:
         x (Variable): shape [..., M, K], or [K]; float32 or float64.
-        y (Variable): shape [..., K, N], or [K]; the type of `x`.
+        y (Variable): shape [..., K, N], or [K]; same type as `x`.
         transpose_x (bool): exchange the last two axes of `x` first.
         transpose_y (bool): exchange the last two axes of `y` first.
         alpha (float): factor of the product.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [..., M, N], the type of `x`.
+        Variable: shape [..., M, N], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -281,10 +281,10 @@ def cos_sim(X, Y):
 
     Args:
         X (Variable): shape [N, D], float32 or float64.
-        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; the type of `X`.
+        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; same type as `X`.
 
     Returns:
-        Variable: shape [N, 1], the type of `X`.
+        Variable: shape [N, 1], same type as `X`.
 
     Raises:
         TypeError: `X` or `Y` is not a Variable, or has another element type.
@@ -310,7 +310,7 @@ def transpose(x, perm, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type; or `perm` is no list.
@@ -347,7 +347,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -393,7 +393,7 @@ def flatten(x, axis=1, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, columns], the type of `x`.
+        Variable: shape [rows, columns], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -423,7 +423,7 @@ def squeeze(input, axes, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -445,7 +445,7 @@ def unsqueeze(input, axes, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -520,7 +520,7 @@ def merge_selected_rows(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: SELECTED_ROWS with each row number once, in ascending order, the type of `x`.
+        Variable: SELECTED_ROWS with each row number once, in ascending order, same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -544,7 +544,7 @@ def get_tensor_from_selected_rows(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [n, D], the type of `x`.
+        Variable: shape [n, D], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or not SELECTED_ROWS.

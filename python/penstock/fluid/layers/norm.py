@@ -39,7 +39,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         use_global_stats (bool): use the running values in training, too.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -178,7 +178,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -221,10 +221,10 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
         act (str): the activation of the result.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -270,10 +270,10 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         epsilon (float): added to the variance.
         param_attr (ParamAttr): of the factor of each channel.
         bias_attr (ParamAttr): of what is added to each channel.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -311,10 +311,10 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
         dim (int): the axis that the rows of the matrix run over, 0 or 1.
         power_iters (int): how often the estimate is made better.
         eps (float): keeps norms from 0.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `weight`.
+        Variable: same shape and type as `weight`.
 
     Raises:
         TypeError: `weight` is not a Variable.
@@ -354,7 +354,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -390,7 +390,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.

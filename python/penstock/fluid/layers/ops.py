@@ -39,7 +39,7 @@ Args:
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape and type of `x`.
+    Variable: same shape and type as `x`.
 
 Raises:
     TypeError: `x` is not a Variable, or has another element type.
@@ -85,7 +85,7 @@ def erf(x):
         x (Variable): float32 or float64.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -106,7 +106,7 @@ def hard_shrink(x, threshold=None):
         threshold (float): by default 0.5.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -127,7 +127,7 @@ def softshrink(x, alpha=None):
         alpha (float): by default 0.5.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -148,7 +148,7 @@ def thresholded_relu(x, threshold=None):
         threshold (float): by default 1.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -168,7 +168,7 @@ def gelu(x, approximate=False):
         approximate (bool): use the tanh approximation of the distribution function.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -196,7 +196,7 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
         reverse (bool | None): sum from the end.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.

@@ -11,7 +11,7 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
 
     Args:
         x (Variable): shape [N, m], float32 or float64.
-        y (Variable): shape [N, n], the type of `x`.
+        y (Variable): shape [N, n], same type as `x`.
         size (int): the number of matrices.
         act (str): an activation that is applied to the result.
         name (str): prefix of the names of what the layer creates.
@@ -19,7 +19,7 @@ def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bi
         bias_attr (ParamAttr or bool): describes what is added, of shape [1, size]; False: nothing.
 
     Returns:
-        Variable: shape [N, size], the type of `x`.
+        Variable: shape [N, size], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
@@ -51,7 +51,7 @@ def add_position_encoding(input, alpha, beta, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -75,10 +75,10 @@ def fsp_matrix(x, y):
 
     Args:
         x (Variable): shape [N, m, height, width], float32 or float64.
-        y (Variable): shape [N, n, height, width], the type of `x`.
+        y (Variable): shape [N, n, height, width], same type as `x`.
 
     Returns:
-        Variable: shape [N, m, n], the type of `x`.
+        Variable: shape [N, m, n], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.

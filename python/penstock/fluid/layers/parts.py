@@ -124,7 +124,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `x`, the type of `y`.
+        Variable: same shape as `x`, same type as `y`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -146,7 +146,7 @@ def expand_as(x, target_tensor, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `target_tensor`, the type of `x`.
+        Variable: same shape as `target_tensor`, same type as `x`.
 
     Raises:
         TypeError: `x` or `target_tensor` is not a Variable, or has another element type.
@@ -168,7 +168,7 @@ def flip(input, dims, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         penstock.ProgramError: `input` has no such extent.
@@ -191,7 +191,7 @@ def roll(input, shifts, dims=None):
         dims (int or list): the extents; without them `input` is one row of elements.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -273,7 +273,7 @@ def t(input, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [columns, rows], the type of `input`.
+        Variable: shape [columns, rows], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.

@@ -58,7 +58,7 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
         update_center (bool): whether they move.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
         TypeError: `alpha` is neither a float nor a Variable.
@@ -108,7 +108,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
         soft_max_lower_bound (float): logits up to it have no gradient.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -137,7 +137,7 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
         name (str): has no effect, as in Fluid.
 
     Returns:
-        Variable: shape [1], the type of `input`.
+        Variable: shape [1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable.
@@ -161,10 +161,10 @@ def mse_loss(input, label):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `input`.
+        label (Variable): same shape and type as `input`.
 
     Returns:
-        Variable: shape [1], the type of `input`.
+        Variable: shape [1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable, or has another element type.
@@ -182,12 +182,12 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
 
     Args:
         anchor (Variable): shape [N, columns], float32 or float64; N is known.
-        positive (Variable): the shape and type of `anchor`.
+        positive (Variable): same shape and type as `anchor`.
         labels (Variable): shape [N], float32, float64 or int64: the class of each pair.
         l2_reg (float): the factor of the squared lengths.
 
     Returns:
-        Variable: shape [1], the type of `anchor`.
+        Variable: shape [1], same type as `anchor`.
 
     Raises:
         penstock.ProgramError: the shapes are incompatible.

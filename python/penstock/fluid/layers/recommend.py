@@ -19,7 +19,7 @@ def continuous_value_model(input, cvm, use_cvm=True):
         use_cvm (bool): whether to keep them, as log(show + 1) and log(click + 1) - log(show + 1).
 
     Returns:
-        Variable: the shape of `input`, or two columns less; the type of `input`.
+        Variable: same shape as `input`, or two columns less; same type as `input`.
 
     Raises:
         TypeError: `input` or `cvm` is not a Variable, or has another element type.
@@ -62,7 +62,7 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW
         enable_scale_and_shift (bool): whether to multiply each column by a parameter and add another.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.

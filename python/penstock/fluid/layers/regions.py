@@ -33,14 +33,14 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         spatial_scale (float): factor by which the regions are multiplied.
         rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
         TypeError: input or rois is not a Variable.
@@ -64,16 +64,16 @@ def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, s
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         spatial_scale (float): factor by which the regions are multiplied.
         sampling_ratio (int): the number of points of a bin along each axis; 0 or less: as many as it has pixels.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
         TypeError: input or rois is not a Variable.
@@ -102,11 +102,11 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
-            each image; the type of `input`.
+            each image; same type as `input`.
         transformed_height (int): the rows of a region in the result.
         transformed_width (int): the columns; a region that is narrower for its height fills only the first of them.
         spatial_scale (float): factor by which the regions are multiplied.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
@@ -144,15 +144,15 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
 
     Args:
         input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         output_channels (int): the channels of the result.
         spatial_scale (float): factor by which the regions are multiplied.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, output_channels, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
 
     Raises:
         TypeError: an argument is of another type.
@@ -182,16 +182,16 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`. It has
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`. It has
             a gradient.
         spatial_scale (float): factor by which the regions are multiplied.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
         TypeError: `input` or `rois` is not a Variable, or an argument is of another type.
@@ -217,8 +217,8 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
-        trans (Variable): shape [regions, 2 * classes, *part_size], the shifts, x before y; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        trans (Variable): shape [regions, 2 * classes, *part_size], the shifts, x before y; same type as `input`.
         no_trans (bool): whether to ignore trans, so that bins are not shifted.
         spatial_scale (float): factor by which the regions are multiplied.
         group_size (list): the parts of a region with channels of their own: height, width.
@@ -228,11 +228,11 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
         sample_per_part (int): the number of points of a bin along each axis.
         trans_std (float): factor of the shifts.
         position_sensitive (bool): whether each bin has its own channels.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or
-        C / pooled_height / pooled_width if position_sensitive; the type of `input`.
+        C / pooled_height / pooled_width if position_sensitive; same type as `input`.
 
     Raises:
         TypeError: input, rois or trans is not a Variable, or group_size or part_size is not a list.
@@ -292,13 +292,13 @@ def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, pad
         groups (int): the number of parts of the channels that do not see each other.
         deformable_groups (int): the number of groups of channels with their own offsets.
         im2col_step (int): has no effect.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         modulated (bool): whether there is a mask.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, num_filters, height, width], the type of `input`.
+        Variable: shape [N, num_filters, height, width], same type as `input`.
 
     Raises:
         TypeError: input or offset is not a Variable, or `mask` is missing with modulated=True.

@@ -22,16 +22,16 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
         out_shape (list|tuple|Variable): the spatial extents of the result, numbers or Variables of shape [1] and
             type int32, or one int32 Variable that holds them all.
         scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
         actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 takes pixels to be in the middle of their squares, in linear methods without
             align_corners; 1 does not.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the images in their new size, same type as `input`.
 
     Raises:
         ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
@@ -54,15 +54,15 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result.
         scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
         actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the images in their new size, same type as `input`.
 
     Raises:
         ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
@@ -86,14 +86,14 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
         scale (float|int|Variable): factor of height and width, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the images in their new size, same type as `input`.
 
     Raises:
         ValueError: as `interpolate`.
@@ -115,14 +115,14 @@ def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): depth, height and width of the result.
         scale (float|int|Variable): factor of the three, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces out_shape at run time; deprecated.
         align_corners (bool): whether to align the outermost elements of both volumes.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: the volumes in their new size, the type of `input`.
+        Variable: the volumes in their new size, same type as `input`.
 
     Raises:
         ValueError: as `interpolate`.
@@ -145,13 +145,13 @@ def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=No
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
         scale (float|int|Variable): factor of height and width, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the images in their new size, same type as `input`.
 
     Raises:
         ValueError: as `interpolate`.
@@ -175,7 +175,7 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
         resample (str): 'BILINEAR' or 'NEAREST'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the images in their new size, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.

@@ -146,10 +146,10 @@ class GRUCell(RNNCell):
 
     Args:
         hidden_size (int): width of the hidden state.
-        param_attr (ParamAttr): of the weights.
-        bias_attr (ParamAttr): of the biases.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of the candidate; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weights.
+        bias_attr (ParamAttr): attributes of the biases.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.
 
@@ -209,10 +209,10 @@ class LSTMCell(RNNCell):
 
     Args:
         hidden_size (int): width of the hidden state and of the cell.
-        param_attr (ParamAttr): of the weight.
-        bias_attr (ParamAttr): of the bias.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of candidate and cell; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weight.
+        bias_attr (ParamAttr): attributes of the bias.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
         forget_bias (float): added to the sum of the forget gate.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.

@@ -22,7 +22,7 @@ def gather_nd(input, index, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape index.shape[:-1] + input.shape[n:], the type of `input`.
+        Variable: shape index.shape[:-1] + input.shape[n:], same type as `input`.
 
     Raises:
         TypeError: `input` or `index` is not a Variable.
@@ -45,12 +45,12 @@ def scatter(input, index, updates, name=None, overwrite=True):
     Args:
         input (Variable): rank 1 or more; float32, float64, int32 or int64.
         index (Variable): shape [n] or [n, 1], int32 or int64: the rows.
-        updates (Variable): shape [n] + input.shape[1:], the type of `input`.
+        updates (Variable): shape [n] + input.shape[1:], same type as `input`.
         name (str): prefix of the result's name; by default the layer's.
         overwrite (bool): whether a row becomes its last update; if not, it becomes the sum of its updates.
 
     Returns:
-        Variable: the shape and type of `input`; rows that `index` does not name are those of `input`.
+        Variable: same shape and type as `input`; rows that `index` does not name are those of `input`.
 
     Raises:
         TypeError: `input`, `index` or `updates` is not a Variable.
@@ -73,11 +73,11 @@ def scatter_nd_add(ref, index, updates, name=None):
     Args:
         ref (Variable): any shape; float32, float64, int32 or int64.
         index (Variable): shape [..., n], int32 or int64: the first n indices of each part.
-        updates (Variable): shape index.shape[:-1] + ref.shape[n:], the type of `ref`.
+        updates (Variable): shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `ref`.
+        Variable: same shape and type as `ref`.
 
     Raises:
         TypeError: `ref`, `index` or `updates` is not a Variable.
@@ -107,7 +107,7 @@ def scatter_nd(index, updates, shape, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape `shape`, the type of `updates`.
+        Variable: shape `shape`, same type as `updates`.
 
     Raises:
         TypeError: `index` or `updates` is not a Variable.
@@ -131,7 +131,7 @@ def index_select(input, index, dim=0):
         dim (int): the extent; a negative one counts from the end.
 
     Returns:
-        Variable: `input` with extent `dim` made n, the type of `input`.
+        Variable: `input` with extent `dim` made n, same type as `input`.
 
     Raises:
         TypeError: `input` or `index` is not a Variable, or has another element type.
@@ -321,7 +321,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         ignore_value (int): what indices of other shards become.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -356,7 +356,7 @@ def hash(input, hash_size, num_hash=1, name=None):
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [rows, num_hash, 1], the type of `input`; the numbers are those of Fluid (XXH64).
+        Variable: shape [rows, num_hash, 1], same type as `input`; the numbers are those of Fluid (XXH64).
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.

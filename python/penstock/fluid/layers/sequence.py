@@ -39,7 +39,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
         pad_value (float): what an empty sequence gives.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or `pool_type` is not a str.
@@ -71,7 +71,7 @@ def sequence_first_step(input):
         input (Variable): shape [rows, ...] with sequences.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -91,7 +91,7 @@ def sequence_last_step(input):
         input (Variable): shape [rows, ...] with sequences.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -109,11 +109,11 @@ def sequence_softmax(input, use_cudnn=False, name=None):
 
     Args:
         input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape, type and sequences of `input`.
+        Variable: same shape, type and sequences as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -143,7 +143,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, num_filters], the type and sequences of `input`.
+        Variable: shape [rows, num_filters], same type and sequences as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -177,7 +177,7 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
         act (str | None): name of an activation.
 
     Returns:
-        Variable: the shape, type and sequences of `input`.
+        Variable: same shape, type and sequences as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -231,7 +231,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -254,7 +254,7 @@ def sequence_expand_as(x, y, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the sequences of `y`, the type of `x`.
+        Variable: the sequences of `y`, same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable, or has another element type.
@@ -278,7 +278,7 @@ def sequence_slice(input, offset, length, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the parts as sequences, the type of `input`.
+        Variable: the parts as sequences, same type as `input`.
 
     Raises:
         TypeError: `input`, `offset` or `length` is not a Variable, or has another element type.
@@ -301,7 +301,7 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
 
     Args:
         x (Variable): shape [rows, ...] with sequences.
-        pad_value (Variable): shape [1] or that of a row; the type of `x`.
+        pad_value (Variable): shape [1] or that of a row; same type as `x`.
         maxlen (int | None): the length; None: that of the longest sequence.
         name (str | None): prefix of the names of the variables that the layer creates.
 
@@ -335,7 +335,7 @@ def sequence_unpad(x, length, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, ...] with N sequences, the type of `x`.
+        Variable: shape [rows, ...] with N sequences, same type as `x`.
 
     Raises:
         TypeError: `x` or `length` is not a Variable, or has another element type.
@@ -359,7 +359,7 @@ def sequence_reshape(input, new_dim):
         new_dim (int): the new width; divides the elements of each sequence.
 
     Returns:
-        Variable: shape [rows * D / new_dim, new_dim], the type of `input`.
+        Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -378,11 +378,11 @@ def sequence_scatter(input, index, updates, name=None):
     Args:
         input (Variable): shape [N, D].
         index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
-        updates (Variable): shape [updates, 1] with the same sequences, the type of `input`.
+        updates (Variable): shape [updates, 1] with the same sequences, same type as `input`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, D], the type of `input`.
+        Variable: shape [N, D], same type as `input`.
 
     Raises:
         TypeError: `input`, `index` or `updates` is not a Variable, or has another element type.
@@ -407,7 +407,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, win_size], the type and sequences of `input`.
+        Variable: shape [rows, win_size], same type and sequences as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -462,7 +462,7 @@ def sequence_reverse(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape, type and sequences of `x`.
+        Variable: same shape, type and sequences as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.

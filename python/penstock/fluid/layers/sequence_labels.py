@@ -17,7 +17,7 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
         input (Variable): scores of each tag, float32 or float64: shape [rows, tags] with one level of sequences, or
             [sequences, steps, tags] with `length`.
         label (Variable): the right tags, int64: shape [rows, 1] in the same sequences, or [sequences, steps].
-        param_attr (ParamAttr): of the transition weights.
+        param_attr (ParamAttr): attributes of the transition weights.
         length (Variable): the number of steps of each padded sequence, int64, shape [sequences] or [sequences, 1].
 
     Returns:

@@ -43,7 +43,7 @@ def slice(input, axes, starts, ends):
         ends (list[int | Variable] | Variable): bounds; beyond the end: the end.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -67,7 +67,7 @@ def strided_slice(input, axes, starts, ends, strides):
         strides (list[int | Variable] | Variable): distances, not 0; negative: from the start backwards.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has another element type.
@@ -111,7 +111,7 @@ def reverse(x, axis):
         axis (int | list[int]): the axes; negative: counted from the end.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -136,7 +136,7 @@ def expand(x, expand_times, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -172,7 +172,7 @@ def gather(input, index, overwrite=True):
             sum.
 
     Returns:
-        Variable: shape [K, ...], the type of `input`.
+        Variable: shape [K, ...], same type as `input`.
 
     Raises:
         TypeError: `input` or `index` is not a Variable.
@@ -224,7 +224,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.

@@ -257,7 +257,7 @@ def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
         dtype (str | VarType): float32 or float64.
         min (float): lower bound.
         max (float): upper bound.
-        seed (int): 0: other numbers in each run; else the same numbers in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
         Variable: the tensor.
@@ -284,7 +284,7 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
         shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         mean (float): mean of the distribution.
         std (float): its standard deviation.
-        seed (int): 0: other numbers in each run; else the same numbers in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str | VarType): float32 or float64.
 
     Returns:
@@ -315,7 +315,7 @@ def cast(x, dtype):
         dtype (str | VarType): type of the result.
 
     Returns:
-        Variable: the shape of `x`, of type `dtype`.
+        Variable: same shape as `x`, of type `dtype`.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -505,7 +505,7 @@ def argmax(x, axis=0):
         axis (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: the shape of `x` without that axis, int64.
+        Variable: same shape as `x` without that axis, int64.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.
@@ -526,7 +526,7 @@ def argmin(x, axis=0):
         axis (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: the shape of `x` without that axis, int64.
+        Variable: same shape as `x` without that axis, int64.
 
     Raises:
         TypeError: `x` is not a Variable, or has another element type.

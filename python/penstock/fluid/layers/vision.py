@@ -28,14 +28,14 @@ def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=
 
     Args:
         x (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
-        scale (Variable): shape [C], the type of `x`.
-        bias (Variable): shape [C], the type of `x`.
+        scale (Variable): shape [C], same type as `x`.
+        bias (Variable): shape [C], same type as `x`.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         act (str): the activation of the result.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: x, scale or bias is not a Variable.
@@ -62,7 +62,7 @@ def affine_grid(theta, out_shape, name=None):
         name (str): has no effect.
 
     Returns:
-        Variable: shape [N, H, W, 2], x and y from -1 to 1, the type of `theta`.
+        Variable: shape [N, H, W, 2], x and y from -1 to 1, same type as `theta`.
 
     Raises:
         ValueError: out_shape is of another type.
@@ -90,10 +90,10 @@ def grid_sampler(x, grid, name=None):
         x (Variable): shape [N, C, H, W], float32 or float64.
         grid (Variable): shape [N, height, width, 2], the places: x and y from -1 (first pixel) to 1 (last pixel);
             the type of `x`. Pixels outside of the image are zero.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, height, width], the type of `x`.
+        Variable: shape [N, C, height, width], same type as `x`.
 
     Raises:
         TypeError: x or grid is not a Variable.
@@ -114,7 +114,7 @@ def pixel_shuffle(x, upscale_factor):
         upscale_factor (int): how many times larger height and width become.
 
     Returns:
-        Variable: shape [N, C, H * upscale_factor, W * upscale_factor], the type of `x`.
+        Variable: shape [N, C, H * upscale_factor, W * upscale_factor], same type as `x`.
 
     Raises:
         penstock.ProgramError: the channels cannot be divided so.
@@ -138,10 +138,10 @@ def shuffle_channel(x, group, name=None):
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
         group (int): the number of groups, which divides C.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         penstock.ProgramError: group does not divide C.
@@ -162,10 +162,10 @@ def space_to_depth(x, blocksize, name=None):
         x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
             and W by blocksize.
         blocksize (int): height and width of a block.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], the type of `x`.
+        Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], same type as `x`.
 
     Raises:
         penstock.ProgramError: the shape cannot be divided so.
@@ -186,10 +186,10 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
         x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
         seg_num (int): the number of frames of a video.
         shift_ratio (float): the share of channels from either side, at most 0.5.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         penstock.ProgramError: seg_num does not divide the first extent, or shift_ratio is out of range.
@@ -215,10 +215,10 @@ def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
         strides (int|list): distance of neighbouring windows along height and width.
         paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
         dilations (int|list): distance of neighbouring elements of a window.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C * height * width of a window, number of windows], the type of `x`.
+        Variable: shape [N, C * height * width of a window, number of windows], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.

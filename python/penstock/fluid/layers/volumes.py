@@ -69,15 +69,15 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
             each extent of the input, or 'SAME' or 'VALID'.
         dilation (int|list): distance of neighbouring elements of a window.
         groups (int): the number of parts of the channels that do not see each other.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
+        Variable: [N, num_filters, depth, height, width] in the order of data_format, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -134,15 +134,15 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         stride (int|list): distance of the places of neighbouring elements along each axis.
         dilation (int|list): distance of neighbouring elements of a filter.
         groups (int): the number of parts of the channels that do not see each other.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         use_cudnn (bool): has no effect.
         act (str): the activation of the result.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
+        Variable: [N, num_filters, depth, height, width] in the order of data_format, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -200,12 +200,12 @@ def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         global_pooling (bool): whether one window covers the whole volume.
         use_cudnn (bool): has no effect.
         ceil_mode (bool): whether the number of windows is rounded up.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         exclusive (bool): whether a mean leaves out the padding.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: one element for each window, in the order of data_format, the type of `input`.
+        Variable: one element for each window, in the order of data_format, same type as `input`.
 
     Raises:
         ValueError: an argument has an invalid value.
@@ -271,10 +271,10 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
         pool_size (int|list): the numbers of windows along height and width.
         pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
+        Variable: shape [N, C, *pool_size], same type as `input`; with require_index a pair of it and an int32 Variable
         of its shape, the places in the plane H * W.
 
     Raises:
@@ -297,10 +297,10 @@ def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name
         pool_size (int|list): the numbers of windows along depth, height and width.
         pool_type (str): 'max' or 'avg'.
         require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
+        Variable: shape [N, C, *pool_size], same type as `input`; with require_index a pair of it and an int32 Variable
         of its shape, the places in the volume D * H * W.
 
     Raises:

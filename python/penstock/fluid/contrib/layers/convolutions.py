@@ -23,7 +23,7 @@ def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, a
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [trees, nodes, output_size, num_filters], the type of `nodes_vector`.
+        Variable: shape [trees, nodes, output_size, num_filters], same type as `nodes_vector`.
 
     Raises:
         TypeError: `nodes_vector` or `edge_set` is not a Variable.
@@ -63,7 +63,7 @@ def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, str
         stride (int | list[int]): how far the next window is below and beside one, or both as one number.
         param_attr (ParamAttr | None): the filters, of shape [output_channel, input_channel * height * width].
         act (str | None): an activation that is applied to the result.
-        dtype (str): the type of `input`.
+        dtype (str): same type as `input`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:

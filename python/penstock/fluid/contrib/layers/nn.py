@@ -23,7 +23,7 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
 
     Args:
         x (Variable): float32 or float64.
-        y (Variable): the type of `x`; aligned with it as elementwise_add does.
+        y (Variable): same type as `x`; aligned with it as elementwise_add does.
         functor_list (list[str] | str): the names of the outer and the inner function, as a list or joined by a comma.
             One is elementwise_add or elementwise_mul, the other scale, relu, tanh or sigmoid: ['relu',
             'elementwise_add'] is relu(x + y), ['elementwise_add', 'relu'] is x + relu(y).
@@ -32,7 +32,7 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
         save_intermediate_out (bool): whether the result of the inner function is kept for the gradient.
 
     Returns:
-        Variable: the shape of `x`, or of `y` if that is the larger one; the type of `x`.
+        Variable: same shape as `x`, or of `y` if that is the larger one; same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
@@ -99,11 +99,11 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
 
     Args:
         x (Variable): shape [words, h], in sequences; float32 or float64.
-        y (Variable): shape [words, h], in as many sequences; the type of `x`.
+        y (Variable): shape [words, h], in as many sequences; same type as `x`.
         channel_num (int): the number of matrices.
         act (str | None): an activation that is applied to the result.
         param_attr (ParamAttr | None): describes the matrices, of shape [h, channel_num, h].
-        dtype (str): the type of `x`.
+        dtype (str): same type as `x`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
@@ -214,7 +214,7 @@ def shuffle_batch(x, seed=None):
             the main program's random_seed, or one that is drawn from NumPy.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -252,7 +252,7 @@ def partial_concat(input, start_index=0, length=-1):
         length (int): the number of columns; -1: all to the end.
 
     Returns:
-        Variable: shape [rows, number of matrices * length], the type of `input`.
+        Variable: shape [rows, number of matrices * length], same type as `input`.
 
     Raises:
         penstock.ProgramError: the shapes differ, or there are not as many columns.
@@ -273,7 +273,7 @@ def partial_sum(input, start_index=0, length=-1):
         length (int): the number of columns; -1: all to the end.
 
     Returns:
-        Variable: shape [rows, length], the type of `input`.
+        Variable: shape [rows, length], same type as `input`.
 
     Raises:
         penstock.ProgramError: the shapes differ, or there are not as many columns.

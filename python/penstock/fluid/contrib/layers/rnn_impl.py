@@ -24,10 +24,10 @@ def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=Non
         dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
         bidirectional (bool): whether a second network runs from the last step to the first.
         batch_first (bool): whether sequences are the first axis.
-        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
-        bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of the candidate; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weights; a name in it gets the direction and the layer behind it.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.
 
@@ -66,10 +66,10 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
         dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
         bidirectional (bool): whether a second network runs from the last step to the first.
         batch_first (bool): whether sequences are the first axis.
-        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
-        bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of candidate and cell; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weights; a name in it gets the direction and the layer behind it.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
         forget_bias (float): added to the sum of the forget gate.
         dtype (str): 'float32' or 'float64'.
         name (str): begins the names of the parameters.

@@ -40,7 +40,7 @@ class DGCMomentumOptimizer(Optimizer):
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: `rampup_begin_step` is negative.
 
     Example:

@@ -26,7 +26,7 @@ class Optimizer:
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         class Sign(fluid.optimizer.Optimizer):

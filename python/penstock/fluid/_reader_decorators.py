@@ -417,7 +417,7 @@ def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
 
     Args:
         readers (list[callable]): return iterables of samples.
-        use_pipe (bool): accepted for Fluid's scripts; samples always go through one bounded queue.
+        use_pipe (bool): accepted for compatibility with Fluid; samples always go through one bounded queue.
         queue_size (int): the maximum number of samples in the queue.
 
     Returns:

@@ -263,7 +263,7 @@ class Block:
             stop_gradient (bool): the backward pass stops here.
             is_distributed (bool): it is a table that is sharded over parameter servers.
             lod_level (int): number of levels of sequences.
-            persistable (bool): accepted for Fluid's scripts; a parameter always is.
+            persistable (bool): accepted for compatibility with Fluid; a parameter always is.
             need_clip (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:

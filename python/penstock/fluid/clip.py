@@ -274,7 +274,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
         program (Program | None): the program; None: the default main program.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))

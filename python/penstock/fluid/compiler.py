@@ -182,7 +182,7 @@ class CompiledProgram:
         Raises:
             RuntimeError: called twice.
             ValueError: `loss_name` is missing.
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
             NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
         """
         if self._is_data_parallel:

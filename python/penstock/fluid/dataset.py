@@ -123,7 +123,7 @@ class DatasetBase:
                 the variable; with lod_level 1 a sequence of one or more.
 
         Raises:
-            ValueError: a variable has another element type.
+            ValueError: a variable has an unsupported element type.
         """
         for var in var_list:
             if var.dtype not in _KINDS:

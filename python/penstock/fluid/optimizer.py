@@ -85,7 +85,7 @@ class AdamOptimizer(Optimizer):
         lazy_mode (bool): with a sparse gradient, update only the rows that it contains, and their moments.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))

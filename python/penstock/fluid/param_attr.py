@@ -20,7 +20,7 @@ class ParamAttr:
         do_model_average (bool): ModelAverage averages it.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         attr = fluid.ParamAttr(name='w', initializer=fluid.initializer.Normal(0.0, 0.1), learning_rate=0.5)

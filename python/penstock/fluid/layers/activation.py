@@ -30,7 +30,7 @@ def leaky_relu(x, alpha=0.02, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -52,7 +52,7 @@ def elu(x, alpha=1.0, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -74,7 +74,7 @@ def relu6(x, threshold=6.0, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -97,7 +97,7 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -120,7 +120,7 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -142,7 +142,7 @@ def swish(x, beta=1.0, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -166,7 +166,7 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -180,7 +180,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """Clips each element to [t_min, t_max].
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         t_min (float): the minimum.
         t_max (float): the maximum.
         name (str): prefix of the result's name; by default the layer's.
@@ -189,7 +189,7 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
         Variable: same shape and type as `x`; the gradient at both ends is 0.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -200,18 +200,18 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
 
 @element_types(x='float16 float32 float64')
 def soft_relu(x, threshold=40.0, name=None):
-    """Computes log(1 + exp(x)), where x is clipped to [-threshold, threshold] first.
+    """Computes log(1 + exp(x)), after clipping x to [-threshold, threshold].
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): at least 0.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): bound of the clipped `x`, at least 0.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `threshold` is negative.
 
     Example:
@@ -225,16 +225,16 @@ def selu(x, scale=None, alpha=None, name=None):
     """Computes scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
 
     Args:
-        x (Variable): float32 or float64.
-        scale (float): by default 1.0507; with the default alpha, it keeps mean and variance.
-        alpha (float): by default 1.6733.
+        x (Variable): any shape, float32 or float64.
+        scale (float): factor of the result, by default 1.0507; with the default alpha, it keeps mean and variance.
+        alpha (float): factor of the negative side, by default 1.6733.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -252,15 +252,16 @@ def mish(x, threshold=20, name=None):
     """Computes x * tanh(log(1 + exp(x))).
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): log(1 + exp(x)) is replaced by x above it, and by exp(x) below -threshold.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): bound of the exact formula: log(1 + exp(x)) is replaced by x above `threshold` and by
+            exp(x) below -`threshold`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `threshold` is not above 0.
 
     Example:
@@ -285,10 +286,10 @@ def maxout(x, groups, name=None, axis=1):
         axis (int): the axis of the channels: 1, 3 or -1.
 
     Returns:
-        Variable: same shape as `x` with C / groups channels, same type as `x`.
+        Variable: the shape of `x` with C / groups channels, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `axis` has another value.
 
     Example:
@@ -306,8 +307,8 @@ def prelu(x, mode, param_attr=None, name=None):
 
     Args:
         x (Variable): shape [N, ...], float32.
-        mode (str): 'all' for one slope, 'channel' for one per channel (axis 1), 'element' for one per element of an
-            example.
+        mode (str): 'all' for one slope, 'channel' for one slope per channel (axis 1), 'element' for one slope per
+            element of an example.
         param_attr (ParamAttr | None): the slopes, initially 0.25.
         name (str | None): prefix of the names of the variables that the layer creates.
 
@@ -315,7 +316,8 @@ def prelu(x, mode, param_attr=None, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        ValueError: `mode` has another value, or `x` has no channels.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: `mode` has another value, or `mode` is 'channel' and `x` has no channels.
 
     Example:
         x = fluid.data('x', [None, 3, 4, 4])

@@ -33,10 +33,10 @@ def increment(x, value=1.0, in_place=True):
         in_place (bool): True: change `x` itself.
 
     Returns:
-        Variable: `x`, or without `in_place` a new variable.
+        Variable: `x` itself, or a new variable of the same shape and type without `in_place`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         counter = fluid.layers.fill_constant([1], 'int64', 0)
@@ -62,7 +62,7 @@ def less_than(x, y, force_cpu=None, cond=None):
 
     Args:
         x (Variable): any shape; numbers.
-        y (Variable): same type as `x`, and its shape or a shape that broadcasts over its axes.
+        y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
         force_cpu (bool | None): keep the result in host memory.
         cond (Variable | None): receives the result; bool.
 
@@ -70,7 +70,7 @@ def less_than(x, y, force_cpu=None, cond=None):
         Variable: same shape as `x`, bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is not a bool.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `force_cpu` is not a bool.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -86,8 +86,8 @@ _COMPARE_DOC = """Tests whether {formula}, element by element.
 
 Args:
     x (Variable): any shape; numbers or bool.
-    y (Variable): same shape and type as `x`, or a shape that is repeated over the axes of `x`.
-    cond (Variable | None): where to put the result; bool.
+    y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
+    cond (Variable | None): receives the result; bool.
 
 Returns:
     Variable: same shape as `x`, bool, with stop_gradient set.
@@ -131,7 +131,7 @@ def is_empty(x, cond=None):
         Variable: shape [1], bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -152,8 +152,8 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
     Args:
         input (Variable): any shape and type.
         first_n (int): number of times to print; -1: always.
-        message (str | None): text before the value.
-        summarize (int): number of elements that are printed; -1: all.
+        message (str | None): text to print before the value.
+        summarize (int): number of elements to print; -1: all.
         print_tensor_name (bool): print the name.
         print_tensor_type (bool): print the type.
         print_tensor_shape (bool): print the shape.
@@ -161,10 +161,10 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
         print_phase (str): 'forward', 'backward' (the gradient), or 'both'.
 
     Returns:
-        Variable: the value of `input`.
+        Variable: the value of `input`, same shape and type.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -188,7 +188,7 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
 
 
 class Switch:
-    """Runs the ops of the first case whose condition holds, or those of the default.
+    """Runs the ops of the first case whose condition is true, or those of the default.
 
     Args:
         name (str | None): prefix of the names of the variables that the layer creates.
@@ -217,7 +217,7 @@ class Switch:
         self._inside = False
 
     def case(self, condition):
-        """Opens a block whose ops run if the condition holds and that of no earlier case does.
+        """Opens a block whose ops run if the condition is true and no earlier condition is.
 
         Args:
             condition (Variable): shape [1], bool.
@@ -242,7 +242,7 @@ class Switch:
         return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
 
     def default(self):
-        """Opens a block whose ops run if no condition holds.
+        """Opens a block whose ops run if no condition is true.
 
         Returns:
             ConditionalBlock: a context manager.
@@ -266,7 +266,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        The structure that both functions return, of new Variables; None if they return None.
+        The results as new Variables, in the structure that both functions return; None if they return None.
 
     Raises:
         TypeError: `pred` is not a bool Variable, or a function is not callable.
@@ -326,7 +326,7 @@ def _require_list(layer, name, given):
 
 
 def select_output(input, outputs, mask):
-    """Copies a variable to one of several others, and does not change the rest.
+    """Copies a variable to one of several others and leaves the rest unchanged.
 
     Args:
         input (Variable): any shape and type.
@@ -337,7 +337,7 @@ def select_output(input, outputs, mask):
         list[Variable]: `outputs`.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
     """
     if not isinstance(input, Variable):
         raise TypeError('select_output: input must be a Variable, not %r' % (input,))
@@ -358,7 +358,7 @@ def select_input(inputs, mask):
         Variable: a copy of the selected variable.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
     """
     _require_list('select_input', 'inputs', inputs)
     _require_mask('select_input', mask)
@@ -390,11 +390,11 @@ def _form(results):
 
 
 def case(pred_fn_pairs, default=None, name=None):
-    """Runs the function of the first predicate that holds, or the default, and returns its results.
+    """Runs the function of the first predicate that is true, or the default, and returns its results.
 
     Args:
         pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
-        default (callable | None): None: the last pair's function.
+        default (callable | None): runs if no predicate is true; None: the last pair's function.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:

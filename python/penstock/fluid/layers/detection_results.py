@@ -92,7 +92,7 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
         Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: `scores` has another shape.
 
     Example:

@@ -361,7 +361,7 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
         kept and the F of them for objects.
 
     Raises:
-        TypeError: an argument is not a Variable, or has another element type.
+        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])

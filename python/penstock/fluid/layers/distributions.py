@@ -108,7 +108,7 @@ class Uniform(Distribution):
         high (float, list, numpy.ndarray or Variable): upper bounds, exclusive; a Variable if `low` is one.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: just one of the arguments is a Variable.
 
     Example:
@@ -131,7 +131,7 @@ class Uniform(Distribution):
             Variable: shape `shape` + that of `low`.
 
         Raises:
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
 
         Example:
             numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
@@ -150,7 +150,7 @@ class Uniform(Distribution):
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): float32 or float64.
+            value (Variable): any shape, float32 or float64.
 
         Returns:
             Variable: same shape as `value`; minus infinity outside of (low, high).
@@ -185,7 +185,7 @@ class Normal(Distribution):
         scale (float, list, numpy.ndarray or Variable): the standard deviations; a Variable if `loc` is one.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: just one of the arguments is a Variable.
 
     Example:
@@ -208,7 +208,7 @@ class Normal(Distribution):
             Variable: shape `shape` + that of `loc`.
 
         Raises:
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
 
         Example:
             numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
@@ -240,7 +240,7 @@ class Normal(Distribution):
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): float32 or float64.
+            value (Variable): any shape, float32 or float64.
 
         Returns:
             Variable: same shape as `value`.
@@ -345,7 +345,7 @@ class MultivariateNormalDiag(Distribution):
             is one.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: just one of the arguments is a Variable.
 
     Example:

@@ -15,7 +15,7 @@ __all__ = ['DynamicRNN']
 class DynamicRNN:
     """Runs ops once for each step of sequences of different lengths.
 
-    Sequences that have ended take no part in a step.
+    Each step runs only on the sequences that have not ended.
 
     Args:
         name (str | None): prefix of the names of the variables that the layer creates.
@@ -83,13 +83,13 @@ class DynamicRNN:
         return arrays.array_read(array, self.step_idx)
 
     def static_input(self, x):
-        """Declares a variable that each step reads as a whole, without sequences that have ended.
+        """Declares a variable that every step reads whole, except the parts of sequences that have ended.
 
         Args:
             x (Variable): a row or a sequence for each sequence of the inputs.
 
         Returns:
-            Variable: its part in the step.
+            Variable: the parts of the sequences that take part in the step.
 
         Raises:
             ValueError: called outside the block.
@@ -156,7 +156,8 @@ class DynamicRNN:
             init (Variable | None): its value in the first step; None: a constant.
             shape (list[int] | None): shape of a row of the constant.
             value (float): value of the constant.
-            need_reorder (bool): the rows of `init` are in the order of the sequences of the input.
+            need_reorder (bool): reorder the rows of `init` like the sequences of the input, which run sorted by
+                length.
             dtype (str | VarType): type of the constant.
 
         Returns:

@@ -62,7 +62,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
         Variable: same shape as `input`, type `dtype`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: there are no tensors of type `dtype`.
 
     Example:

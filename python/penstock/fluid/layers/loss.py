@@ -25,7 +25,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
         Variable: shape [..., 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         probabilities = fluid.layers.softmax(fluid.data('x', [None, 10]))
@@ -106,7 +106,7 @@ def square_error_cost(input, label):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -135,7 +135,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.sigmoid(fluid.data('x', [None, 1]))
@@ -163,7 +163,7 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` or `label` is not a Variable, or has another element type.
+        TypeError: `x` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -194,7 +194,7 @@ def huber_loss(input, label, delta):
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -224,7 +224,7 @@ def one_hot(input, depth, allow_out_of_range=False):
         Variable: shape [..., depth], float32.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -257,7 +257,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
         Variable: same shape as `label`, of type `dtype`.
 
     Raises:
-        TypeError: `label` is not a Variable, or has another element type.
+        TypeError: `label` is not a Variable, or has an unsupported element type.
         ValueError: `epsilon` is out of range.
 
     Example:
@@ -291,7 +291,7 @@ def kldiv_loss(x, target, reduction='mean', name=None):
         Variable: shape [1], or with 'none' the shape of `x`.
 
     Raises:
-        TypeError: `x` or `target` is not a Variable, or has another element type.
+        TypeError: `x` or `target` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -319,7 +319,7 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
         Variable: shape [N, 1], the sum over each row, same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -356,7 +356,7 @@ def rank_loss(label, left, right, name=None):
         Variable: shape [N, 1], float32.
 
     Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
+        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
@@ -386,7 +386,7 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
         Variable: shape [N, 1], float32.
 
     Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
+        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))

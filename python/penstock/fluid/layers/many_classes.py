@@ -35,7 +35,7 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
         Variable: shape [N, 1], the loss divided by num_neg_samples + 1.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         ValueError: the sampler is unknown, or `custom_dist` is missing or of another length.
 
     Example:
@@ -130,7 +130,7 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         ValueError: paths are missing or given without is_custom, or there are fewer than 2 classes.
 
     Example:

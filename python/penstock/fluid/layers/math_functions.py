@@ -53,7 +53,7 @@ def clamp(input, min=None, max=None, output=None, name=None):
     """Clips each element to [min, max].
 
     Args:
-        input (Variable): float32 or float64.
+        input (Variable): any shape, float32 or float64.
         min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid.
         max (float or Variable): upper bound, by default the largest number of float64.
         output (Variable): receives the result; by default a new Variable.
@@ -89,7 +89,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
     """Computes the logarithm of the sum of exp(x) along some extents.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         dim (int or list): the extents that are summed over, by default all.
         keepdim (bool): whether to keep them with extent 1 instead of removing them.
         out (Variable): receives the result; by default a new Variable.
@@ -99,7 +99,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
         Variable: the remaining extents of `x`, or [1] if none remains; same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` has no extent of `dim`.
 
     Example:
@@ -119,7 +119,7 @@ def log1p(x, out=None, name=None):
     """Computes log(1 + x), exact for small x.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         out (Variable): receives the result; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
@@ -127,7 +127,7 @@ def log1p(x, out=None, name=None):
         Variable: same shape and type as `x`; NaN where `x` is below -1.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -145,7 +145,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     """Computes the logarithm of the softmax.
 
     Args:
-        input (Variable): float32 or float64.
+        input (Variable): any shape, float32 or float64.
         axis (int): the extent of the classes, by default the last.
         dtype (str): the type that `input` is cast to first.
         name (str): prefix of the results' names; by default the layer's.
@@ -154,7 +154,7 @@ def log_softmax(input, axis=None, dtype=None, name=None):
         Variable: same shape as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has no extent `axis`.
 
     Example:
@@ -178,7 +178,7 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
     """Tells whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
 
     Args:
-        input (Variable): float32 or float64.
+        input (Variable): any shape, float32 or float64.
         other (Variable): same shape and type as `input`.
         rtol (float): the relative tolerance.
         atol (float): the absolute tolerance.

@@ -70,7 +70,7 @@ def diag(diagonal):
         Variable: shape [n, n], same type as `diagonal`; it has no gradient.
 
     Raises:
-        TypeError: `diagonal` is not a Variable, or has another element type.
+        TypeError: `diagonal` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `diagonal` is not of rank 1.
 
     Example:
@@ -100,7 +100,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
         Variable: one extent more than `input`, same type as `input`; it has no gradient.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: dim1 and dim2 do not name two extents of the result.
 
     Example:
@@ -185,7 +185,7 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
         Variable: the extents of `input` without dim1 and dim2, [1] if none is left; same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: dim1 and dim2 do not name two extents.
 
     Example:
@@ -210,7 +210,7 @@ def kron(x, y, out=None, name=None):
         Variable: each extent is the product of those of `x` and `y`; same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the types differ.
 
     Example:
@@ -245,7 +245,7 @@ def dist(x, y, p=2):
     """Computes the p-norm of x - y.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         y (Variable): same type as `x`; shapes are aligned at their last extents, and extents of 1 are repeated.
         p (float): which norm; 0 counts the elements that differ, and infinities give the largest and the smallest
             difference.
@@ -254,7 +254,7 @@ def dist(x, y, p=2):
         Variable: shape [1], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -278,7 +278,7 @@ def dot(x, y, name=None):
         Variable: shape [1] or [rows, 1], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ, or the rank is above 2.
 
     Example:
@@ -324,7 +324,7 @@ def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
         Variable: shape [m, n], same type as `input`.
 
     Raises:
-        TypeError: `input`, `x` or `y` is not a Variable, or has another element type.
+        TypeError: `input`, `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:

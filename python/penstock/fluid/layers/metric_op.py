@@ -23,7 +23,7 @@ def accuracy(input, label, k=1, correct=None, total=None):
         Variable: shape [1], float32.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         scores = fluid.data('scores', [None, 10])
@@ -62,7 +62,7 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
             four persistable statistics.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.softmax(fluid.data('x', [None, 2]))

@@ -35,7 +35,7 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
         Variable: shape [first `num_flatten_dims` extents of the input..., size], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -158,7 +158,7 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -197,7 +197,7 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -224,7 +224,7 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
         Variable: shape [row extents of `x`..., column extents of `y`...], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the columns of `x` and the rows of `y` differ in number.
 
     Example:
@@ -257,7 +257,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         Variable: shape [..., M, N], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the inner extents or the batches do not fit.
 
     Example:
@@ -287,7 +287,7 @@ def cos_sim(X, Y):
         Variable: shape [N, 1], same type as `X`.
 
     Raises:
-        TypeError: `X` or `Y` is not a Variable, or has another element type.
+        TypeError: `X` or `Y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -350,7 +350,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
         Variable: same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the number of elements would change, or -1 stands more than once.
 
     Example:
@@ -396,7 +396,7 @@ def flatten(x, axis=1, name=None):
         Variable: shape [rows, columns], same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `axis` is out of range.
 
     Example:
@@ -426,7 +426,7 @@ def squeeze(input, axes, name=None):
         Variable: same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [5, 1, 10])

@@ -42,7 +42,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has fewer than two axes.
 
     Example:
@@ -131,7 +131,7 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         Variable: `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `act` or `data_layout` is another one.
         penstock.ProgramError: `input` has fewer than two axes.
 
@@ -181,7 +181,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -227,7 +227,7 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: data_layout has an invalid value.
         penstock.ProgramError: there are more groups than channels.
 
@@ -276,7 +276,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: bias_attr is False, or `input` has less than 2 axes.
 
     Example:
@@ -357,7 +357,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -393,7 +393,7 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` does not have four axes, or `data_format` has an invalid value.
 
     Example:

@@ -42,7 +42,7 @@ Returns:
     Variable: same shape and type as `x`.
 
 Raises:
-    TypeError: `x` is not a Variable, or has another element type.
+    TypeError: `x` is not a Variable, or has an unsupported element type.
 
 Example:
     x = fluid.data('x', [None, 4])
@@ -82,7 +82,7 @@ def erf(x):
     """Computes the error function of each element.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -102,14 +102,14 @@ def hard_shrink(x, threshold=None):
     """Sets elements in [-threshold, threshold] to zero.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         threshold (float): by default 0.5.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -123,14 +123,14 @@ def softshrink(x, alpha=None):
     """Moves each element nearer to zero by alpha; those in [-alpha, alpha] become zero.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         alpha (float): by default 0.5.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -144,14 +144,14 @@ def thresholded_relu(x, threshold=None):
     """Sets elements up to a threshold to zero.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         threshold (float): by default 1.
 
     Returns:
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:

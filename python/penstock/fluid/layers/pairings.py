@@ -54,7 +54,7 @@ def add_position_encoding(input, alpha, beta, name=None):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the number of columns is odd.
 
     Example:
@@ -81,7 +81,7 @@ def fsp_matrix(x, y):
         Variable: shape [N, m, n], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the images differ in number or size.
 
     Example:

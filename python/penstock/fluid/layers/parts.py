@@ -127,7 +127,7 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
         Variable: same shape as `x`, same type as `y`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `y` is larger than `x`, or has another type.
 
     Example:
@@ -149,7 +149,7 @@ def expand_as(x, target_tensor, name=None):
         Variable: same shape as `target_tensor`, same type as `x`.
 
     Raises:
-        TypeError: `x` or `target_tensor` is not a Variable, or has another element type.
+        TypeError: `x` or `target_tensor` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the ranks differ, or an extent is no multiple.
 
     Example:
@@ -276,7 +276,7 @@ def t(input, name=None):
         Variable: shape [columns, rows], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: the rank is above 2.
 
     Example:

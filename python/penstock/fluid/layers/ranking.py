@@ -29,7 +29,7 @@ def bpr_loss(input, label, name=None):
         Variable: shape [N, 1], the type of `input`: the mean over the other items of log(1 + exp(score - right score)).
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -111,7 +111,7 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
         Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes or types differ.
 
     Example:
@@ -167,7 +167,7 @@ def mse_loss(input, label):
         Variable: shape [1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -225,7 +225,7 @@ def mean_iou(input, label, num_classes):
         (correct + wrong). `wrong` and `correct` have shape [num_classes], int32: how many elements of each class are.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ.
 
     Example:

@@ -22,7 +22,7 @@ def continuous_value_model(input, cvm, use_cvm=True):
         Variable: same shape as `input`, or two columns less; same type as `input`.
 
     Raises:
-        TypeError: `input` or `cvm` is not a Variable, or has another element type.
+        TypeError: `input` or `cvm` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has fewer columns, or `cvm` another shape.
 
     Example:

@@ -171,7 +171,7 @@ def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0
         end; cells at the end), three Variables.
 
     Raises:
-        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has another element type.
+        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes do not fit each other, or `input` has more than max_len steps.
 
     Example:
@@ -227,7 +227,7 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
         Variable: hidden states, [rows, size] with the sequences of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -275,7 +275,7 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
             gates.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: an activation is unknown.
 
     Example:
@@ -322,7 +322,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
         tuple[Variable, Variable]: the new hidden state and cell state, each [N, W].
 
     Raises:
-        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has another element type.
+        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has an unsupported element type.
         ValueError: the shapes do not fit together.
 
     Example:
@@ -375,7 +375,7 @@ def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is
             that each continues, [rows], int32.
 
     Raises:
-        TypeError: an argument is not a Variable, or has another element type.
+        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)

@@ -293,7 +293,7 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
             beyond it. None: all steps count.
         time_major (bool): whether inputs and outputs are [steps, sequences, ...].
         is_reverse (bool): whether the cell runs from the last step to the first.
-        **kwargs (object): for `cell.call`.
+        **kwargs (object): passed to `cell.call`.
 
     Returns:
         tuple: (outputs, last states). The outputs of all steps, shape [sequences, steps, ...], in the structure of the

@@ -134,7 +134,7 @@ def index_select(input, index, dim=0):
         Variable: `input` with extent `dim` made n, same type as `input`.
 
     Raises:
-        TypeError: `input` or `index` is not a Variable, or has another element type.
+        TypeError: `input` or `index` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` has no extent `dim`, or `index` is not of rank 1.
 
     Example:
@@ -160,7 +160,7 @@ def index_sample(x, index):
         Variable: shape [rows, n], the type of `x`: element j of row i is x[i, index[i, j]].
 
     Raises:
-        TypeError: `x` or `index` is not a Variable, or has another element type.
+        TypeError: `x` or `index` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: one of them is no matrix, or their rows differ in number.
 
     Example:
@@ -267,7 +267,7 @@ def unique(x, dtype='int32'):
         `index` has shape [n], and x[i] is out[index[i]].
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
@@ -293,7 +293,7 @@ def unique_with_counts(x, dtype='int32'):
         tuple: (out, index, count). The first two are those of `unique`; `count` has the shape of `out`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
 
     Example:
@@ -324,7 +324,7 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
         Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: there is no shard `shard_id`.
 
     Example:
@@ -359,7 +359,7 @@ def hash(input, hash_size, num_hash=1, name=None):
         Variable: shape [rows, num_hash, 1], same type as `input`; the numbers are those of Fluid (XXH64).
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `input` is no matrix, or a number is below 1.
 
     Example:

@@ -74,7 +74,7 @@ def sequence_first_step(input):
         Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -94,7 +94,7 @@ def sequence_last_step(input):
         Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -116,7 +116,7 @@ def sequence_softmax(input, use_cudnn=False, name=None):
         Variable: same shape, type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -146,7 +146,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
         Variable: shape [rows, num_filters], same type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -180,7 +180,7 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
         Variable: same shape, type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -234,7 +234,7 @@ def sequence_expand(x, y, ref_level=-1, name=None):
         Variable: same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -257,7 +257,7 @@ def sequence_expand_as(x, y, name=None):
         Variable: the sequences of `y`, same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -281,7 +281,7 @@ def sequence_slice(input, offset, length, name=None):
         Variable: the parts as sequences, same type as `input`.
 
     Raises:
-        TypeError: `input`, `offset` or `length` is not a Variable, or has another element type.
+        TypeError: `input`, `offset` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -310,7 +310,7 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
             int64.
 
     Raises:
-        TypeError: `x` or `pad_value` is not a Variable, or has another element type.
+        TypeError: `x` or `pad_value` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -338,7 +338,7 @@ def sequence_unpad(x, length, name=None):
         Variable: shape [rows, ...] with N sequences, same type as `x`.
 
     Raises:
-        TypeError: `x` or `length` is not a Variable, or has another element type.
+        TypeError: `x` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [4, 10, 8])
@@ -362,7 +362,7 @@ def sequence_reshape(input, new_dim):
         Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -385,7 +385,7 @@ def sequence_scatter(input, index, updates, name=None):
         Variable: shape [N, D], same type as `input`.
 
     Raises:
-        TypeError: `input`, `index` or `updates` is not a Variable, or has another element type.
+        TypeError: `input`, `index` or `updates` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 6])
@@ -410,7 +410,7 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
         Variable: shape [rows, win_size], same type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
@@ -465,7 +465,7 @@ def sequence_reverse(x, name=None):
         Variable: same shape, type and sequences as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -512,7 +512,7 @@ def lod_append(x, level):
         Variable: the rows of `x` with one more level.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `level` is none of these.
 
     Example:
@@ -578,7 +578,7 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
         tuple[Variable, Variable]: distances, [sequences, 1], float32, and the number of sequences, [1], int64.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)

@@ -24,7 +24,7 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
         Variable: the cost of each sequence, shape [sequences, 1].
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes of the inputs do not fit each other.
 
     Example:
@@ -64,7 +64,7 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
         Variable: the cost of each sequence, shape [sequences, 1]. A label too long for its steps costs 0.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes of the inputs do not fit each other.
 
     Example:
@@ -109,7 +109,7 @@ def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types
         each a Variable of shape [1]. `metrics.ChunkEvaluator` adds the numbers up.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the scheme is unknown, or the shapes do not fit each other.
 
     Example:

@@ -20,7 +20,7 @@ def shape(input):
         Variable: shape [rank of `input`], int32.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -70,7 +70,7 @@ def strided_slice(input, axes, starts, ends, strides):
         Variable: same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 6])
@@ -114,7 +114,7 @@ def reverse(x, axis):
         Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 4])
@@ -139,7 +139,7 @@ def expand(x, expand_times, name=None):
         Variable: same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `x` is bool and has stop_gradient set, which Fluid refuses too.
 
     Example:
@@ -227,7 +227,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
         Variable: same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [2, 3])
@@ -255,7 +255,7 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
         Variable: the type and format of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])

@@ -137,7 +137,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         dtype (str | VarType): type of its elements.
         value (float | int | Variable): the value; a Variable has one element.
         force_cpu (bool): keep the tensor in host memory.
-        out (Variable | None): where to put the result; of type `dtype`.
+        out (Variable | None): receives the result; of type `dtype`.
 
     Returns:
         Variable: the tensor, with stop_gradient set.
@@ -318,7 +318,7 @@ def cast(x, dtype):
         Variable: same shape as `x`, of type `dtype`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -383,7 +383,7 @@ def sums(input, out=None):
 
     Args:
         input (list[Variable] | Variable): the addends, of one type.
-        out (Variable | None): where to put the result; it may be one of the addends.
+        out (Variable | None): receives the result; it may be one of the addends.
 
     Returns:
         Variable: the sum.
@@ -508,7 +508,7 @@ def argmax(x, axis=0):
         Variable: same shape as `x` without that axis, int64.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -529,7 +529,7 @@ def argmin(x, axis=0):
         Variable: same shape as `x` without that axis, int64.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -553,7 +553,7 @@ def argsort(input, axis=-1, descending=False, name=None):
             `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -587,7 +587,7 @@ def isfinite(x):
         Variable: shape [1], bool.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])

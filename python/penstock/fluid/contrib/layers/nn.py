@@ -22,7 +22,7 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
     """Computes a sum or product of two tensors and a function of each element, in one op.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         y (Variable): same type as `x`; aligned with it as elementwise_add does.
         functor_list (list[str] | str): the names of the outer and the inner function, as a list or joined by a comma.
             One is elementwise_add or elementwise_mul, the other scale, relu, tanh or sigmoid: ['relu',

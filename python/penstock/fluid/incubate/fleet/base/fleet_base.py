@@ -288,7 +288,7 @@ class DistributedOptimizer(abc.ABC):
 
         Args:
             losses (Variable | list): the loss.
-            scopes (list | None): accepted for Fluid's scripts.
+            scopes (list | None): ignored; accepted for compatibility with Fluid.
             startup_programs (Program | list | None): receive the initial values; None: the default startup
                 program.
             parameter_list (list | None): parameters or their names; None: all trainable ones.

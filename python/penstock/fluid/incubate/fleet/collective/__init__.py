@@ -69,8 +69,8 @@ class Collective(Checkpoints, Fleet):
         """Does nothing but warn: ranks have no pservers.
 
         Args:
-            main_programs (object | None): accepted for Fluid's scripts.
-            scopes (object | None): accepted for Fluid's scripts.
+            main_programs (object | None): ignored; accepted for compatibility with Fluid.
+            scopes (object | None): ignored; accepted for compatibility with Fluid.
         """
         _of_servers('run_worker')
 
@@ -78,7 +78,7 @@ class Collective(Checkpoints, Fleet):
         """Does nothing but warn: ranks have no pservers.
 
         Args:
-            model_dir (str | None): accepted for Fluid's scripts.
+            model_dir (str | None): ignored; accepted for compatibility with Fluid.
         """
         _of_servers('init_server')
 

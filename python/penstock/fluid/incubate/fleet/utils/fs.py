@@ -191,10 +191,10 @@ class BDFS(FS):
     """Baidu's distributed file system. It needs a client that is not public, so its constructor raises an error.
 
     Args:
-        hdfs_name (str | None): accepted for Fluid's scripts.
-        hdfs_ugi (str | None): accepted for Fluid's scripts.
-        time_out (int): accepted for Fluid's scripts.
-        sleep_inter (int): accepted for Fluid's scripts.
+        hdfs_name (str | None): ignored; accepted for compatibility with Fluid.
+        hdfs_ugi (str | None): ignored; accepted for compatibility with Fluid.
+        time_out (int): ignored; accepted for compatibility with Fluid.
+        sleep_inter (int): ignored; accepted for compatibility with Fluid.
 
     Raises:
         NotImplementedError: always.

@@ -61,7 +61,7 @@ def less_than(x, y, force_cpu=None, cond=None):
     """Tests whether x < y, element by element.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
         y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
         force_cpu (bool | None): keep the result in host memory.
         cond (Variable | None): receives the result; bool.

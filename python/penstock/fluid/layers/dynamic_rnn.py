@@ -156,8 +156,8 @@ class DynamicRNN:
             init (Variable | None): its value in the first step; None: a constant.
             shape (list[int] | None): shape of a row of the constant.
             value (float): value of the constant.
-            need_reorder (bool): reorder the rows of `init` like the sequences of the input, which run sorted by
-                length.
+            need_reorder (bool): whether the rows of `init` are in the order of the input's sequences, so that they
+                must be sorted like these, by length.
             dtype (str | VarType): type of the constant.
 
         Returns:

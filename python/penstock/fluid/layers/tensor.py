@@ -1,4 +1,4 @@
-"""Making, casting and joining tensors."""
+"""Creating, casting and joining tensors."""
 
 import operator
 
@@ -19,12 +19,12 @@ __all__ = [
 
 
 def create_tensor(dtype, name=None, persistable=False):
-    """Declares a variable of a given type and no shape, to be written by ops.
+    """Declares a variable of a given type without a shape, for ops to write.
 
     Args:
         dtype (str | VarType): type of its elements.
-        name (str | None): its name; None: a fresh one.
-        persistable (bool): its value stays in the scope between runs, and is saved.
+        name (str | None): its name; None: a generated one.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
 
     Returns:
         Variable: the variable.
@@ -37,21 +37,21 @@ def create_tensor(dtype, name=None, persistable=False):
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
-    """Creates a parameter: a persistable variable that is trained and initialised by the startup program.
+    """Creates a parameter: a persistable variable that is trained and that the startup program initialises.
 
     Args:
         shape (list[int]): its shape.
         dtype (str | VarType): type of its elements.
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         attr (ParamAttr | None): initializer, regularizer, learning rate and more.
-        is_bias (bool): the default initial value is 0 instead of Xavier's.
-        default_initializer (Initializer | None): used where `attr` names no initializer.
+        is_bias (bool): whether the default initial value is 0 instead of Xavier's.
+        default_initializer (Initializer | None): used if `attr` has no initializer.
 
     Returns:
         Parameter: the parameter.
 
     Raises:
-        TypeError: `shape` is not a list, or `default_initializer` no Initializer.
+        TypeError: `shape` is not a list or tuple, or `default_initializer` is not an Initializer.
 
     Example:
         w = fluid.layers.create_parameter([4, 2], 'float32')
@@ -73,9 +73,9 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
         shape (list[int]): its shape.
         value (float): initial value of each element.
         dtype (str | VarType): type of its elements.
-        persistable (bool): its value stays in the scope between runs, and is saved.
-        force_cpu (bool): keep it in the memory of the host.
-        name (str | None): its name; None: a fresh one.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
+        force_cpu (bool): keep it in host memory.
+        name (str | None): its name; None: a generated one.
 
     Returns:
         Variable: the variable, with stop_gradient set.
@@ -91,7 +91,10 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
 
 
 def int_list(helper, numbers, dtype='int32'):
-    """(attribute, Variables of one element) for numbers some of which may be Variables; no Variables if none is."""
+    """Returns (attribute, Variables of one element) for numbers of which some may be Variables.
+
+    The second list is empty if no number is a Variable.
+    """
 
     def constant(number):
         return fill_constant([1], dtype, number, force_cpu=True, out=helper.create_variable_for_type_inference(dtype))
@@ -100,7 +103,7 @@ def int_list(helper, numbers, dtype='int32'):
 
 
 def _int_list(helper, numbers, given, constant):
-    """As int_list; `given` and `constant` make the Variables, of a Variable and of a number."""
+    """Does the work of int_list; `given` converts a Variable, and `constant` converts a number to a Variable."""
     attr = []
     for one in numbers:
         if isinstance(one, Variable):
@@ -115,7 +118,7 @@ def _int_list(helper, numbers, given, constant):
 
 
 def _shape_inputs(helper, shape):
-    """(slots, attribute) of a shape that may be a Variable, or hold some; those of int64 are cast."""
+    """Returns (slots, attribute) for a shape that is or contains Variables; int64 Variables are cast to int32."""
 
     def int32(var):
         return cast(var, 'int32') if var.dtype == VarType.INT64 else var
@@ -143,7 +146,8 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         Variable: the tensor, with stop_gradient set.
 
     Raises:
-        TypeError: `out` has another type, or `dtype` is not bool, float16, float32, float64, int32 or int64.
+        TypeError: `out` has another type, `dtype` is not bool, float16, float32, float64, int32 or int64, or `shape`
+            contains a value that is neither an int nor a Variable.
         ValueError: `shape` is empty.
 
     Example:
@@ -170,10 +174,10 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
 
 
 def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
-    """Creates a tensor of one value, one of whose extents is taken from another tensor.
+    """Creates a tensor filled with one value, taking one extent of its shape from another tensor.
 
     Args:
-        input (Variable): the tensor that gives the extent.
+        input (Variable): the tensor that provides the extent; any shape and type.
         shape (list[int]): the shape; the extent at `output_dim_idx` is replaced.
         dtype (str | VarType): type of its elements.
         value (float | int): the value.
@@ -185,8 +189,8 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         Variable: the tensor, with stop_gradient set.
 
     Raises:
-        TypeError: `input` is not a Variable, or `dtype` is no element type.
-        penstock.ProgramError: `input` lacks the axis.
+        TypeError: `input` is not a Variable, or `dtype` is not an element type.
+        penstock.ProgramError: `input` has no axis `input_dim_idx`.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -211,7 +215,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
 
 
 def _text_of(value, dtype):
-    """The value as an op's str_value, which holds an int64 that a float cannot."""
+    """Returns the value as an op's str_value, which can represent every int64, unlike a float."""
     return str(int(value)) if dtype in (VarType.INT64, VarType.INT32) else str(float(value))
 
 
@@ -225,6 +229,10 @@ def zeros(shape, dtype, force_cpu=False):
 
     Returns:
         Variable: the tensor, with stop_gradient set.
+
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`.
+        ValueError: `shape` is empty.
 
     Example:
         z = fluid.layers.zeros([2, 3], 'int64')
@@ -243,6 +251,10 @@ def ones(shape, dtype, force_cpu=False):
     Returns:
         Variable: the tensor, with stop_gradient set.
 
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`.
+        ValueError: `shape` is empty.
+
     Example:
         o = fluid.layers.ones([2, 3], 'float32')
     """
@@ -260,7 +272,10 @@ def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
         seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
-        Variable: the tensor.
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
 
     Example:
         u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
@@ -288,7 +303,10 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
         dtype (str | VarType): float32 or float64.
 
     Returns:
-        Variable: the tensor.
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
 
     Example:
         g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)
@@ -311,14 +329,14 @@ def cast(x, dtype):
     """Converts the elements to another type.
 
     Args:
-        x (Variable): any shape and type.
+        x (Variable): any shape; bool, uint8, int32, int64, float16, float32 or float64.
         dtype (str | VarType): type of the result.
 
     Returns:
         Variable: same shape as `x`, of type `dtype`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has an unsupported element type.
+        TypeError: `x` is not a Variable, or `x` or `dtype` has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -333,16 +351,20 @@ def cast(x, dtype):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def concat(input, axis=0, name=None):
-    """Joins tensors along one axis.
+    """Concatenates tensors along one axis.
 
     Args:
-        input (list[Variable] | Variable): tensors of one type that differ in the extent of that axis alone, or one
-            LoDTensorArray whose elements are joined.
+        input (list[Variable] | Variable): tensors of one type whose shapes differ at most in the extent of that axis,
+            or one LoDTensorArray whose elements are joined; int32, int64, float16, float32 or float64.
         axis (int | Variable): the axis; negative: counted from the end; a Variable is int32 of shape [1].
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the joined tensor.
+        Variable: the joined tensor, the type of the inputs.
+
+    Raises:
+        TypeError: `input` is not a list of Variables, or a Variable has an unsupported element type.
+        ValueError: `input` is empty, or holds an array beside other Variables.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -363,7 +385,7 @@ def concat(input, axis=0, name=None):
 
 
 def is_array(parts):
-    """Whether what is to be joined is one array of tensors, not a list of them."""
+    """Returns whether the inputs of concat are one array of tensors instead of a list of tensors."""
     arrays = [part for part in parts if part.type == VarType.LOD_TENSOR_ARRAY]
     if arrays and len(parts) > 1:
         raise ValueError('%s is an array: it is joined alone, not with %d others' % (arrays[0].name, len(parts) - 1))
@@ -382,11 +404,15 @@ def sums(input, out=None):
     """Adds tensors of one shape, or selected rows, element by element.
 
     Args:
-        input (list[Variable] | Variable): the addends, of one type.
+        input (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
         out (Variable | None): receives the result; it may be one of the addends.
 
     Returns:
-        Variable: the sum.
+        Variable: the sum, same shape and type as the addends.
+
+    Raises:
+        TypeError: an addend is not a Variable, or has an unsupported element type.
+        ValueError: `input` is empty.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -406,10 +432,14 @@ def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
     Args:
-        x (list[Variable] | Variable): the addends, of one type.
+        x (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
 
     Returns:
-        Variable: the sum.
+        Variable: the sum, same shape and type as the addends.
+
+    Raises:
+        TypeError: an addend is not a Variable, or has an unsupported element type.
+        ValueError: `x` is empty.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -424,17 +454,16 @@ def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
     Args:
-        input (Variable | numpy.ndarray): what to copy; an array of bool, float32, int32 or int64 with at most
-            1,048,576 elements.
-        output (Variable | None): where to put the copy; None: a new variable.
+        input (Variable | numpy.ndarray): what to copy: a Variable, or an array of bool, float32, int32 or int64 with at
+            most 1,048,576 elements.
+        output (Variable | None): receives the copy; None: a new variable.
 
     Returns:
-        Variable: the copy.
+        Variable: the copy, same shape and type as `input`.
 
     Raises:
         ValueError: the array is too large.
-        TypeError: `input` is not a Variable, or is neither a tensor nor an array, or the array has another
-            type.
+        TypeError: `input` is neither a Variable nor an array, or has an unsupported element type.
 
     Example:
         table = fluid.layers.assign(np.eye(3, dtype='float32'))
@@ -469,12 +498,16 @@ def range(start, end, step, dtype):
 
     Args:
         start (int | float | Variable): first number; a Variable has one element of type `dtype`.
-        end (int | float | Variable): bound.
-        step (int | float | Variable): distance; not 0.
+        end (int | float | Variable): bound, which is excluded; a Variable has one element of type `dtype`.
+        step (int | float | Variable): difference between neighbouring numbers, not 0; a Variable has one element of
+            type `dtype`.
         dtype (str | VarType): type of the result.
 
     Returns:
-        Variable: shape [number of elements], of type `dtype`.
+        Variable: shape [number of elements], of type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`, and a bound is a number.
 
     Example:
         numbers = fluid.layers.range(0, 10, 2, 'int64')
@@ -498,14 +531,14 @@ def _arg(op_type, x, axis):
 
 @element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmax(x, axis=0):
-    """Finds the position of the largest element along one axis; of equal elements the first.
+    """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: same shape as `x` without that axis, int64.
+        Variable: the shape of `x` without that axis, int64.
 
     Raises:
         TypeError: `x` is not a Variable, or has an unsupported element type.
@@ -519,14 +552,14 @@ def argmax(x, axis=0):
 
 @element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmin(x, axis=0):
-    """Finds the position of the smallest element along one axis; of equal elements the first.
+    """Returns the indices of the smallest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: same shape as `x` without that axis, int64.
+        Variable: the shape of `x` without that axis, int64.
 
     Raises:
         TypeError: `x` is not a Variable, or has an unsupported element type.
@@ -543,14 +576,14 @@ def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
     Args:
-        input (Variable): any shape; numbers.
+        input (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
-        descending (bool): the largest first.
+        descending (bool): sort in descending order.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of
-            `input`.
+        tuple[Variable, Variable]: the sorted elements, same shape and type as `input`, and the index of each in
+            `input`, same shape as `input`, int64.
 
     Raises:
         TypeError: `input` is not a Variable, or has an unsupported element type.
@@ -581,7 +614,7 @@ def isfinite(x):
     """Tests whether all elements are finite.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.
@@ -600,7 +633,7 @@ def has_inf(x):
     """Tests whether any element is infinite.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.
@@ -619,7 +652,7 @@ def has_nan(x):
     """Tests whether any element is NaN.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.

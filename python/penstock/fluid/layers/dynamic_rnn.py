@@ -236,10 +236,10 @@ class DynamicRNN:
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
-        """Declares outputs of the network; each becomes sequences as long as those of the input.
+        """Declares outputs of the network; their sequences have the lengths of the input's sequences.
 
         Args:
-            outputs (Variable): their values in the step.
+            outputs (Variable): the values of the outputs in the step.
 
         Raises:
             ValueError: called outside the block.

@@ -65,7 +65,7 @@ def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
         num_filters (int): number of channels of the result.
         filter_size (int|list): depth, height and width of the filters.
-        stride (int|list): distance of neighbouring windows along each axis.
+        stride (int|list): distance between neighbouring windows along each axis.
         padding (int|list|str): zeros around the input: one number, one for each spatial axis, two for each spatial
             axis, a pair for each of the five axes, 'SAME' or 'VALID'.
         dilation (int|list): distance between neighbouring elements of a window.

@@ -18,14 +18,14 @@ __all__ = [
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
-    """Normalises each channel over the batch, then scales and shifts it by learned numbers.
+    """Normalises each channel over the batch, then applies a learned scale and shift.
 
-    Training uses the mean and variance of the batch and updates running ones; inference uses the running ones.
+    Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
 
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
         act (str | None): name of an activation.
-        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
         momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
@@ -36,14 +36,14 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training, too.
+        use_global_stats (bool): use the running values in training too.
 
     Returns:
         Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable, or has an unsupported element type.
-        penstock.ProgramError: `input` has fewer than two axes.
+        ValueError: `input` has fewer than two axes.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])
@@ -67,7 +67,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
 
 def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
                          do_model_average_for_mean_and_var, attrs):
-    """Appends batch_norm or inplace_abn, the helper's type, and the parameters of its channels."""
+    """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels."""
     helper.takes(input=input)
     require_rank(helper.layer_type, 'input', input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
@@ -107,14 +107,14 @@ def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_
 def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                 data_layout='NCHW', name=None, moving_mean_name=None, moving_variance_name=None,
                 do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
-    """Replaces a variable by itself, normalised as by `batch_norm`, under an activation that can be undone.
+    """Normalises a variable in place, as `batch_norm` does, and applies an invertible activation.
 
-    The backward pass reads the result alone, so the memory of what was normalised is free.
+    The backward pass recovers the input from the result, so the input needs no memory of its own.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. Its old value is lost.
-        act (str | None): 'leaky_relu', 'elu', 'identity', or None, which is 'identity'.
-        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. It is overwritten.
+        act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
         momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
@@ -124,16 +124,15 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training, too.
-        act_alpha (float): of leaky_relu and elu, above 0.
+        use_global_stats (bool): use the running values in training too.
+        act_alpha (float): the parameter alpha of leaky_relu and elu, above 0.
 
     Returns:
-        Variable: `input`.
+        Variable: `input` itself.
 
     Raises:
         TypeError: `input` is not a Variable, or has an unsupported element type.
-        ValueError: `act` or `data_layout` is another one.
-        penstock.ProgramError: `input` has fewer than two axes.
+        ValueError: `act` or `data_layout` has another value, or `input` has fewer than two axes.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])
@@ -167,10 +166,10 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
 
     Args:
-        input (Variable): any shape of two axes or more; float32 or float64.
+        input (Variable): at least two axes; float32 or float64.
         scale (bool): multiply by a learned scale.
         shift (bool): add a learned shift.
-        begin_norm_axis (int): the first axis that is normalised over.
+        begin_norm_axis (int): the first of the axes over which the layer normalises.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
         bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
@@ -211,15 +210,15 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
 
 @element_types(input='float32 float64')
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
-    """Computes each group of channels of each image normalised to mean 0 and variance 1.
+    """Normalises each group of channels of each image to mean 0 and variance 1.
 
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
         groups (int): the number of groups of channels.
         epsilon (float): added to the variance.
-        param_attr (ParamAttr|bool): of a factor for each channel; None or False: no factor.
-        bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
-        act (str): the activation of the result.
+        param_attr (ParamAttr|bool): attributes of the scale, of shape [C]; None or False: no scale.
+        bias_attr (ParamAttr|bool): attributes of the shift, of shape [C]; None or False: no shift.
+        act (str): name of an activation.
         data_layout (str): 'NCHW' or 'NHWC'.
         name (str): prefix of the names of the variables that the layer creates.
 
@@ -228,8 +227,8 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
 
     Raises:
         TypeError: `input` is not a Variable, or has an unsupported element type.
-        ValueError: data_layout has an invalid value.
-        penstock.ProgramError: there are more groups than channels.
+        ValueError: `data_layout` has an invalid value.
+        penstock.ProgramError: `groups` exceeds the number of channels.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -263,13 +262,13 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
 
 @element_types(input='float32 float64')
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
-    """Computes each channel of each image normalised to mean 0 and variance 1, then scaled and shifted.
+    """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
 
     Args:
         input (Variable): shape [N, C, ...], float32 or float64.
         epsilon (float): added to the variance.
-        param_attr (ParamAttr): of the factor of each channel.
-        bias_attr (ParamAttr): of what is added to each channel.
+        param_attr (ParamAttr): attributes of the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr): attributes of the shift, of shape [C], initially 0.
         name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
@@ -277,7 +276,7 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
 
     Raises:
         TypeError: `input` is not a Variable, or has an unsupported element type.
-        ValueError: bias_attr is False, or `input` has less than 2 axes.
+        ValueError: `bias_attr` is False, or `input` has fewer than 2 axes.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -304,13 +303,13 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
 
 
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
-    """Computes a weight divided by an estimate of its largest singular value.
+    """Divides a weight by an estimate of its largest singular value.
 
     Args:
         weight (Variable): a parameter of 2 to 5 axes, float32 or float64.
-        dim (int): the axis that the rows of the matrix run over, 0 or 1.
-        power_iters (int): how often the estimate is made better.
-        eps (float): keeps norms from 0.
+        dim (int): the axis that forms the rows of the matrix, 0 or 1.
+        power_iters (int): number of power iterations that improve the estimate.
+        eps (float): keeps norms above 0.
         name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
@@ -318,7 +317,7 @@ def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
 
     Raises:
         TypeError: `weight` is not a Variable.
-        penstock.ProgramError: dim, power_iters or the rank of `weight` is out of range.
+        penstock.ProgramError: `dim`, `power_iters` or the rank of `weight` is out of range.
 
     Example:
         weight = fluid.layers.create_parameter([4, 3, 2], 'float32')
@@ -349,7 +348,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        axis (int | None): the axis of the vectors; None: 1; for a tensor of one axis always 0.
+        axis (int | None): the axis of the vectors; None: 1; ignored if `x` has only one axis.
         epsilon (float): added to the sum of squares.
         name (str | None): prefix of the names of the variables that the layer creates.
 

@@ -1,4 +1,4 @@
-"""Layers of one input and one output; those without attributes are generated from a list of op types."""
+"""Layers with one input and one output; those without attributes are generated from a table of op types."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
@@ -17,7 +17,7 @@ _FORMULAS = {
     'logsigmoid': 'log(1 / (1 + exp(-x)))',
     'reciprocal': '1 / x',
     'relu': 'max(x, 0)',
-    'round': 'the integer nearest to x, halves away from 0',
+    'round': 'the integer nearest to x (halves are rounded away from 0)',
     'rsqrt': '1 / sqrt(x)',
     'sigmoid': '1 / (1 + exp(-x))',
     'sign': '-1, 0 or 1 as x is below, equal to or above 0',
@@ -103,7 +103,7 @@ def hard_shrink(x, threshold=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        threshold (float): by default 0.5.
+        threshold (float): bound of the range, by default 0.5.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -120,11 +120,11 @@ def hard_shrink(x, threshold=None):
 
 @element_types(x='float16 float32 float64')
 def softshrink(x, alpha=None):
-    """Moves each element nearer to zero by alpha; those in [-alpha, alpha] become zero.
+    """Moves each element towards zero by alpha; elements in [-alpha, alpha] become zero.
 
     Args:
         x (Variable): any shape, float32 or float64.
-        alpha (float): by default 0.5.
+        alpha (float): the distance, by default 0.5.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -141,11 +141,11 @@ def softshrink(x, alpha=None):
 
 @element_types(x='float16 float32 float64')
 def thresholded_relu(x, threshold=None):
-    """Sets elements up to a threshold to zero.
+    """Sets elements that do not exceed a threshold to zero.
 
     Args:
         x (Variable): any shape, float32 or float64.
-        threshold (float): by default 1.
+        threshold (float): the threshold, by default 1.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -187,10 +187,10 @@ def gelu(x, approximate=False):
 
 
 def cumsum(x, axis=None, exclusive=None, reverse=None):
-    """Computes running sums along one axis.
+    """Computes cumulative sums along one axis.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; float32, float64, int32 or int64.
         axis (int | None): the axis; None: the last.
         exclusive (bool | None): exclude the element itself from its sum.
         reverse (bool | None): sum from the end.

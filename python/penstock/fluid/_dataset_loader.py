@@ -11,7 +11,7 @@ def examples_of(batch):
 
 
 class DatasetLoader:
-    """Each pass reads the dataset again, with one thread per place, and takes the batches of the threads in turn."""
+    """A loader. Each pass reads the dataset with one thread per place, and takes batches from the threads in turn."""
 
     def __init__(self, dataset, places, drop_last):
         if not isinstance(dataset, DatasetBase):

@@ -1,4 +1,4 @@
-"""fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as Fluid's passes see it. A
+"""fluid.core.Graph: a program as nodes for its ops and for each value of its variables, as Fluid's passes use it. A
 Graph cannot run; a Program can."""
 
 import enum
@@ -130,7 +130,7 @@ class Graph:
         """Returns a graph of the current program, without attributes."""
         return Graph(self._program)
 
-    # Attributes of any kind.
+    # Attributes, which may be any objects.
     def has(self, name):
         """Whether it has an attribute."""
         return name in self._attrs
@@ -192,7 +192,7 @@ class Graph:
         del self._nodes[node.id()]
 
     def retrieve_node(self, number):
-        """Returns the node of a number.
+        """Returns the node with a number.
 
         Raises:
             ValueError: there is no such node.

@@ -35,7 +35,7 @@ class RecomputeOptimizer(Optimizer):
         self._learning_rate_map = optimizer._learning_rate_map
 
     def _set_checkpoints(self, checkpoints):
-        """Sets the Variables, or their names, that are kept."""
+        """Sets the checkpoints: the Variables, or their names, whose values are kept."""
         self._checkpoints = names_of(checkpoints)
 
     def load(self, stat_dict):

@@ -56,7 +56,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
 
 
 def in_dygraph_mode():
-    """Tells whether ops run as they are created.
+    """Returns whether ops run as they are created.
 
     Returns:
         bool: False, because there is no imperative mode.

@@ -105,7 +105,7 @@ class Operator:
         return list(self.all_attrs())
 
     def has_attr(self, name):
-        """Tells whether it has an attribute.
+        """Returns whether it has an attribute.
 
         Args:
             name (str): the attribute.

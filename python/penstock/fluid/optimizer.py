@@ -25,7 +25,7 @@ class SGDOptimizer(Optimizer):
     Args:
         learning_rate (float | Variable): a number, or a schedule.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -50,7 +50,7 @@ class MomentumOptimizer(Optimizer):
         momentum (float): factor of the velocity.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         use_nesterov (bool): use Nesterov momentum.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -79,7 +79,7 @@ class AdamOptimizer(Optimizer):
         beta2 (float | Variable): decay of the second moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
         lazy_mode (bool): with a sparse gradient, update only the rows that it contains, and their moments.
@@ -112,7 +112,7 @@ class AdagradOptimizer(Optimizer):
         learning_rate (float | Variable): a number, or a schedule.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
         initial_accumulator_value (float): initial value of the moment.
@@ -143,7 +143,7 @@ class DecayedAdagradOptimizer(Optimizer):
         decay (float): factor of the moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -170,7 +170,7 @@ class AdamaxOptimizer(Optimizer):
         beta2 (float): decay of the maximum.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -200,7 +200,7 @@ class AdadeltaOptimizer(Optimizer):
         epsilon (float): added under the roots.
         rho (float): decay of the running means.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -231,7 +231,7 @@ class RMSPropOptimizer(Optimizer):
         momentum (float): factor of the previous step.
         centered (bool): subtract the square of the mean gradient.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -260,7 +260,7 @@ class FtrlOptimizer(Optimizer):
         l2 (float): weight of the L2 norm.
         lr_power (float): exponent of the accumulated squares.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -291,7 +291,7 @@ class LambOptimizer(Optimizer):
         beta2 (float): decay of the second moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         exclude_from_weight_decay_fn (callable | None): takes a parameter and returns whether to exclude it from weight
             decay.
@@ -339,7 +339,7 @@ class LarsMomentumOptimizer(Optimizer):
         lars_coeff (float): trust coefficient.
         lars_weight_decay (float): weight decay.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 

@@ -12,7 +12,7 @@ class ParamAttr:
     """Describes a parameter of a layer: its name, initial value and training.
 
     Args:
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         initializer (Initializer | None): its initial value; None: the layer's default.
         learning_rate (float): factor of the optimizer's learning rate.
         regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
@@ -96,7 +96,7 @@ class WeightNormParamAttr(ParamAttr):
 
     Args:
         dim (int | None): the axis along which each slice has its own length; None: one length for the whole parameter.
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         initializer (Initializer | None): its initial value; None: the layer's default.
         learning_rate (float): factor of the optimizer's learning rate.
         regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.

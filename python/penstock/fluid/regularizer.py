@@ -64,7 +64,7 @@ def append_regularization_ops(parameters_and_grads, regularization=None):
 
     Args:
         parameters_and_grads (list[tuple]): (Parameter, gradient Variable or None), as append_backward returns them.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
 
     Returns:
         list[tuple]: the pairs, with the regularized gradient where there is a regularizer.

@@ -54,7 +54,7 @@ class Fleet(abc.ABC):
         return self._role_maker
 
     def is_first_worker(self):
-        """Tells whether this process is trainer 0.
+        """Returns whether this process is trainer 0.
 
         Returns:
             bool: True if it is.
@@ -78,7 +78,7 @@ class Fleet(abc.ABC):
         return self._role().worker_num()
 
     def is_worker(self):
-        """Tells whether this process is a trainer.
+        """Returns whether this process is a trainer.
 
         Returns:
             bool: True if it is.
@@ -124,7 +124,7 @@ class Fleet(abc.ABC):
         return _as_asked(self._role().get_pserver_endpoints(), to_string)
 
     def is_server(self):
-        """Tells whether this process is a pserver.
+        """Returns whether this process is a pserver.
 
         Returns:
             bool: True if it is.

@@ -59,7 +59,7 @@ class RoleMakerBase:
         return self
 
     def is_worker(self):
-        """Tells whether this process is a trainer.
+        """Returns whether this process is a trainer.
 
         Returns:
             bool: True if it is.
@@ -67,7 +67,7 @@ class RoleMakerBase:
         return self._generated()._role == Role.WORKER
 
     def is_server(self):
-        """Tells whether this process is a pserver.
+        """Returns whether this process is a pserver.
 
         Returns:
             bool: True if it is.
@@ -75,7 +75,7 @@ class RoleMakerBase:
         return self._generated()._role == Role.SERVER
 
     def is_first_worker(self):
-        """Tells whether this process is trainer 0.
+        """Returns whether this process is trainer 0.
 
         Returns:
             bool: True if it is.

@@ -43,7 +43,7 @@ class FS:
         raise NotImplementedError
 
     def stat(self, fs_path):
-        """Tells whether a file or folder exists.
+        """Returns whether a file or folder exists.
 
         Args:
             fs_path (str): the path.
@@ -137,7 +137,7 @@ class FS:
         raise NotImplementedError
 
     def need_upload_download(self):
-        """Tells whether programs cannot read and write this file system directly.
+        """Returns whether programs cannot read and write this file system directly.
 
         Returns:
             bool: True if files have to be copied first.

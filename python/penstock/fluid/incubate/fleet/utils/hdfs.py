@@ -63,7 +63,7 @@ class HDFSClient:
         return text.strip() if good else ''
 
     def is_exist(self, hdfs_path=None):
-        """Tells whether a file or folder exists.
+        """Returns whether a file or folder exists.
 
         Args:
             hdfs_path (str): the path.
@@ -74,7 +74,7 @@ class HDFSClient:
         return self._run('-test', '-e', hdfs_path, retry_times=1)[0]
 
     def is_dir(self, hdfs_path=None):
-        """Tells whether a path is a folder.
+        """Returns whether a path is a folder.
 
         Args:
             hdfs_path (str): the path.
@@ -85,7 +85,7 @@ class HDFSClient:
         return self._run('-test', '-d', hdfs_path, retry_times=1)[0]
 
     def is_file(self, hdfs_path=None):
-        """Tells whether a path is a file.
+        """Returns whether a path is a file.
 
         Args:
             hdfs_path (str): the path.

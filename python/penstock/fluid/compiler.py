@@ -148,7 +148,7 @@ class CompiledProgram:
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
         self._ranked = None     # the program for several trainers, and its source
-        self._places = self._placed = None    # the places of this process; the program for several places, and its source
+        self._places = self._placed = None    # places of this process; program for several, and its source
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
         self._compiled_for = None    # set by _compile

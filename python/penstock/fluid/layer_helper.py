@@ -13,12 +13,12 @@ __all__ = ['LayerHelper']
 
 
 def describe(value):
-    """Returns a wrong argument as text for an error: small values themselves, others by their type."""
+    """Describes a wrong argument for an error: a small value itself, any other value by its type."""
     return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
 
 
 def require_variables(layer, **inputs):
-    """Raises if an argument is not a Variable; the error names it."""
+    """Raises an error that names the argument if an argument is not a Variable."""
     for name, value in inputs.items():
         if not isinstance(value, Variable):
             raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
@@ -122,7 +122,7 @@ class LayerHelper:
                     require_variables(self.layer_type, **{slot: one})
 
     def multiple_input(self, input_param_name='input'):
-        """Returns the inputs of a layer that takes one or several.
+        """Returns the inputs of a layer that takes one or several inputs.
 
         Args:
             input_param_name (str): the argument.
@@ -131,8 +131,8 @@ class LayerHelper:
             list[Variable]: the inputs.
 
         Raises:
-            TypeError: one is not a Variable.
-            ValueError: there is none.
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs.
         """
         inputs = self.kwargs.get(input_param_name, [])
         if not isinstance(inputs, (Variable, list, tuple)):
@@ -146,7 +146,7 @@ class LayerHelper:
         return inputs
 
     def input(self, input_param_name='input'):
-        """Returns the one input of the layer.
+        """Returns the single input of the layer.
 
         Args:
             input_param_name (str): the argument.
@@ -155,8 +155,8 @@ class LayerHelper:
             Variable: the input.
 
         Raises:
-            TypeError: it is not a Variable.
-            ValueError: there are several.
+            TypeError: the input is not a Variable.
+            ValueError: there are several inputs.
         """
         inputs = self.multiple_input(input_param_name)
         if len(inputs) != 1:
@@ -164,7 +164,7 @@ class LayerHelper:
         return inputs[0]
 
     def input_dtype(self, input_param_name='input'):
-        """Returns the element type that all inputs have.
+        """Returns the element type of the inputs.
 
         Args:
             input_param_name (str): the argument.
@@ -173,7 +173,7 @@ class LayerHelper:
             VarType: the element type.
 
         Raises:
-            ValueError: inputs have different types.
+            ValueError: the inputs have different types.
         """
         dtype = None
         for each in self.multiple_input(input_param_name):
@@ -184,7 +184,7 @@ class LayerHelper:
         return dtype
 
     def iter_inputs_and_params(self, input_param_name='input'):
-        """Pairs each input with the description of its parameter.
+        """Pairs each input with the attributes of its parameter.
 
         Args:
             input_param_name (str): the argument.
@@ -207,16 +207,16 @@ class LayerHelper:
         return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
 
     def multiple_param_attr(self, length):
-        """Returns a description for each of several parameters.
+        """Returns the attributes of several parameters.
 
         Args:
             length (int): the number of parameters.
 
         Returns:
-            list[ParamAttr]: the descriptions.
+            list[ParamAttr]: the attributes of each parameter.
 
         Raises:
-            ValueError: the layer has another number of them.
+            ValueError: the layer has attributes for another number of parameters.
         """
         attr = self.param_attr
         if isinstance(attr, ParamAttr):
@@ -232,12 +232,12 @@ class LayerHelper:
         """Declares a parameter in the main program, and in the startup program with its initializer.
 
         Args:
-            attr (ParamAttr | str | bool | None): describes it.
+            attr (ParamAttr | str | bool | None): the attributes; False: no parameter.
             shape (list[int]): its shape.
             dtype (str | VarType | None): its element type; None: float32.
-            is_bias (bool): it is a bias, with another name and initial value.
+            is_bias (bool): whether it is a bias, which has another name and initial value.
             default_initializer (Initializer | None): the initializer if `attr` has none.
-            stop_gradient (bool): it gets no gradient.
+            stop_gradient (bool): whether it gets no gradient.
 
         Returns:
             Parameter: the parameter, or None if `attr` is False.
@@ -286,7 +286,7 @@ class LayerHelper:
 
         Args:
             dtype (str | VarType): its element type.
-            stop_gradient (bool): it gets no gradient.
+            stop_gradient (bool): whether it gets no gradient.
 
         Returns:
             Variable: the temporary.
@@ -320,7 +320,7 @@ class LayerHelper:
         return self.main_program.global_block().create_var(persistable=persistable, **kwargs)
 
     def create_or_get_global_variable(self, name, **kwargs):
-        """Returns the variable of a name in block 0; creates it if it does not exist.
+        """Returns the variable with a name in block 0; creates it if it does not exist.
 
         Args:
             name (str): its name.
@@ -355,7 +355,7 @@ class LayerHelper:
         Args:
             input_var (Variable): the variable to which it is added.
             dim_start (int): the first axis of the bias.
-            dim_end (int | None): the axis after its last; None: all.
+            dim_end (int | None): the axis after the last axis of the bias; None: all remaining axes.
 
         Returns:
             Variable: the sum.

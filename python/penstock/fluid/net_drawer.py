@@ -1,4 +1,4 @@
-"""A main program, and what starts it, as one graph for Graphviz."""
+"""Draws a main program as a graph for Graphviz."""
 
 from penstock.fluid.debugger import draw_block_graphviz
 
@@ -11,7 +11,7 @@ def draw_graph(startup_program, main_program, **kwargs):
     Args:
         startup_program (Program): ignored; accepted for compatibility with Fluid.
         main_program (Program): the program.
-        **kwargs (str): `filename`, the file; default: 'graph.dot'. Others have no effect.
+        **kwargs (str): `filename`, the file, by default 'graph.dot'; other arguments have no effect.
 
     Example:
         import os, tempfile

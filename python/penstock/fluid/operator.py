@@ -1,10 +1,10 @@
-"""Operator: a handle on an op of a block (framework.py says what a handle is)."""
+"""Operator: a handle on an op of a block (framework.py explains handles)."""
 
 from penstock.fluid._descs import ATTR_KINDS, OpDesc, value_of_attr
 
 
 class Operator:
-    """An op of a block. `Block.append_op` makes it.
+    """An op of a block. `Block.append_op` creates it.
 
     Args:
         block (Block): the block.
@@ -111,7 +111,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            bool: whether it is there.
+            bool: whether the op has it.
         """
         return name in self.all_attrs()
 
@@ -122,7 +122,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            Its value; for an attribute that names blocks, such as sub_block, their BlockDescs.
+            The value; for an attribute that names blocks, such as sub_block, the BlockDescs.
 
         Raises:
             ValueError: there is no such attribute.

@@ -1,4 +1,4 @@
-"""The optimizers: each names its op and its hyperparameters."""
+"""The optimizers. Each class declares its op and its hyperparameters."""
 
 from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
 from penstock.fluid._dgc import DGCMomentumOptimizer
@@ -71,7 +71,7 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam: steps by the running mean of the gradient, divided by the root of the running mean of its square.
+    """Adam: steps by the running mean of the gradient, divided by the square root of the running mean of its square.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -162,7 +162,7 @@ class DecayedAdagradOptimizer(Optimizer):
 
 
 class AdamaxOptimizer(Optimizer):
-    """Adamax: Adam with the exponentially weighted maximum of the gradient in place of the root of its second moment.
+    """Adamax: Adam with the exponentially weighted maximum of the gradient instead of the root of its second moment.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -196,8 +196,8 @@ class AdadeltaOptimizer(Optimizer):
     effect.
 
     Args:
-        learning_rate (float | Variable): created, and not used by the op.
-        epsilon (float): added under the roots.
+        learning_rate (float | Variable): has no effect; its variable is created, but the op does not use it.
+        epsilon (float): added under the square roots.
         rho (float): decay of the running means.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
@@ -222,12 +222,12 @@ class AdadeltaOptimizer(Optimizer):
 
 
 class RMSPropOptimizer(Optimizer):
-    """RMSProp: steps divided by the root of the running mean of squared gradients, with momentum.
+    """RMSProp: divides steps by the square root of the running mean of squared gradients, with momentum.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
         rho (float): decay of the running mean.
-        epsilon (float): added under the root.
+        epsilon (float): added under the square root.
         momentum (float): factor of the previous step.
         centered (bool): subtract the square of the mean gradient.
         parameter_list (list | None): the parameters to update; None: all trainable ones.

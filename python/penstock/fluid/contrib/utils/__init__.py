@@ -1,5 +1,5 @@
-"""fluid.contrib.utils: many files of a Hadoop file system at once. What Fluid has here for tables on pservers is not
-part of Penstock."""
+"""fluid.contrib.utils: transfers of many files to and from a Hadoop file system. Fluid's functions for tables on
+pservers are not part of Penstock."""
 
 from penstock.fluid._absent import absent
 from penstock.fluid.contrib.utils.hdfs_utils import HDFSClient, multi_download, multi_upload

@@ -21,7 +21,7 @@ class FS:
             fs_path (str): the folder.
 
         Returns:
-            list[str]: their names, sorted; empty if there is no such folder.
+            list[str]: their names, sorted; empty if the folder does not exist.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -35,7 +35,7 @@ class FS:
             fs_path (str): the folder.
 
         Returns:
-            list[str]: the names, sorted; empty if there is no such folder.
+            list[str]: the names, sorted; empty if the folder does not exist.
 
         Raises:
             NotImplementedError: the class does not override it.

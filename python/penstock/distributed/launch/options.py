@@ -1,4 +1,4 @@
-"""The command line, with our own option names and those of Fluid's `launch`, `launch_ps` and manual."""
+"""The command line, with Penstock's option names and those of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ AFTER_SCRIPT = {"--gpus", "--log_dir"}
 
 
 def _truth(text):
-    """Parses a bool. Fluid takes any text as true, even "False"."""
+    """Parses a bool. Fluid accepts any text as true, even "False"."""
     lowered = text.strip().lower()
     if lowered in {"", "0", "false", "no", "off"}:
         return False

@@ -77,7 +77,7 @@ def to_dtype(dtype):
         VarType: its number.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: the type is unknown.
 
     Example:
         assert fluid.core.to_dtype('float32') == fluid.core.VarDesc.VarType.FP32

@@ -489,7 +489,7 @@ def _block(program, index):
         BlockDesc: a view of the block.
 
     Raises:
-        IndexError: there is no such block.
+        IndexError: the block does not exist.
     """
     if not 0 <= index < program.num_blocks():
         raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))

@@ -149,7 +149,7 @@ class Graph:
         """Returns the value of an attribute.
 
         Raises:
-            ValueError: there is no such attribute.
+            ValueError: the attribute does not exist.
         """
         if name not in self._attrs:
             raise ValueError('the graph has no attribute %s' % name)
@@ -195,7 +195,7 @@ class Graph:
         """Returns the node with a number.
 
         Raises:
-            ValueError: there is no such node.
+            ValueError: the node does not exist.
         """
         if number not in self._nodes:
             raise ValueError('the graph has no node %d' % number)

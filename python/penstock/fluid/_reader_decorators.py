@@ -185,7 +185,8 @@ def compose(*readers, **kwargs):
         callable: the reader.
 
     Raises:
-        ComposeNotAligned: during reading, with `check_alignment`.
+        TypeError: an argument is not known.
+        ComposeNotAligned: during reading, with `check_alignment`: a reader has ended before the others.
 
     Example:
         both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])

@@ -72,7 +72,7 @@ def get_op_attrs_default_value(type):
         dict: values by name, for the attributes that have a default.
 
     Raises:
-        ValueError: there is no such op.
+        ValueError: the op is unknown.
 
     Example:
         assert fluid.core.get_op_attrs_default_value('fill_constant')['value'] == 0.0

@@ -236,6 +236,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         filename (str | bytes | None): one file for all, as in save_vars.
 
     Raises:
+        TypeError: `dirname` is None and `filename` is not bytes.
         ValueError: a file contains another shape or type than the variable declares, or another number of variables.
         FileNotFoundError: a file is missing.
         penstock.DataError: a file is damaged.

@@ -120,6 +120,9 @@ class DataFeeder:
 
         Returns:
             callable: returns an iterator of feeds.
+
+        Raises:
+            ValueError: during reading, without `drop_last`: the last batches are not enough for all places.
         """
         if not multi_devices:
             return lambda: (self.feed(batch) for batch in reader())

@@ -221,6 +221,8 @@ class Executor:
             list: the values of `fetch_list`.
 
         Raises:
+            TypeError: `program`, `feed` or `fetch_list` has the wrong type.
+            NotImplementedError: `use_prune` for a program on several places.
             penstock.ProgramError: the program, a feed or a fetch is wrong.
             penstock.StateError: a variable has no value yet, or the executor is closed.
             penstock.PeerError: a pserver, a trainer or a rank is gone.
@@ -328,6 +330,7 @@ class Executor:
             Iterator[dict]: feeds for run(), one per step.
 
         Raises:
+            TypeError: `program` is neither a Program nor a CompiledProgram.
             ValueError: no on_uneven was chosen, or there are no feeds to pad with.
             penstock.ProgramError: E-uneven-data ('error'); E-uneven-choice (trainers chose different values).
             penstock.StateError: the startup program has not joined the trainers yet.

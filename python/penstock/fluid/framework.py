@@ -198,7 +198,7 @@ class Program:
             Block: its handle.
 
         Raises:
-            IndexError: there is no such block.
+            IndexError: the block does not exist.
         """
         block = self._blocks.get(index)
         if block is None:

@@ -47,6 +47,7 @@ def one_hot(input, depth, allow_out_of_range=False):
         Variable: shape [shape of `input`..., depth], float32.
 
     Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `depth` is below 1.
 
     Example:

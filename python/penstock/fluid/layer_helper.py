@@ -173,7 +173,8 @@ class LayerHelper:
             VarType: the element type.
 
         Raises:
-            ValueError: the inputs have different types.
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or they have different types.
         """
         dtype = None
         for each in self.multiple_input(input_param_name):
@@ -191,6 +192,10 @@ class LayerHelper:
 
         Returns:
             Iterator: (Variable, ParamAttr) pairs.
+
+        Raises:
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or the layer has attributes for another number of parameters.
         """
         inputs = self.multiple_input(input_param_name)
         return zip(inputs, self.multiple_param_attr(len(inputs)))

@@ -204,7 +204,7 @@ class OperatorFactory:
             The op. Its run(scope, place) reads the variables from the scope, and writes them there.
 
         Raises:
-            ValueError: there is no such op, or a slot has too many variables.
+            ValueError: the op is unknown, or a slot has too many variables.
         """
         if len(args) + ('type' in kwargs) != 1:
             raise ValueError('Operator takes the type, and then slots and attributes by name')
@@ -242,7 +242,7 @@ class OperatorFactory:
             list: pairs of the name and whether it takes several variables.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).inputs]
 
@@ -256,7 +256,7 @@ class OperatorFactory:
             list: pairs of the name and whether it takes several variables.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).outputs]
 
@@ -270,7 +270,7 @@ class OperatorFactory:
             list[str]: in the order of its declaration.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [name for name, _ in self.get_op_inputs(type)]
 
@@ -284,7 +284,7 @@ class OperatorFactory:
             list[str]: in the order of its declaration.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [name for name, _ in self.get_op_outputs(type)]
 
@@ -298,7 +298,7 @@ class OperatorFactory:
             list[str]: the attributes of its declaration, then those that the framework sets in every op.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [attr.name for attr in self._proto(type).attrs]
 

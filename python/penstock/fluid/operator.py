@@ -125,7 +125,7 @@ class Operator:
             The value; for an attribute that names blocks, such as sub_block, the BlockDescs.
 
         Raises:
-            ValueError: there is no such attribute.
+            ValueError: the attribute does not exist.
         """
         attrs = self.all_attrs()
         if name not in attrs:
@@ -139,7 +139,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            str | None: 'INT', 'FLOATS' and so on; None if there is no such attribute.
+            str | None: 'INT', 'FLOATS' and so on; None if the attribute does not exist.
         """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
         return None if kind is None else ATTR_KINDS[kind]

@@ -43,10 +43,10 @@ def array_write(x, i, array=None):
     Args:
         x (Variable): the element, any shape and type.
         i (Variable): the index, shape [1], int64.
-        array (Variable | None): the array; None: a new one.
+        array (Variable | None): the array, of type LOD_TENSOR_ARRAY; None: a new array.
 
     Returns:
-        Variable: the array.
+        Variable: the array, of type LOD_TENSOR_ARRAY.
 
     Raises:
         TypeError: `x` or `i` is not a Variable, or `array` is not a LOD_TENSOR_ARRAY.
@@ -151,7 +151,7 @@ def lod_rank_table(x, level=0):
     """Sorts sequences by length, the longest first.
 
     Args:
-        x (Variable): with sequences (lod_level of 1 or more).
+        x (Variable): shape [rows, ...] with sequences (lod_level of 1 or more), any type.
         level (int): the level whose sequences are sorted.
 
     Returns:
@@ -191,7 +191,7 @@ def lod_tensor_to_array(x, table):
 
     Args:
         x (Variable): shape [rows, ...] with sequences, any type.
-        table (Variable): the rank table of `x`, which gives the order of the rows of a step.
+        table (Variable): the rank table of `x`, of type LOD_RANK_TABLE; it gives the order of the rows of a step.
 
     Returns:
         Variable: the array, of type LOD_TENSOR_ARRAY.
@@ -214,7 +214,7 @@ def array_to_lod_tensor(x, table):
 
     Args:
         x (Variable): the array, of type LOD_TENSOR_ARRAY.
-        table (Variable): the rank table that split the sequences.
+        table (Variable): the rank table that split the sequences, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: shape [rows, ...] with sequences, same element type as `x`.
@@ -317,9 +317,9 @@ def merge_lod_tensor(in_true, in_false, x, mask, level=0):
     """Merges two parts in the original order; the inverse of split_lod_tensor.
 
     Args:
-        in_true (Variable): the rows or sequences where the mask is true.
+        in_true (Variable): the rows or sequences where the mask is true, shape [rows, ...], any type.
         in_false (Variable): the others, same type as `in_true`.
-        x (Variable): the tensor that was split; the result has its sequences.
+        x (Variable): the tensor that was split, any shape and type; the result has its sequences.
         mask (Variable): shape [N, 1], bool.
         level (int): the level of the sequences.
 

@@ -62,11 +62,14 @@ class BeamSearchDecoder(Decoder):
         """Repeats each row for the branches of its beam.
 
         Args:
-            x (Variable): shape [sequences, ...].
+            x (Variable): shape [sequences, ...], any type.
             beam_size (int): the number of copies of each row.
 
         Returns:
-            Variable: shape [sequences * beam_size, ...]; the copies of a row are adjacent.
+            Variable: shape [sequences * beam_size, ...], same type as `x`; the copies of a row are adjacent.
+
+        Raises:
+            TypeError: `x` is not a Variable.
 
         Example:
             rows = fluid.data('rows', [None, 7, 8])

@@ -64,7 +64,7 @@ def less_than(x, y, force_cpu=None, cond=None):
         x (Variable): any shape; int32, int64, float32 or float64.
         y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
         force_cpu (bool | None): keep the result in host memory.
-        cond (Variable | None): receives the result; bool.
+        cond (Variable | None): receives the result, same shape as `x`, bool; None: a new Variable.
 
     Returns:
         Variable: same shape as `x`, bool, with stop_gradient set.
@@ -125,7 +125,7 @@ def is_empty(x, cond=None):
 
     Args:
         x (Variable): any shape and type.
-        cond (Variable | None): receives the result; bool.
+        cond (Variable | None): receives the result, shape [1], bool; None: a new Variable.
 
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
@@ -330,7 +330,7 @@ def select_output(input, outputs, mask):
 
     Args:
         input (Variable): any shape and type.
-        outputs (list[Variable]): the possible targets.
+        outputs (list[Variable]): the possible targets, same shape and type as `input`.
         mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
@@ -355,7 +355,7 @@ def select_input(inputs, mask):
         mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
-        Variable: a copy of the selected variable.
+        Variable: a copy of the selected variable, same shape and type.
 
     Raises:
         TypeError: an argument has the wrong type.

@@ -54,7 +54,7 @@ class Distribution:
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): the points.
+            value (Variable): the points, any shape, float32 or float64.
 
         Raises:
             NotImplementedError: the distribution does not support this method.

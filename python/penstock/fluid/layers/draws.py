@@ -125,7 +125,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         low (int): lower bound, inclusive; without `high`, the range is [0, low).
         high (int): upper bound, exclusive.
         shape (Variable or list): the shape, by default [1]; a list may hold Variables.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): int64 (the default) or int32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -179,7 +179,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
 
     Args:
         shape (list): the shape.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): float32 (the default) or float64.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -221,7 +221,7 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
 
     Args:
         n (int): the number of numbers, at least 1.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): int64 or int32.
         device (str): None, 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.

@@ -56,7 +56,7 @@ class DynamicRNN:
             level (int): the level of the sequences.
 
         Returns:
-            Variable: the rows of the step.
+            Variable: the rows of the step, shape [sequences in the step, ...], same type as `x`.
 
         Raises:
             ValueError: called outside the block.
@@ -86,10 +86,10 @@ class DynamicRNN:
         """Declares a variable that every step reads whole, except the parts of sequences that have ended.
 
         Args:
-            x (Variable): a row or a sequence for each sequence of the inputs.
+            x (Variable): a row or a sequence for each sequence of the inputs, shape [rows, ...], any type.
 
         Returns:
-            Variable: the parts of the sequences that take part in the step.
+            Variable: the parts of the sequences that take part in the step, same type as `x`.
 
         Raises:
             ValueError: called outside the block.
@@ -153,7 +153,7 @@ class DynamicRNN:
         """Declares a state that each step passes to the next; it has a row for each sequence.
 
         Args:
-            init (Variable | None): its value in the first step; None: a constant.
+            init (Variable | None): its value in the first step, shape [sequences, ...]; None: a constant.
             shape (list[int] | None): shape of a row of the constant.
             value (float): value of the constant.
             need_reorder (bool): whether the rows of `init` are in the order of the input's sequences, so that they
@@ -161,7 +161,7 @@ class DynamicRNN:
             dtype (str | VarType): type of the constant.
 
         Returns:
-            Variable: the value of the previous step.
+            Variable: the value of the previous step, shape [sequences in the step, ...].
 
         Raises:
             ValueError: called outside the block, before `step_input`, or with neither `init` nor `shape`.
@@ -221,7 +221,7 @@ class DynamicRNN:
 
         Args:
             ex_mem (Variable): the result of `memory`.
-            new_mem (Variable): the new value.
+            new_mem (Variable): the new value, same shape and type as `ex_mem`.
 
         Raises:
             ValueError: called outside the block, or `ex_mem` is not a memory of this network.

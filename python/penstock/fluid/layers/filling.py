@@ -18,8 +18,8 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
 
     Args:
         shape (Variable or list): its shape; a list may hold Variables.
-        fill_value (float or Variable): the value.
-        out (Variable): receives the result; by default a new Variable.
+        fill_value (float or Variable): the value; a Variable has one element.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default float32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -53,7 +53,7 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
     Args:
         input (Variable): the tensor that provides the shape; any type.
         fill_value (float): the value.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default that of `input`.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -84,7 +84,7 @@ def zeros_like(x, out=None):
 
     Args:
         x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
 
     Returns:
         Variable: same shape and type as `x`; it has no gradient.
@@ -109,7 +109,7 @@ def ones_like(x, out=None):
 
     Args:
         x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
 
     Returns:
         Variable: same shape and type as `x`.
@@ -154,8 +154,8 @@ def linspace(start, stop, num, dtype):
     """Creates `num` evenly spaced numbers from start to stop, both included.
 
     Args:
-        start (float or Variable): the first number.
-        stop (float or Variable): the last number.
+        start (float or Variable): the first number; a Variable has one element of type `dtype`.
+        stop (float or Variable): the last number; a Variable has one element of type `dtype`.
         num (int or Variable): the number of elements, at least 1; a Variable is int32.
         dtype (str): float32 or float64.
 

@@ -54,9 +54,9 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
     Steps are counted from 1.
 
     Args:
-        d_model (int | Variable): width of the model.
-        warmup_steps (int | Variable): number of steps in which the rate rises.
-        learning_rate (float | Variable): factor of the rate.
+        d_model (int | Variable): width of the model; a Variable has shape [1], float32.
+        warmup_steps (int | Variable): number of steps in which the rate rises; a Variable has shape [1], float32.
+        learning_rate (float | Variable): factor of the rate; a Variable has shape [1], float32.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.
@@ -79,7 +79,7 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate * decay_rate ** (step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate in step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps after which the rate has been multiplied by `decay_rate` once.
         decay_rate (float): the factor.
         staircase (bool): round step / decay_steps down.
@@ -99,7 +99,7 @@ def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate * exp(-decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate in step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
         decay_rate (float): amount by which the exponent decreases in one period.
         staircase (bool): round step / decay_steps down.
@@ -118,7 +118,7 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate / (1 + decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate in step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
         decay_rate (float): growth of the divisor in one period.
         staircase (bool): round step / decay_steps down.
@@ -139,7 +139,7 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
     The rate is (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate.
 
     Args:
-        learning_rate (float | Variable): rate in step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of the decay.
         end_learning_rate (float): rate after `decay_steps` steps.
         power (float): exponent; 1 decreases the rate linearly.
@@ -206,7 +206,7 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
     """Computes learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1).
 
     Args:
-        learning_rate (float | Variable): rate in epoch 0.
+        learning_rate (float | Variable): rate in epoch 0; a Variable has shape [1], float32.
         step_each_epoch (int): number of steps of an epoch.
         epochs (int): number of epochs.
 

@@ -94,7 +94,8 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
         cond (callable): takes the loop variables and returns a Variable with one bool element.
         body (callable): takes the loop variables and returns the same number of Variables of the same shapes and types.
             A list or dict of Variables may also be a loop variable; `body` gets a copy, which it may change.
-        loop_vars (list[Variable] | tuple): initial values; the loop writes the results to the same Variables.
+        loop_vars (list[Variable] | tuple): initial values, of any shape and type; the loop writes the results to the
+            same Variables.
         is_test (bool): do not keep the values that a gradient needs.
         name (str | None): prefix of the names of the variables that the layer creates.
 

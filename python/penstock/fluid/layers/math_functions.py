@@ -23,7 +23,7 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
         tensor1 (Variable): same shape and type as `input`.
         tensor2 (Variable): same shape and type as `input`.
         value (float): the factor of the product; an int if `input` has an integer type.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): has no effect, as in Fluid.
 
     Returns:
@@ -54,9 +54,10 @@ def clamp(input, min=None, max=None, output=None, name=None):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid.
-        max (float or Variable): upper bound, by default the largest number of float64.
-        output (Variable): receives the result; by default a new Variable.
+        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid; a
+            Variable has shape [1].
+        max (float or Variable): upper bound, by default the largest number of float64; a Variable has shape [1].
+        output (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -93,7 +94,7 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
         x (Variable): any shape, float32 or float64.
         dim (int or list): the axes that are summed over, by default all.
         keepdim (bool): whether to keep the reduced axes, with extent 1.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -121,7 +122,7 @@ def log1p(x, out=None, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:

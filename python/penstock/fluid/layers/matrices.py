@@ -180,7 +180,7 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
         offset (int): offset of the diagonal from the main diagonal; positive: above it.
         dim1 (int): the axis of the rows; negative: counted from the end.
         dim2 (int): the axis of the columns; negative: counted from the end.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
@@ -205,7 +205,7 @@ def kron(x, y, out=None, name=None):
     Args:
         x (Variable): any shape; float32, float64, int32 or int64.
         y (Variable): any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:

@@ -26,7 +26,8 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
         act (str | None): name of an activation.
         is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
@@ -115,7 +116,8 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. It is overwritten.
         act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
         is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.

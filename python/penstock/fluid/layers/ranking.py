@@ -191,6 +191,7 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
         Variable: shape [1], same type as `anchor`.
 
     Raises:
+        TypeError: `anchor`, `positive` or `labels` has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Reference:

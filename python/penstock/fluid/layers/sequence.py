@@ -35,7 +35,7 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
         input (Variable): shape [rows, ...] with sequences, float32 or float64.
         pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the square root of the length), 'max', 'first' or
             'last'.
-        is_test (bool): do not keep what a gradient needs.
+        is_test (bool): do not keep the values that a gradient needs.
         pad_value (float): the elements of an empty sequence's row.
 
     Returns:

@@ -39,9 +39,10 @@ def slice(input, axes, starts, ends):
     Args:
         input (Variable): any shape and type.
         axes (list[int]): the axes to slice.
-        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
-        ends (list[int | Variable] | Variable): end positions, exclusive; negative: counted from the end; clipped to the
-            extent.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
+            has one element; one Variable holds all positions.
+        ends (list[int | Variable] | Variable): end positions, exclusive, in the same form; negative: counted from the
+            end; clipped to the extent.
 
     Returns:
         Variable: the slice, same type as `input`.
@@ -63,9 +64,12 @@ def strided_slice(input, axes, starts, ends, strides):
     Args:
         input (Variable): any shape; int32, int64, float32 or float64.
         axes (list[int]): the axes to slice.
-        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
-        ends (list[int | Variable] | Variable): end positions, exclusive; negative: counted from the end.
-        strides (list[int | Variable] | Variable): steps, not 0; a negative step runs backwards from the start.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
+            has one element; one Variable holds all positions.
+        ends (list[int | Variable] | Variable): end positions, exclusive, in the same form; negative: counted from the
+            end.
+        strides (list[int | Variable] | Variable): steps, not 0, in the same form; a negative step runs backwards from
+            the start.
 
     Returns:
         Variable: the slice, same type as `input`.
@@ -136,7 +140,7 @@ def expand(x, expand_times, name=None):
 
     Args:
         x (Variable): any shape and type.
-        expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32.
+        expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32 or int64.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:

@@ -72,7 +72,7 @@ class StaticRNN:
         """Declares a state that each step passes to the next.
 
         Args:
-            init (Variable | None): its value in the first step; None: a constant.
+            init (Variable | None): its value in the first step, any shape and type; None: a constant.
             shape (list[int] | None): shape of the constant; -1 is the extent of the batch.
             batch_ref (Variable | None): a variable of the step from which that extent is taken.
             init_value (float): value of the constant.
@@ -80,7 +80,7 @@ class StaticRNN:
             ref_batch_dim_idx (int): axis of the batch in the input outside the step.
 
         Returns:
-            Variable: the value of the previous step.
+            Variable: the value of the previous step, with the shape and type of the initial value.
 
         Raises:
             ValueError: called outside a step, or neither `init` nor both `shape` and `batch_ref` are given.
@@ -134,7 +134,7 @@ class StaticRNN:
         """Declares an output of the network.
 
         Args:
-            o (Variable): its value in the step.
+            o (Variable): the value of the output in the step, any shape and type.
 
         Raises:
             ValueError: called outside a step.
@@ -166,7 +166,7 @@ class StaticRNN:
 
         Args:
             mem (Variable): the result of `memory`.
-            var (Variable): the new value.
+            var (Variable): the new value, same shape and type as `mem`.
 
         Raises:
             ValueError: `mem` is not a memory of this network.

@@ -27,7 +27,7 @@ def create_tensor(dtype, name=None, persistable=False):
         persistable (bool): whether its value stays in the scope between runs and is saved.
 
     Returns:
-        Variable: the variable.
+        Variable: the variable, without a shape, of type `dtype`.
 
     Example:
         t = fluid.layers.create_tensor('float32')
@@ -78,7 +78,7 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
         name (str | None): its name; None: a generated one.
 
     Returns:
-        Variable: the variable, with stop_gradient set.
+        Variable: the variable, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Example:
         step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
@@ -143,7 +143,7 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         out (Variable | None): receives the result; of type `dtype`.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
         TypeError: `out` has another type, `dtype` is not bool, float16, float32, float64, int32 or int64, or `shape`
@@ -186,7 +186,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
         TypeError: `input` is not a Variable, or `dtype` is not an element type.
@@ -228,7 +228,7 @@ def zeros(shape, dtype, force_cpu=False):
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
         TypeError: `dtype` is not supported by `fill_constant`.
@@ -249,7 +249,7 @@ def ones(shape, dtype, force_cpu=False):
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
         TypeError: `dtype` is not supported by `fill_constant`.
@@ -405,7 +405,7 @@ def sums(input, out=None):
 
     Args:
         input (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
-        out (Variable | None): receives the result; it may be one of the addends.
+        out (Variable | None): receives the result, same shape and type as the addends; it may be one of them.
 
     Returns:
         Variable: the sum, same shape and type as the addends.
@@ -456,7 +456,7 @@ def assign(input, output=None):
     Args:
         input (Variable | numpy.ndarray): what to copy: a Variable, or an array of bool, float32, int32 or int64 with at
             most 1,048,576 elements.
-        output (Variable | None): receives the copy; None: a new variable.
+        output (Variable | None): receives the copy, same shape and type as `input`; None: a new Variable.
 
     Returns:
         Variable: the copy, same shape and type as `input`.

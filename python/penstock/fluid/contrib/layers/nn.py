@@ -135,8 +135,8 @@ def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_
     """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
 
     Args:
-        bboxes (Variable): the boxes, as in multiclass_nms.
-        scores (Variable): their scores, as in multiclass_nms.
+        bboxes (Variable): the boxes, in one of the shapes of multiclass_nms, float32 or float64.
+        scores (Variable): their scores, in one of the shapes of multiclass_nms, same type as `bboxes`.
         score_threshold (float): only boxes whose score is above this are considered.
         nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.

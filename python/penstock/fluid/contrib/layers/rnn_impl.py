@@ -62,7 +62,7 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
             or float64.
         init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
             [num_layers * 2, ...] if `bidirectional`; None: zeros.
-        init_cell (Variable): the initial cell states, in the same form; None: zeros.
+        init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
         hidden_size (int): width of the states.
         num_layers (int): number of layers.
         sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has

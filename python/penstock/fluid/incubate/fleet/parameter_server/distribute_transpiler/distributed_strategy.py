@@ -179,7 +179,7 @@ class DistributedStrategy:
 
         Raises:
             TypeError: `config` is neither a configuration nor a dict.
-            ValueError: there is no such field.
+            ValueError: the field is unknown.
         """
         self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
         self.check_program_config()
@@ -208,7 +208,7 @@ class DistributedStrategy:
 
         Raises:
             TypeError: `config` is neither a configuration nor a dict.
-            ValueError: there is no such setting.
+            ValueError: the setting is unknown.
         """
         if isinstance(config, TrainerRuntimeConfig):
             self._trainer_runtime_config = config
@@ -243,7 +243,7 @@ class DistributedStrategy:
 
         Raises:
             TypeError: `config` is neither a configuration nor a dict.
-            ValueError: there is no such field.
+            ValueError: the field is unknown.
         """
         self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
         self.check_server_runtime_config()
@@ -268,7 +268,7 @@ class DistributedStrategy:
 
         Raises:
             TypeError: `config` is neither a configuration nor a dict.
-            ValueError: there is no such option.
+            ValueError: the option is unknown.
         """
         self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
         self.check_execute_strategy()
@@ -295,7 +295,7 @@ class DistributedStrategy:
 
         Raises:
             TypeError: `config` is neither a configuration nor a dict.
-            ValueError: there is no such option.
+            ValueError: the option is unknown.
         """
         self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
         self.check_build_strategy()

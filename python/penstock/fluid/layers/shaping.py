@@ -140,7 +140,8 @@ def expand(x, expand_times, name=None):
 
     Args:
         x (Variable): any shape and type.
-        expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32 or int64.
+        expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32 or
+            int64.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:

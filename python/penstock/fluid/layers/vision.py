@@ -62,7 +62,7 @@ def affine_grid(theta, out_shape, name=None):
         name (str): has no effect.
 
     Returns:
-        Variable: shape [N, H, W, 2], x and y of each pixel, where -1 and 1 are the borders of the image; same type as
+        Variable: shape [N, H, W, 2], x and y of each pixel, from -1 (first pixel) to 1 (last pixel); same type as
         `theta`.
 
     Raises:

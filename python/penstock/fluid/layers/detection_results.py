@@ -41,8 +41,8 @@ def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_t
         name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [kept boxes, 6], rows of class, score and box, in a sequence for each image, same type as
-        `bboxes`; if no box is kept, one row that holds a single -1.
+        Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
+        same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
         TypeError: `bboxes` or `scores` is not a Variable.
@@ -90,8 +90,8 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
         name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image, same type as `bboxes`; if no box is kept,
-        one row that holds a single -1.
+        Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
+        same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
         TypeError: an argument has the wrong type.

@@ -148,9 +148,9 @@ def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable | tuple: rows of class, score and box, in a sequence for each image, same type as `bboxes`; with
-        `return_index`, a pair of it and the index of each box among the boxes of all images, int32, shape [kept boxes,
-        1].
+        Variable | tuple: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each
+        image, same type as `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all
+        images, int32, shape [kept boxes, 1].
 
     Raises:
         TypeError: `bboxes` or `scores` is not a Variable.

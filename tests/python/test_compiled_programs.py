@@ -64,7 +64,7 @@ def test_a_test_program_shares_variables_with_one_that_has_run(fluid):
     now, = exe.run(shared, feed=batch(), fetch_list=[loss])
     assert now == exe.run(test, feed=batch(), fetch_list=[loss])[0]
     alone = fluid.CompiledProgram(test).with_data_parallel(share_vars_from=fluid.CompiledProgram(test))
-    with pytest.raises(ValueError, match='not made by with_data_parallel'):
+    with pytest.raises(ValueError, match='with_data_parallel was not called for that program'):
         exe.run(alone, feed=batch(), fetch_list=[loss])
 
 

@@ -103,11 +103,11 @@ def test_nodes_beside_the_way_to_an_item(fluid):
 
 def test_wrong_arguments_are_named(fluid):
     L, x = fluid.contrib.layers, fluid.data('x', [None, 4])
-    with pytest.raises(ValueError, match='matrices of one width'):
+    with pytest.raises(ValueError, match='matrices of the same width'):
         L.match_matrix_tensor(x, fluid.data('y', [None, 3]), 2)
-    with pytest.raises(ValueError, match='of 1 layers in neg_samples_num_list, but of 2'):
+    with pytest.raises(ValueError, match='neg_samples_num_list has 1 layers, but layer_node_num_list has 2'):
         L.tdm_sampler(x, [1], [2, 3], 2)
-    with pytest.raises(ValueError, match='of layer 1 3 other nodes are to be drawn; it has 3'):
+    with pytest.raises(ValueError, match='3 negative nodes cannot be drawn from layer 1, which has 3 nodes'):
         L.tdm_sampler(x, [1, 3], [2, 3], 2)
     with pytest.raises(TypeError, match='partial_sum: input must be'):
         L.partial_sum(3)

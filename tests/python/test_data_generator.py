@@ -85,7 +85,7 @@ def test_a_float_makes_its_slot_floats():
 
 
 def test_a_generator_without_its_functions_says_so():
-    with pytest.raises(NotImplementedError, match='Generator must have generate_sample'):
+    with pytest.raises(NotImplementedError, match='Generator must define generate_sample'):
         MultiSlotDataGenerator().run_from_memory()
     with pytest.raises(NotImplementedError, match='use MultiSlotDataGenerator'):
         DataGenerator()._gen_str([])

@@ -215,7 +215,7 @@ def test_memory_is_filled_ahead_and_released(tmp_path, fluid):
     assert dataset.get_memory_data_size() == dataset.get_shuffle_data_size() == 5
     dataset.set_filelist([write(tmp_path, 'b', numbers(5, 8))])
     dataset.preload_into_memory(2)
-    with pytest.raises(_penstock.StateError, match='preloading already'):
+    with pytest.raises(_penstock.StateError, match='already preloading'):
         dataset.preload_into_memory()
     assert seen.run(fluid, dataset) == [[0, 1, 2, 3, 4]]
     dataset.wait_preload_done()

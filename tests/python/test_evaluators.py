@@ -29,6 +29,6 @@ def test_edit_distance_over_batches(fluid):
 
 def test_an_evaluator_belongs_to_the_first_block(fluid):
     flag = fluid.layers.fill_constant([1], 'bool', True)
-    with fluid.layers.While(flag).block(), pytest.raises(ValueError, match='belongs to the first block'):
+    with fluid.layers.While(flag).block(), pytest.raises(ValueError, match='create an evaluator in the first block'):
         with pytest.warns(UserWarning, match='deprecated'):
             fluid.evaluator.Evaluator('x')

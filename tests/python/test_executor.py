@@ -193,7 +193,7 @@ def test_what_a_program_lacks_is_left_out_with_a_warning(fluid):
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     feed = {'x': np.zeros((2, 13), 'float32'), 'y': np.zeros((2, 1), 'float32'), 'yy': np.zeros(1, 'float32')}
-    with pytest.warns(UserWarning, match='the program has no variable yy, which is left out; did you mean y'):
+    with pytest.warns(UserWarning, match='the program has no variable yy, which is ignored; did you mean y'):
         exe.run(feed=feed, fetch_list=[loss])
     del feed['yy'], feed['y']
     pruned = fluid.default_main_program()._prune([fluid.default_main_program().global_block().ops[1].output('Out')[0]])
@@ -205,7 +205,7 @@ def test_values_and_names_that_are_none_are_named(fluid):
     _, loss = regression(fluid)
     with pytest.raises(TypeError, match='the value of x is None'):
         fluid.Executor().run(feed={'x': None}, fetch_list=[loss])
-    with pytest.raises(TypeError, match='or what minimize returns, not 3'):
+    with pytest.raises(TypeError, match='or results of minimize, not 3'):
         fluid.Executor().run(feed={}, fetch_list=[3])
 
 

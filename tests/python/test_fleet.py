@@ -138,7 +138,7 @@ def test_settings_are_set_by_dicts(fluid):
                    'set_build_strategy', 'set_execute_strategy'):
         with pytest.raises(ValueError, match="doesn't have key: nothing"):
             getattr(strategy, setter)({'nothing': 1})
-        with pytest.raises(TypeError, match='is needed, not 5'):
+        with pytest.raises(TypeError, match='is required, not 5'):
             getattr(strategy, setter)(5)
     with pytest.raises(NotImplementedError, match='use StrategyFactory'):
         DistributedStrategy().set_program_config({})

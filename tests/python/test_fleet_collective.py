@@ -112,7 +112,7 @@ def test_checkpoints_are_numbered_and_the_newest_is_loaded(tmp_path, fluid, flee
     exe, path = fluid.Executor(fluid.CPUPlace()), str(tmp_path / 'checkpoints')
     exe.run(fleet.startup_program)
     assert fleet.load_check_point(exe, path, 0) is None
-    with pytest.raises(ValueError, match='holds no checkpoint'):
+    with pytest.raises(ValueError, match='contains no checkpoint'):
         fleet.load_check_point(exe, path, 0, ignore_empty=False)
     weight = fluid.global_scope().find_var('fc_0.w_0').get_tensor()
     for epoch in range(3):

@@ -194,7 +194,7 @@ def test_what_does_not_fit_the_program_is_refused(fluid):
         Communicator(program, GEO, dict(said, push_nums=0))
     with pytest.raises(ValueError, match="push_nums must be a whole number, not 'often'"):
         Communicator(program, GEO, dict(said, push_nums='often'))
-    with pytest.raises(ValueError, match='push_vars of table must be as GeoSgdTranspiler._get_vars_info'):
+    with pytest.raises(ValueError, match='push_vars of table must have the form that GeoSgdTranspiler._get_vars_info'):
         Communicator(program, GEO, dict(said, push_vars={'table': {}}))
     with pytest.raises(ValueError, match='push_vars of table has 1 names, 1 numbers of rows and 2 addresses'):
         wrong = dict(t._get_vars_info()['table'], epmap=['a:1', 'b:1'])
@@ -210,5 +210,5 @@ def test_what_does_not_fit_the_program_is_refused(fluid):
         Communicator(program, fluid.communicator.DistributedMode.ASYNC)
     with pytest.raises(ValueError, match='E-communicator-program'):
         Communicator(fluid.Program(), GEO, said)
-    with pytest.raises(ValueError, match="carries no plan, so mode GEO needs 'push_vars'"):
+    with pytest.raises(ValueError, match="contains no plan, so mode GEO needs 'push_vars'"):
         Communicator(fluid.Program(), GEO, {'trainers': 2})

@@ -70,7 +70,7 @@ class TestFetches:
         exe = started(fluid)
         with pytest.raises(TypeError, match='fetch_list holds the op mean, which is not the update of an optimizer'):
             exe.run(feed={'x': X}, fetch_list=[loss.op])
-        with pytest.raises(TypeError, match='or what minimize returns, not 3'):
+        with pytest.raises(TypeError, match='or results of minimize, not 3'):
             exe.run(feed={'x': X}, fetch_list=[[3]])
 
 

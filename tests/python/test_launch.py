@@ -152,7 +152,7 @@ def test_of_failures_that_are_all_reactions_the_first_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("make, reason", [
-    (lambda path: path.write_text("a file"), "it is no folder"),
+    (lambda path: path.write_text("a file"), "not a folder"),
     (lambda path: path.symlink_to("/proc/self/fdinfo"), "cannot create a file there"),
 ])
 def test_a_log_folder_that_cannot_be_is_refused_in_a_line(tmp_path, make, reason):

@@ -193,7 +193,7 @@ def test_the_installation_checks_itself(fluid, capsys, monkeypatch):
     assert 'one training step gave the right numbers' in capsys.readouterr().out
     assert fluid.default_main_program().global_block().ops == []
     monkeypatch.setattr(fluid.install_check, '_train_a_step', lambda parallel: (0.4, numpy.zeros((2, 3))))
-    with pytest.raises(RuntimeError, match='a step gave loss 0.4 and weights'):
+    with pytest.raises(RuntimeError, match='a step computed loss 0.4 and weights'):
         fluid.install_check.run_check()
 
 

@@ -90,5 +90,5 @@ def test_what_cannot_be_is_refused(fluid, monkeypatch):
         make(sgd, [['x'], [loss]], concurrency_list=[1])
     with pytest.raises(NotImplementedError, match=r'PipelineOptimizer on CUDAPlace\(0\)'):
         make(sgd, [[loss]], place_list=[fluid.CUDAPlace(0)])
-    with pytest.raises(ValueError, match='no op makes x, so the section that ends with it is empty'):
+    with pytest.raises(ValueError, match='no op writes x, so the section that ends with it is empty'):
         make(sgd, [['x'], [loss]]).minimize(loss)

@@ -166,7 +166,7 @@ def test_what_does_not_fit_the_layer_is_an_error(fluid):
         fluid.layers.py_func(np.tanh, 'x', out)
     with pytest.raises(ValueError, match='the shape of bare, an output of py_func, must be set'):
         fluid.layers.py_func(np.tanh, x, created(fluid, 'bare', []))
-    with pytest.raises(ValueError, match='other is to be skipped, but is neither in x nor in out'):
+    with pytest.raises(ValueError, match='other cannot be skipped, because it is neither in x nor in out'):
         fluid.layers.py_func(np.tanh, x, out, np.tanh, fluid.data('other', [1]))
 
 

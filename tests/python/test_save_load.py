@@ -74,9 +74,9 @@ def test_without_a_folder_a_file_of_all_is_bytes(fluid, tmp_path):
     np.testing.assert_array_equal(got, expected)
     with pytest.raises(ValueError, match='file all has no folder'):
         fluid.io.save_params(exe, None, filename='all')
-    with pytest.raises(TypeError, match='filename must be the bytes of a file of all, not None'):
+    with pytest.raises(TypeError, match='filename must be the bytes of one file for all variables, not None'):
         fluid.io.load_params(exe, None)
-    with pytest.raises(ValueError, match='what was given holds more than the 1 variables'):
+    with pytest.raises(ValueError, match='the data in filename holds more than the 1 requested variables'):
         fluid.io.load_vars(exe, None, vars=['fc_0.w_0'], filename=held)
     with pytest.raises(ValueError, match='must be the bytes of the two files'):
         fluid.io.load_inference_model(None, exe, model)
@@ -114,7 +114,7 @@ def test_files_that_do_not_fit_are_told_what_is_wrong(fluid, tmp_path):
 
     with pytest.raises(ValueError, match='all ends before variable fc_0.w_0: it holds fewer than the 2'):
         loading(data[:-(4 + 8 + 4 + 4 + 6 + 4 * 13)])
-    with pytest.raises(ValueError, match='all holds more than the 2 variables'):
+    with pytest.raises(ValueError, match='all holds more than the 2 requested variables'):
         loading(data + b'\0')
     with pytest.raises(penstock.DataError, match='all: fc_0.w_0: '):
         loading(data[:-1])
@@ -254,7 +254,7 @@ def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
         fluid.io.save_inference_model(str(tmp_path), [1], [prediction], exe)
     with pytest.raises(ValueError, match='target_vars must be Variables'):
         fluid.io.save_inference_model(str(tmp_path), ['x'], ['fc_0.tmp_1'], exe)
-    with pytest.raises(ValueError, match='is no folder'):
+    with pytest.raises(ValueError, match='is not a folder'):
         fluid.io.load_inference_model(str(tmp_path / 'nowhere'), exe)
     with pytest.warns(UserWarning, match='leaves out the parameters'):
         fluid.io.save_inference_model(str(tmp_path / 'only'), ['x'], [prediction], exe, program_only=True)

@@ -4,7 +4,8 @@
     export PYTHONPATH=$(python -m penstock.compat --path)
     import penstock.compat; penstock.compat.install()   # in a running interpreter
 
-Nothing of Penstock imports this package: `penstock.fluid` works without it, and beside an installed PaddlePaddle.
+The rest of Penstock does not import this package: `penstock.fluid` works without it, and alongside an installed
+PaddlePaddle.
 """
 
 import os
@@ -16,7 +17,7 @@ __all__ = ['install', 'path']
 
 
 def path():
-    """Returns the folder that, on PYTHONPATH, makes `import paddle` mean Penstock.
+    """Returns the folder that makes `import paddle` mean Penstock if it is on PYTHONPATH.
 
     Returns:
         str: an absolute path.
@@ -40,7 +41,7 @@ def install():
     A second call has no effect.
 
     Raises:
-        penstock.StateError: another `paddle` was imported before (E-compat-paddle-loaded).
+        penstock.StateError: another `paddle` has been imported already (E-compat-paddle-loaded).
 
     Example:
         import penstock.compat

@@ -1,7 +1,7 @@
 """python -m penstock.compat SCRIPT|-m MODULE|-c CODE [ARGUMENT...]: the command line of Python, with `paddle` meaning
 Penstock.
 
-The process becomes that Python: what it prints, its traceback and its exit code are those of `python SCRIPT`.
+The process becomes that Python: its output, its traceback and its exit code are those of `python SCRIPT`.
 """
 
 import os
@@ -24,8 +24,8 @@ Options of Python itself, such as -u or -c CODE, may stand before the script.
 
 
 def search_path(variables):
-    """Returns PATH with this interpreter's folder first, unless `python` already is this interpreter, because pipe
-    commands of scripts call `python`."""
+    """Returns PATH with this interpreter's folder first, because pipe commands of scripts call `python`. Returns PATH
+    unchanged if `python` already is this interpreter."""
     folder, old = os.path.dirname(os.path.abspath(sys.executable)), variables.get('PATH', os.defpath)
     there = shutil.which('python', path=folder)
     if there is None or shutil.which('python', path=old) == there:
@@ -34,7 +34,7 @@ def search_path(variables):
 
 
 def main(arguments):
-    """Runs the command line; returns the exit code 2 for a wrong one."""
+    """Runs the command line; returns exit code 2 if the command line is invalid."""
     if arguments == ['--path']:
         print(path())
         return 0

@@ -1,5 +1,5 @@
-"""Fetched arrays as scripts for Fluid 1.8 expect them: float(), int() and '%f' accept an array of one element, and an
-array without elements is a vector.
+"""Fetched arrays with the behaviour that scripts for Fluid 1.8 expect: float(), int() and '%f' accept an array of one
+element, and an array without elements is a vector.
 
 In NumPy 2.4 the former is an error for arrays with axes, such as a loss of shape [1]. The latter is how Fluid returns,
 for example, the boxes of a detector that finds none.
@@ -32,7 +32,7 @@ class FetchedArray(numpy.ndarray):
 
 def _numpy_converts():
     with warnings.catch_warnings():
-        warnings.simplefilter('ignore')    # it is deprecated since NumPy 1.25
+        warnings.simplefilter('ignore')    # the conversion is deprecated since NumPy 1.25
         try:
             return float(numpy.ones(1)) == 1.0
         except TypeError:
@@ -40,8 +40,8 @@ def _numpy_converts():
 
 
 def install():
-    """Makes Executor.run return arrays that convert to numbers (with an older NumPy all arrays do), and arrays without
-    elements as vectors."""
+    """Makes Executor.run return arrays that convert to numbers (with an older NumPy, all arrays do), and return arrays
+    without elements as vectors."""
     executor.empties_are_vectors = True
     if not _numpy_converts():
         executor.array_kind = FetchedArray

@@ -1,4 +1,4 @@
-"""Gives the modules of penstock.fluid the names `paddle.fluid...`: the same objects under both names."""
+"""Makes the modules of penstock.fluid available as `paddle.fluid...`: the same objects under both names."""
 
 import importlib
 import importlib.abc
@@ -9,7 +9,7 @@ THEIRS, OURS = 'paddle.fluid', 'penstock.fluid'
 
 
 def install():
-    """Puts the finder before all others, once."""
+    """Installs the finder before all other finders, once."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -17,9 +17,9 @@ def install():
 def share_loaded():
     """Registers every loaded module of penstock.fluid under its second name.
 
-    When Python imports a submodule, it sets it as an attribute of its package. If the package has a function of that
-    name (fluid.data), this must not happen again under the second name, so the name must be registered before any
-    import of it.
+    When Python imports a submodule, it sets the module as an attribute of its package. If the package has a function
+    with the same name (fluid.data), this must not happen again under the second name, so the second name must be
+    registered before it is imported.
     """
     for name, module in list(sys.modules.items()):
         if name == OURS or name.startswith(OURS + '.'):
@@ -36,7 +36,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             module = importlib.import_module(ours)
         except ModuleNotFoundError as error:
             if error.name is None or not (ours + '.').startswith(error.name + '.'):
-                raise    # the module is there, and lacks one that it imports
+                raise    # the module exists, but a module that it imports does not
             return None
         return importlib.util.spec_from_loader(name, _Loaded(module), is_package='__path__' in vars(module))
 
@@ -52,5 +52,5 @@ class _Loaded(importlib.abc.Loader):
         return self._module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec    # which Python has just replaced by that of the other name
+        module.__spec__ = self._spec    # Python has just replaced it by the spec of the other name
         share_loaded()

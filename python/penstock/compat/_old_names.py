@@ -1,4 +1,4 @@
-"""Names of Python 3.7 and NumPy 1.16, which scripts for Fluid 1.8 use and later versions lack."""
+"""Restores names of Python 3.7 and NumPy 1.16 that scripts for Fluid 1.8 use and later versions lack."""
 
 import builtins
 import collections
@@ -11,7 +11,7 @@ import time
 
 import numpy
 
-# By NumPy's old names; the first group were Python's own types.
+# NumPy's old names; those of the first group were Python's own types.
 _NUMPY_NAMES = dict(
     {name: getattr(builtins, name) for name in ('bool', 'int', 'float', 'complex', 'object', 'str')},
     long=int, unicode=str, float_=numpy.float64, complex_=numpy.complex128, unicode_=numpy.str_, string_=numpy.bytes_,
@@ -35,7 +35,7 @@ def install():
     _give_pillow()
     if sys.version_info >= (3, 11):
         random.Random.sample = _sampling_sets(random.Random.sample)
-        random.sample = random.sample.__self__.sample    # of the generator that the module's functions draw from
+        random.sample = random.sample.__self__.sample    # the method of the generator that the module's functions use
     if 'newshape' not in inspect.signature(numpy.reshape).parameters:
         numpy.reshape = _reshape_by_old_name(numpy.reshape)
     _give(collections, **{name: getattr(collections.abc, name) for name in collections.abc.__all__})

@@ -1,12 +1,12 @@
-"""Modules of Fluid that Penstock does not have. An import works, because scripts import modules that they may not use;
-any use raises an error with the reason.
+"""Modules of Fluid that Penstock does not have. They can be imported, because scripts import modules that they may not
+use; any use raises an error with the reason.
 
     __path__, __getattr__ = absent('fluid.contrib.slim', 'prune and quantize with ...')    # the whole module
 """
 
 
 class _Submodules:
-    """Where Python looks for the modules of a package: a look raises the error."""
+    """The __path__ of a package: an import of one of its submodules iterates over it, which raises the error."""
 
     def __init__(self, message):
         self._message = message
@@ -16,7 +16,7 @@ class _Submodules:
 
 
 def absent(module, why):
-    """(__path__, __getattr__) of a module all of whose names and submodules are missing, for one reason."""
+    """Returns (__path__, __getattr__) of a module whose names and submodules are all missing, for one reason."""
     text = '%s%s: ' + why
 
     def missing(name):

@@ -1,4 +1,4 @@
-"""Which element types a layer takes, where Fluid's layers check them."""
+"""Checks of the element types of a layer's arguments, for layers that check them in Fluid."""
 
 import functools
 import inspect
@@ -10,11 +10,11 @@ _TYPED = (VarDesc.VarType.LOD_TENSOR, VarDesc.VarType.SELECTED_ROWS)
 
 
 class ArgumentError(ValueError, TypeError, AssertionError):
-    """A wrong argument. Fluid raises one of these for some and another for others, and scripts catch either."""
+    """A wrong argument. Fluid raises different exceptions for different arguments, and scripts catch any of them."""
 
 
 def require_types(layer, name, given, types):
-    """Refuses a Variable, or one of a list of them, whose element type is not among `types` (TypeError).
+    """Raises TypeError if a Variable, or one in a list of Variables, has an element type that is not in `types`.
 
     The argument `dtype` is an element type itself.
     """
@@ -39,7 +39,8 @@ def types_of(text):
 def element_types(**types):
     """Decorates a layer whose arguments must have one of these element types.
 
-    types  by the argument's name, as 'float32 float64'. An argument that is no Variable is left to the layer.
+    types  element types by argument name, such as 'float32 float64'. The layer itself checks arguments that are not
+           Variables.
     """
     allowed = {name: types_of(text) for name, text in types.items()}
 

@@ -1,11 +1,11 @@
-"""ExponentialMovingAverage, ModelAverage: averages of each parameter, computed during training.
+"""ExponentialMovingAverage and ModelAverage: averages of each parameter, computed during training.
 
     optimizer.minimize(loss)
     average = fluid.optimizer.ExponentialMovingAverage(0.999)
     average.update()
     ...                                # train
     with average.apply(exe):
-        ...                            # test, with the averages in the parameters' places
+        ...                            # test, with the averages as parameters
 """
 
 import contextlib
@@ -46,7 +46,7 @@ def _restore_program(pairs):
 
 
 class _Average:
-    """Base of both: programs that exchange parameters with averages and restore them."""
+    """Base class of both: programs that replace parameters by their averages and restore them."""
 
     @contextlib.contextmanager
     def _applied(self, executor, need_restore):
@@ -163,14 +163,15 @@ class ExponentialMovingAverage(_Average):
 
 
 class ModelAverage(Optimizer, _Average):
-    """Keeps the mean of each parameter over the last steps. The window is `average_window_rate` times the number of
-    steps so far, limited by its minimum and maximum.
+    """Keeps the mean of each parameter over the last steps.
+
+    The window is `average_window_rate` times the number of steps so far, limited by its minimum and maximum.
 
     Args:
         average_window_rate (float): the window's share of all steps.
         min_average_window (int): the minimum number of steps of the window.
         max_average_window (int): the maximum number of steps of the window.
-        regularization (WeightDecayRegularizer | None): accepted for Fluid's scripts.
+        regularization (WeightDecayRegularizer | None): ignored; accepted for compatibility with Fluid.
         name (str | None): prefix of the names of the sums.
 
     Raises:

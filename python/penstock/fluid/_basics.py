@@ -1,4 +1,4 @@
-"""Parts of fluid.core below descs and the registry: element types, kinds of variables, places."""
+"""The parts of fluid.core that descs and the registry need: element types, kinds of variables, places."""
 
 import enum
 import numbers
@@ -10,7 +10,7 @@ from penstock.fluid import _devices
 
 
 class VarType(enum.IntEnum):
-    """The numbers of the wire form: types of elements, then kinds of variables."""
+    """Element types, then kinds of variables, with the numbers that serialized programs use."""
     __str__ = enum.Enum.__str__    # VarType.FP32 in every Python
     BOOL = 0
     INT16 = 1
@@ -46,7 +46,7 @@ class VarDesc:
     VarType = VarType
 
 
-# By number, because the lookup of an enum member by value takes longer than the creation of a small op.
+# By number, because looking up an enum member by value takes longer than creating a small op.
 VAR_TYPES = {int(member): member for member in VarType}
 
 _DTYPES = {
@@ -64,7 +64,7 @@ _NAMES = {member: name for name, member in _DTYPES.items()}
 
 
 class UnknownType(ValueError, TypeError):
-    """No element type has the name. A TypeError, as in numpy, and a ValueError, as in Fluid's layers."""
+    """An unknown element type. It is a TypeError, as in numpy, and a ValueError, as in Fluid's layers."""
 
 
 def to_dtype(dtype):
@@ -77,7 +77,7 @@ def to_dtype(dtype):
         VarType: its number.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: the type is unknown.
 
     Example:
         assert fluid.core.to_dtype('float32') == fluid.core.VarDesc.VarType.FP32
@@ -91,7 +91,7 @@ def to_dtype(dtype):
         if found is None and dtype is not None:    # which numpy takes for float64
             try:
                 found = _DTYPES.get(numpy.dtype(dtype).name)
-            except TypeError:    # numpy does not know it either
+            except TypeError:    # numpy does not know the type either
                 found = None
     if found is None:
         raise UnknownType('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
@@ -138,7 +138,7 @@ def dtype_size(dtype):
         dtype (str | type | numpy.dtype | VarType | int): the type.
 
     Returns:
-        int: bytes.
+        int: the number of bytes.
 
     Example:
         assert fluid.core.dtype_size('int64') == 8
@@ -216,7 +216,7 @@ class CUDAPinnedPlace(_Place):
 
 
 def device_of(place, what):
-    """Returns the place on which programs run if `place` is requested; `what` names the caller in errors.
+    """Returns the place on which programs run if a script requests `place`; `what` names the caller in errors.
 
     Raises:
         TypeError: `place` is not a place.
@@ -311,10 +311,10 @@ def get_cuda_device_count():
 
 
 def is_compiled_with_cuda():
-    """Tells whether programs can run on GPUs through this API.
+    """Returns whether programs can run on GPUs through this API.
 
     Returns:
-        bool: False: CPUPlace is the only place.
+        bool: False, because CPUPlace is the only place.
 
     Example:
         place = fluid.CUDAPlace(0) if fluid.is_compiled_with_cuda() else fluid.CPUPlace()

@@ -12,13 +12,13 @@ from penstock.fluid._progress import Progress, asked_seconds, loss_of
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.dataset import DatasetBase
 
-_told = weakref.WeakSet()    # programs for which the log has stated that one thread trains
+_told = weakref.WeakSet()    # programs for which the log has reported that only one thread trains
 _C_NAMES = {'float32': 'float', 'float64': 'double', 'int64': 'int64_t', 'int32': 'int'}
 
 
 def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_list, fetch_info, print_period,
                      fetch_handler):
-    """Runs the program once for each batch. `executor` is that of C++."""
+    """Runs the program once for each batch. `executor` is the C++ executor."""
     if not isinstance(dataset, DatasetBase):
         raise TypeError('train_from_dataset needs a dataset of DatasetFactory, not %r' % (dataset,))
     program = framework.default_main_program() if program is None else program
@@ -82,7 +82,7 @@ class _Training:
                 self._executor.cancel()
 
     def _train(self, queues):
-        """Runs the batches of the queues, one of each in turn."""
+        """Runs the batches of the queues, taking one from each in turn."""
         queues = list(queues)
         while queues and self._error is None:
             for queue in list(queues):
@@ -90,7 +90,7 @@ class _Training:
                     queues.remove(queue)
 
     def _step(self, batch):
-        """Runs one batch; returns False without one."""
+        """Runs one batch; returns False if there is none."""
         if batch is None:
             return False
         values = self._executor.run(self._program.desc, self._scope, list(zip(self._names, batch)),

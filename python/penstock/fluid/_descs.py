@@ -36,7 +36,7 @@ class AttrType(str, enum.Enum):
 
 
 class BlockDesc(View):
-    """A view of one block of a program. It stands for its index where an index is expected.
+    """A view of one block of a program. It can be used as its index where an index is expected.
 
     Example:
         fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr='w')
@@ -116,7 +116,7 @@ class BlockDesc(View):
             self._program.remove_op(self.id, op_id)
 
     def var(self, name):
-        """Returns the variable of a name, which it declares if it does not exist.
+        """Returns the variable with a name; declares it if it does not exist.
 
         Args:
             name (str | bytes): the name.
@@ -130,7 +130,7 @@ class BlockDesc(View):
         return VarDesc(self._program, self.id, name)
 
     def has_var(self, name):
-        """Tells whether this block declares a variable.
+        """Returns whether this block declares a variable.
 
         Args:
             name (str | bytes): the name.
@@ -141,7 +141,7 @@ class BlockDesc(View):
         return self._program.has_var(self.id, text(name))
 
     def has_var_recursive(self, name):
-        """Tells whether this block or an enclosing one declares a variable.
+        """Returns whether this block or an enclosing one declares a variable.
 
         Args:
             name (str | bytes): the name.
@@ -349,7 +349,7 @@ class OpDesc(View):
         return list(self._program.op_attrs(*self._at))
 
     def has_attr(self, name):
-        """Tells whether the op has an attribute.
+        """Returns whether the op has an attribute.
 
         Args:
             name (str): the name.
@@ -444,7 +444,7 @@ class OpDesc(View):
         _penstock.check_op_attrs(self._program, *self._at)
 
     def infer_shape(self, block):
-        """Infers shapes and types of the outputs, as if the op stood in `block`, and declares them there.
+        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
 
         Args:
             block (BlockDesc): the block.
@@ -452,7 +452,7 @@ class OpDesc(View):
         _penstock.infer_op(block._program, block.id, self._program, *self._at)
 
     def infer_var_type(self, block):
-        """Infers shapes and types of the outputs, as if the op stood in `block`, and declares them there.
+        """Infers shapes and types of the outputs, as if the op were in `block`, and declares them there.
 
         Args:
             block (BlockDesc): the block.
@@ -464,7 +464,7 @@ class OpDesc(View):
 
 
 def value_of_attr(program, kind, value):
-    """Returns the value of attr() for a value of C++: blocks instead of indices."""
+    """Converts an attribute's value from C++ to the value that attr() returns: blocks instead of their indices."""
     if kind == AttrType.BLOCK:
         return BlockDesc(program, value)
     if kind == AttrType.BLOCKS:
@@ -480,7 +480,7 @@ def grad_op_descs(op, no_grad_names, grad_blocks):
 
 
 def _block(program, index):
-    """Returns the block of an index.
+    """Returns the block at an index.
 
     Args:
         index (int): from 0.
@@ -489,7 +489,7 @@ def _block(program, index):
         BlockDesc: a view of the block.
 
     Raises:
-        IndexError: there is no such block.
+        IndexError: the block does not exist.
     """
     if not 0 <= index < program.num_blocks():
         raise IndexError('there is no block %d; the program has %d' % (index, program.num_blocks()))

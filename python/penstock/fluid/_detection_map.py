@@ -1,4 +1,4 @@
-"""DetectionMAP, of fluid.metrics: the mean average precision of a detector, computed in the program."""
+"""fluid.metrics.DetectionMAP: the mean average precision of a detector, computed in the program."""
 
 from penstock.fluid import layers, unique_name
 from penstock.fluid.framework import Program, program_guard
@@ -11,22 +11,22 @@ class DetectionMAP:
     """Computes the mean average precision of the boxes that a detector finds, of a batch and of all batches so far.
 
     Args:
-        input (Variable): shape [found, 6]: rows of class, score and box, in a sequence for each image, as
-            layers.detection_output makes them; float32.
-        gt_label (Variable): shape [objects, 1], the classes of the true boxes, in a sequence for each image.
-        gt_box (Variable): shape [objects, 4], the true boxes, in the same sequences; float32.
-        gt_difficult (Variable): shape [objects, 1], not 0 if a true box is difficult.
+        input (Variable): shape [found, 6], float32: rows of class, score and box, in a sequence for each image, as
+            returned by layers.detection_output.
+        gt_label (Variable): the classes of the true boxes, shape [objects, 1], in a sequence for each image.
+        gt_box (Variable): the true boxes, shape [objects, 4], float32, in the same sequences.
+        gt_difficult (Variable): shape [objects, 1]: not 0 if a true box is difficult.
         class_num (int): the number of classes.
         background_label (int): has no effect: class 0 has no average precision, as in Fluid.
-        overlap_threshold (float): overlaps of right boxes are above this.
+        overlap_threshold (float): a found box is correct if its overlap with a true box is above this.
         evaluate_difficult (bool): whether difficult boxes count.
         ap_version (str): 'integral' or '11point'.
 
     Returns:
-        DetectionMAP: get_map_var() gives the two Variables, of shape [1]; reset(exe) forgets all batches.
+        DetectionMAP: get_map_var() returns two Variables of shape [1]; reset(exe) discards all batches.
 
     Raises:
-        penstock.ProgramError: ap_version has an invalid value or the shapes do not fit.
+        penstock.ProgramError: `ap_version` has an invalid value, or the shapes are incompatible.
 
     Example:
         found = fluid.data('found', [None, 6], lod_level=1)
@@ -69,16 +69,16 @@ class DetectionMAP:
         return self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape)
 
     def get_map_var(self):
-        """Returns the mean average precision of the batch, and that of all batches since the last reset.
+        """Returns the mean average precision of the batch and of all batches since the last reset.
 
         Returns:
-            tuple[Variable, Variable]: the mean average precision of the batch, and that over all batches since
-                reset().
+            tuple[Variable, Variable]: the mean average precision of the batch, and of all batches since reset(); shape
+                [1], float32.
         """
         return self.cur_map, self.accum_map
 
     def reset(self, executor, reset_program=None):
-        """Forgets all batches: runs a program, a new one or the one given, that says so.
+        """Discards all batches, by running a program that resets the state.
 
         Args:
             executor (Executor): runs `reset_program`.

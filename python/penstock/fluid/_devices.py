@@ -1,5 +1,5 @@
-"""Which devices programs run on: the CPU alone. What scripts say of GPUs is an error, or means the CPU where
-PENSTOCK_CUDA_FALLBACK says so."""
+"""The devices on which programs run: only the CPU. A request for a GPU is an error, or means the CPU if
+PENSTOCK_CUDA_FALLBACK is set."""
 
 import os
 import re
@@ -12,12 +12,12 @@ _warned = False
 
 
 def falls_back():
-    """Whether places on GPUs mean the CPU."""
+    """Returns whether places on GPUs mean the CPU."""
     return os.environ.get(FALLBACK, '') not in ('', '0')
 
 
 def use_cpu_for(what):
-    """Called for a request to run on a GPU: one warning for the process, or the error.
+    """Handles a request to run on a GPU: warns once per process, or raises the error.
 
     Raises:
         NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1.
@@ -33,7 +33,8 @@ def use_cpu_for(what):
 
 
 def gpu_count():
-    """How many GPUs scripts may count on: those that the driver gives this process; with the fallback one, the CPU."""
+    """Returns the number of GPUs that scripts see: those that the driver provides to this process; 1 with the fallback.
+    """
     if falls_back():
         return 1
     try:
@@ -45,7 +46,7 @@ def gpu_count():
 
 
 def _listed(visible):
-    """The devices before the first that is none, as CUDA reads the list."""
+    """Returns the devices before the first invalid entry, as CUDA reads the list."""
     listed = []
     for one in visible.split(','):
         if not re.fullmatch('[0-9]+|(GPU|MIG)-.*', one.strip()):

@@ -1,7 +1,7 @@
 """DGCMomentumOptimizer: momentum with compressed gradients after a number of steps.
 
-From step rampup_begin_step on, an op `dgc` after each large gradient passes its largest elements on and keeps the rest
-for later steps. The update is then plain gradient descent, because the op has its own momentum.
+From step rampup_begin_step on, an op `dgc` after each large gradient sends its largest elements and keeps the rest for
+later steps. The update is then plain gradient descent, because the op applies the momentum itself.
 """
 
 from penstock.fluid import clip, framework, layers, unique_name
@@ -18,11 +18,11 @@ _REGULARIZERS = {'l1': 1, 'l2': 2}
 
 
 class DGCMomentumOptimizer(Optimizer):
-    """Momentum with deep gradient compression: trainers exchange only the largest elements of each large gradient,
-    and keep the rest for later steps.
+    """Momentum with deep gradient compression: trainers exchange only the largest elements of each large gradient and
+    keep the rest for later steps.
 
     Before `rampup_begin_step` it is Momentum. Then the entries of `sparsity` are used one after the other during
-    `rampup_step` steps; the last one is used from then on. Unlike in Fluid, `dgc` and the update before
+    `rampup_step` steps; afterwards the last one is used. Unlike in Fluid, `dgc` and the update before
     `rampup_begin_step` each keep a running sum and a count of steps, so that the update can be on a pserver and `dgc`
     on the trainers.
 
@@ -35,12 +35,12 @@ class DGCMomentumOptimizer(Optimizer):
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         use_nesterov (bool): use Nesterov momentum.
         num_trainers (int | None): with `grad_clip`, the number of trainers: each clips its own gradient.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipByNorm | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
         ValueError: `rampup_begin_step` is negative.
 
     Example:
@@ -166,7 +166,7 @@ def _is_large(param, grad):
 
 
 def _share_of_norm(grad_clip, num_trainers):
-    """Returns one trainer's share of the norm limit of all trainers."""
+    """Returns the share of one trainer in the norm limit of all trainers."""
     if not isinstance(grad_clip, clip.GradientClipByNorm):
         raise TypeError('DGCMomentumOptimizer clips by GradientClipByNorm only, not by %s' % type(grad_clip).__name__)
     if not isinstance(num_trainers, int) or num_trainers < 1:
@@ -188,7 +188,7 @@ def _ranks():
 
 
 def _leave_to_next(block, param, grad):
-    """Removes the mark of the op that writes the gradient, because the op after it receives the mark."""
+    """Removes the role_var mark of the op that writes the gradient, because the following op receives it."""
     for op in block.ops:
         names = op.attr('op_role_var') if op.has_attr('op_role_var') else []
         pairs = list(zip(names[::2], names[1::2]))

@@ -9,9 +9,10 @@ _remembered = {}
 
 
 def set_flags(flags):
-    """Sets flags. Only FLAGS_check_nan_inf has an effect: from the next run on, the first op that makes a NaN or an
-    Inf is an error. Others are remembered, with a warning. The environment variable of a flag's name does the
-    same.
+    """Sets flags of Fluid.
+
+    Only FLAGS_check_nan_inf has an effect: from the next run on, the first op that produces a NaN or an Inf raises an
+    error. Other flags are only stored, with a warning. An environment variable with the name of a flag sets it too.
 
     Args:
         flags (dict): {name: value}; names begin with FLAGS_.
@@ -47,8 +48,8 @@ def get_flags(flags):
         dict: {name: value}.
 
     Raises:
-        TypeError: `flags` is something else.
-        ValueError: nobody has set the flag.
+        TypeError: `flags` is neither a name nor a list or tuple of names.
+        ValueError: a flag has not been set.
 
     Example:
         assert fluid.get_flags('FLAGS_check_nan_inf') == {'FLAGS_check_nan_inf': False}

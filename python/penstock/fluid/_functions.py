@@ -41,12 +41,12 @@ class Function:
 def _takes_any(function):
     try:
         return bool(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # of a builtin nothing is known
+    except (TypeError, ValueError):  # a builtin may have no signature
         return True
 
 
 def registered(number):
-    """Returns the function of a number."""
+    """Returns the function with a number."""
     return _functions[number].function
 
 

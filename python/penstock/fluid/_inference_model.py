@@ -38,7 +38,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
                          params_filename=None, export_for_deployment=True, program_only=False):
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
-    A trainer's saved program runs without pservers, because it looks up rows in the saved tables. Tables with
+    The saved program of a trainer runs without pservers, because it looks up rows in the saved tables. Tables with
     is_distributed stay on their pservers.
 
     Args:
@@ -68,7 +68,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     feeds, targets = _feed_names(feeded_var_names), _targets(target_vars)
     program = program_or_default(main_program).clone()
     block = program.global_block()
-    # Each target goes through a scale by 1, so that its name and the op that computes it survive any pruning.
+    # Each target passes through a scale op with factor 1, so that its name and the op that computes it survive pruning.
     with framework.program_guard(program):
         ends = [
             layers.scale(block.var(target.name), 1.0, name='save_infer_model/scale_%d' % i)
@@ -143,8 +143,8 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """Reads a saved inference model, and loads its parameters into the global scope.
 
     Args:
-        dirname (str | None): the folder; None: the next two arguments contain the bytes themselves.
-        executor (Executor): accepted for Fluid's scripts.
+        dirname (str | None): the folder; None: `model_filename` and `params_filename` are the bytes of the two files.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         model_filename (str | bytes | None): file of the program; None: __model__.
         params_filename (str | bytes | None): one file for all parameters; None: a file per parameter.
         pserver_endpoints (list[str] | None): the pservers of its tables, instead of those that the program names.
@@ -166,10 +166,10 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """
     if dirname is None:
         if not isinstance(model_filename, bytes) or not isinstance(params_filename, bytes):
-            raise ValueError('without dirname model_filename and params_filename must be the bytes of the two files')
+            raise ValueError('without dirname, model_filename and params_filename must be the bytes of the two files')
         model = model_filename
     elif not os.path.isdir(dirname):
-        raise ValueError('%s is no folder' % dirname)
+        raise ValueError('%s is not a folder' % dirname)
     else:
         model = read_file(os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__'))
         params_filename = params_filename and os.path.basename(params_filename)

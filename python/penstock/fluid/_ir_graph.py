@@ -175,7 +175,7 @@ class Graph:
             program = desc._program.copy()
         return type(desc)(program, *desc._at)
 
-    # Attributes of any kind.
+    # Attributes, which may be any objects.
     def has(self, name):
         """Whether it has an attribute."""
         return name in self._attrs
@@ -194,7 +194,7 @@ class Graph:
         """Returns the value of an attribute.
 
         Raises:
-            ValueError: there is no such attribute.
+            ValueError: the attribute does not exist.
         """
         if name not in self._attrs:
             raise ValueError('the graph has no attribute %s' % name)
@@ -237,10 +237,10 @@ class Graph:
         del self._nodes[node.id()]
 
     def retrieve_node(self, number):
-        """Returns the node of a number.
+        """Returns the node with a number.
 
         Raises:
-            ValueError: there is no such node.
+            ValueError: the node does not exist.
         """
         if number not in self._nodes:
             raise ValueError('the graph has no node %d' % number)

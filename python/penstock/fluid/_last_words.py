@@ -21,11 +21,11 @@ def _frames(trace):
 
 
 def tell():
-    """Runs at the process's end: reports an uncaught exception to the servers.
+    """Runs when the process ends: reports an uncaught exception to the pservers.
 
-    The interpreter keeps it in sys.last_type and similar variables, except for sys.exit(). An error of a peer is not
-    reported to servers, because the connection to them has already ended, but to the other ranks, which may wait for
-    this one.
+    The interpreter keeps the exception in sys.last_type and similar variables, except for sys.exit(). An error of a
+    peer is not reported to pservers, because the connection to them has already ended, but to the other ranks, which
+    may be waiting for this one.
     """
     kind = getattr(sys, 'last_type', None)
     if kind is None:

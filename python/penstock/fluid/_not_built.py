@@ -1,5 +1,5 @@
-"""Names of Fluid 1.8 that are not built, so that their use raises an error that says so. A test checks that the lists
-are exact.
+"""Names of Fluid 1.8 that are not built; their use raises an error that says so. A test checks that the lists are
+exact.
 
     __getattr__ = getattr_of(__name__)    # at the end of a module
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def list_of(module):
-    """The list of NAMES that the module 'penstock.fluid.layers.io' goes by."""
+    """Returns the key in NAMES for a module such as 'penstock.fluid.layers.io'."""
     name = module.partition('.')[2]
     return 'fluid.layers' if name.startswith('fluid.layers.') else name
 
@@ -47,7 +47,7 @@ def _names(lists):
     return {module: frozenset(text.split()) for module, text in lists.items()}
 
 
-# One name a line where many are added at a time.
+# One name per line where many names are added at a time.
 NAMES = _names({
     'fluid': '''
         ComplexVariable

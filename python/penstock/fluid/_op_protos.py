@@ -110,7 +110,7 @@ class OpProtoHolder:
                 intermediate; an attribute has name, type and generated.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         if type not in all_types():
             raise ValueError('Operator "%s" has not been registered.' % type)

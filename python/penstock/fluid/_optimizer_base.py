@@ -1,5 +1,8 @@
-"""Optimizer. For the optimizers of Penstock, minimize() is one C++ call. For a subclass that overrides
-_append_optimize_op, Python appends op by op, as Fluid does, which is slower."""
+"""The base class Optimizer.
+
+For the optimizers of Penstock, minimize() is one C++ call. For a subclass that overrides _append_optimize_op, Python
+appends op by op, as Fluid does, which is slower.
+"""
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
@@ -21,12 +24,12 @@ class Optimizer:
     Args:
         learning_rate (float | Variable): a number, or a schedule.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         class Sign(fluid.optimizer.Optimizer):
@@ -52,11 +55,11 @@ class Optimizer:
         self.regularization = regularization
         self._grad_clip = grad_clip
         self._name = name
-        self._dtype = VarType.FP32    # of the loss, and so of the learning rate
+        self._dtype = VarType.FP32    # the type of the loss, and therefore of the learning rate
         self.type = getattr(self, 'type', None)
         self._attrs = {}
         self._inputs = {}               # hyperparameters that are Variables, by the op's slot
-        self._initial = {}              # initial values of state, by its name, that no attribute states
+        self._initial = {}              # initial values of state that no attribute holds, by the state's name
         self._learning_rate_map = {}    # program -> the variable
         self._accumulators = {}         # name of the state -> {parameter's name: variable}
         self._opti_name_list = []
@@ -76,7 +79,7 @@ class Optimizer:
 
         Raises:
             TypeError: `loss` is not a Variable.
-            penstock.ProgramError: the loss has not one element, or no parameter reaches it.
+            penstock.ProgramError: the loss does not have one element, or no parameter reaches it.
         """
         require_loss('minimize', loss)
         main = loss.block.program
@@ -95,7 +98,7 @@ class Optimizer:
 
         Args:
             loss (Variable): shape [1].
-            startup_program (Program | None): accepted for Fluid's scripts.
+            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
             parameter_list (list | None): parameters or their names; None: all trainable ones.
             no_grad_set (set | None): variables, or their names, that get no gradient.
             callbacks (list | None): called for each gradient op; see append_backward.
@@ -109,7 +112,7 @@ class Optimizer:
         return self._backward(loss, parameter_list, no_grad_set, callbacks)
 
     def _backward(self, loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=()):
-        """backward() that recomputes values between checkpoints (names)."""
+        """Does the work of backward(); recomputes values between checkpoints, which are names."""
         require_loss('backward', loss)
         require_callbacks('backward', callbacks)
         block = loss.block.program.current_block()
@@ -170,7 +173,7 @@ class Optimizer:
 
     # Clipping is built from layers.
     def _clips(self, program):
-        """Whether gradients are clipped between backward pass and updates, or within the backward pass."""
+        """Returns whether gradients are clipped, between the backward pass and the updates or within the former."""
         return (self._grad_clip is not None or
                 any(attrs.get('gradient_clip_attr') is not None for attrs in program._parameter_attrs.values()) or
                 any(var.error_clip is not None for var in program.global_block()._var_handles.values()))

@@ -1,4 +1,4 @@
-"""Pickles of {name: array}, as fluid.save writes them. Reading one runs nothing that the file names."""
+"""Pickles of {name: array}, as fluid.save writes them. Reading a pickle executes no code that the file names."""
 
 import io
 import pickle
@@ -18,13 +18,13 @@ def dumps(arrays):
 
 
 def loads(data, where):
-    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of them. Anything else
-    raises an error that names it and `where`."""
+    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
+    error that names `where` for anything else."""
     try:
         return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
     except _Refused as error:
         raise ValueError('%s holds %s; only numpy arrays in dicts are read' % (where, error)) from None
-    except Exception as error:    # damaged bytes may cause any error, also a huge allocation
+    except Exception as error:    # damaged bytes may cause any error, including a huge allocation
         raise ValueError('%s is not a pickle of numpy arrays: %s' % (where, error)) from None
 
 
@@ -76,7 +76,7 @@ def _encode(text, encoding):
 
 
 def _no_bytes():
-    """The function by which old protocols write b''."""
+    """The function that old protocols call for b''."""
     return b''
 
 
@@ -94,7 +94,7 @@ for _core in ('numpy.core', 'numpy._core'):
 
 
 class _Reader(pickle._Unpickler):
-    """Python's unpickler in Python, because with the one in C eight bytes of a file can request gigabytes of memory."""
+    """Python's unpickler written in Python; in the C version, eight bytes of a file can request gigabytes of memory."""
 
     def find_class(self, module, name):
         if (module, name) not in _ADMITTED:

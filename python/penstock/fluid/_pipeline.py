@@ -1,4 +1,4 @@
-"""PipelineOptimizer: a training program cut into sections."""
+"""PipelineOptimizer: a training program that is split into sections."""
 
 from penstock.fluid import core
 from penstock.fluid.backward import names_of
@@ -7,7 +7,7 @@ from penstock.fluid.variable import grad_var_name
 
 
 class PipelineOptimizer:
-    """Cuts a training program into sections that several devices could run as a pipeline of batches.
+    """Splits a training program into sections that several devices could run as a pipeline of batches.
 
     With n entries in cut_list there are 2n - 1 sections: n - 1 of the forward pass, one with the rest, the loss and its
     gradients, and n - 1 with the gradients of the first ones. Each contains the updates of its parameters. One process
@@ -15,8 +15,8 @@ class PipelineOptimizer:
 
     Args:
         optimizer (Optimizer): computes the updates.
-        cut_list (list | None): lists of Variables: where each section ends; the last holds the loss. None: one
-            section.
+        cut_list (list | None): for each section, a list of the Variables with which it ends; the last list holds the
+            loss. None: one section.
         place_list (list | None): the place of each section; only CPUPlace() is supported.
         concurrency_list (list | None): the number of copies of a section that Fluid runs at once; has no effect.
         queue_size (int): for Fluid's threads; has no effect.
@@ -24,7 +24,7 @@ class PipelineOptimizer:
         start_cpu_core_id (int): for Fluid's threads; has no effect.
 
     Raises:
-        ValueError: place_list or concurrency_list does not have one entry per section.
+        ValueError: `place_list` or `concurrency_list` does not have one entry per section.
         NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
 
     Example:
@@ -55,7 +55,7 @@ class PipelineOptimizer:
         }
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates, and cuts the program.
+        """Adds gradients and updates, and splits the program.
 
         Args:
             loss (Variable): shape [1].
@@ -65,8 +65,8 @@ class PipelineOptimizer:
 
         Returns:
             tuple: (optimizer ops, [(parameter, gradient)]). The program's `_pipeline_opt` holds the sections in
-            'section_program_list': {'program': Program, 'input_set': names that the section reads but does not write,
-            'output_set': names that later sections read} each.
+            'section_program_list', a list of {'program': Program, 'input_set': names that the section reads but does
+            not write, 'output_set': names that later sections read}.
 
         Raises:
             ValueError: a section would be empty, because no op writes the variables that end it.
@@ -97,7 +97,7 @@ def _cut(block, cuts):
     for names in ends:
         taken = _made_of(ops, left, names)
         if not taken:
-            raise ValueError('PipelineOptimizer: no op makes %s, so the section that ends with it is empty' %
+            raise ValueError('PipelineOptimizer: no op writes %s, so the section that ends with it is empty' %
                              ', '.join(names))
         sections.append(taken)
         left = [position for position in left if position not in taken]

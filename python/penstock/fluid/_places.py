@@ -1,4 +1,4 @@
-"""Lists of places, as scripts make them."""
+"""Functions that return lists of places."""
 
 import os
 
@@ -9,13 +9,13 @@ def cpu_places(device_count=None):
     """Lists places on the CPU.
 
     Args:
-        device_count (int | None): how many; None: as CPU_NUM in the environment says, else 1.
+        device_count (int | None): the number of places; None: the value of the environment variable CPU_NUM, or 1.
 
     Returns:
         list: of CPUPlace.
 
     Raises:
-        ValueError: CPU_NUM is no positive integer.
+        ValueError: CPU_NUM is not a positive integer.
 
     Example:
         assert fluid.cpu_places(2) == [fluid.CPUPlace(), fluid.CPUPlace()]
@@ -24,10 +24,10 @@ def cpu_places(device_count=None):
 
 
 def cuda_places(device_ids=None):
-    """Lists places on GPUs, for scripts that use them where they are. This build has none.
+    """Lists places on GPUs, of which this build has none.
 
     Args:
-        device_ids (list): numbers of the GPUs; None: as FLAGS_selected_gpus says, else all.
+        device_ids (list): numbers of the GPUs; None: the value of FLAGS_selected_gpus, or all GPUs.
 
     Returns:
         list: of CUDAPlace, which mean the CPU.
@@ -48,10 +48,10 @@ def cuda_places(device_ids=None):
 
 
 def cuda_pinned_places(device_count=None):
-    """Lists places in memory that GPUs reach directly. This build has none.
+    """Lists places in pinned memory, which GPUs access directly. This build has none.
 
     Args:
-        device_count (int | None): how many; None: as CPU_NUM in the environment says, else 1.
+        device_count (int | None): the number of places; None: the value of the environment variable CPU_NUM, or 1.
 
     Returns:
         list: of CUDAPinnedPlace, which mean the CPU.
@@ -68,7 +68,7 @@ def cuda_pinned_places(device_count=None):
 
 
 def count_of_environment():
-    """As many places as CPU_NUM says: 1 without it.
+    """Returns the number of places that CPU_NUM sets; 1 if it is not set.
 
     Raises:
         ValueError: CPU_NUM is no positive integer.

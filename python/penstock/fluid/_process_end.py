@@ -1,6 +1,6 @@
-"""How a process ends, which decides whether its trainer has completed.
+"""Detects how a process ends, which decides whether its trainer has completed.
 
-exit() passes the process's status to C++, whatever ends the main thread; os._exit and signals do not call it. This
+exit() passes the process's status to C++, however the main thread ends; os._exit and signals do not call it. This
 module handles the cases that exit() does not cover.
 """
 
@@ -14,14 +14,14 @@ import threading
 from penstock import _penstock
 from penstock.fluid import _last_words
 
-this_thread = threading.local()    # .ran: it has run programs
-_watched_process = None             # its id
+this_thread = threading.local()    # .ran: whether the thread has run programs
+_watched_process = None             # the id of the process that has the hooks
 _thread_failed = False
 
 
 def watch_process():
-    """Installs the hooks, once per process: a forked child inherits those of its parent, and multiprocessing removes
-    some."""
+    """Installs the hooks once per process. A forked child inherits those of its parent, but multiprocessing removes
+    some of them."""
     global _watched_process, _thread_failed
     if _watched_process == os.getpid():
         return
@@ -52,8 +52,8 @@ def _chain_thread_hook():
 
 
 def _end_of_child():
-    """Runs at the end of a child of multiprocessing, which ends by os._exit. Finalizers run while the exception that
-    ended its function is handled."""
+    """Runs at the end of a child process of multiprocessing, which ends by os._exit. Finalizers run while the exception
+    that ended its function is being handled."""
     error = sys.exc_info()[1]
     well = error is None or isinstance(error, SystemExit) and error.code in (None, 0)
     _penstock.end_child_rpc('' if well and not _thread_failed else '%s ended its process' % type(error).__name__)

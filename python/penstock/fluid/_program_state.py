@@ -55,14 +55,14 @@ def get_parameter_value(para, executor):
 
     Args:
         para (Parameter): the parameter.
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
 
     Returns:
         numpy.ndarray: a copy.
 
     Raises:
         ValueError: `para` is not a parameter.
-        RuntimeError: it has no value.
+        RuntimeError: the parameter has no value.
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32')
@@ -80,7 +80,7 @@ def get_parameter_value_by_name(name, executor, program=None):
 
     Args:
         name (str): its name.
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         program (Program | None): the program; None: the default main program.
 
     Returns:
@@ -142,11 +142,11 @@ def load(program, model_path, executor=None, var_list=None):
     Args:
         program (Program): the program.
         model_path (str): path of the files without their suffixes, or a folder, or one file for all variables.
-        executor (Executor | None): accepted for Fluid's scripts.
-        var_list (list[Variable] | None): the variables in one file for all.
+        executor (Executor | None): ignored; accepted for compatibility with Fluid.
+        var_list (list[Variable] | None): the variables, if `model_path` is one file for all variables.
 
     Raises:
-        ValueError: the files are missing or do not fit the program.
+        ValueError: the files are missing or do not match the program.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -172,7 +172,7 @@ def _load_vars_of(program, path, executor, var_list):
     elif not os.path.isfile(path):
         raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (_prefix(path), path))
     elif var_list is None:
-        raise ValueError('var_list is required when one file that save_vars wrote is loaded: it names what is in it')
+        raise ValueError('var_list is required for one file that save_vars wrote: it names the variables in the file')
     else:
         folder, name = os.path.split(path)
         load_vars(executor, folder, program, var_list, filename=name)
@@ -209,7 +209,7 @@ def load_program_state(model_path, var_list=None):
 
     Args:
         model_path (str): as in `load`.
-        var_list (list[Variable | str] | None): the variables in one file for all.
+        var_list (list[Variable | str] | None): the variables, if `model_path` is one file for all variables.
 
     Returns:
         dict[str, numpy.ndarray]: values by name.
@@ -232,7 +232,7 @@ def load_program_state(model_path, var_list=None):
     names = None if var_list is None else sorted(var.name if isinstance(var, Variable) else var for var in var_list)
     if os.path.isfile(model_path):
         if names is None:
-            raise ValueError('%s is one file: give var_list, the variables that are in it' % model_path)
+            raise ValueError('%s is one file: give var_list, the variables in it' % model_path)
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names
@@ -243,20 +243,20 @@ def load_program_state(model_path, var_list=None):
 
 
 def _files_below(folder):
-    """Returns the names of variables, which may contain slashes, in files of a folder. Skips a saved model."""
+    """Returns the names of the variables in the files of a folder; names may contain slashes. Skips a saved model."""
     found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
     return sorted(name for name in found if name != '__model__')
 
 
 def set_program_state(program, state_dict):
-    """Sets persistable variables of a program to arrays. Gives a warning for names that the program lacks.
+    """Sets persistable variables of a program to arrays, and warns about names that the program does not have.
 
     Args:
         program (Program): the program.
         state_dict (dict[str, numpy.ndarray]): values by name.
 
     Raises:
-        ValueError: a value has another shape or type than the variable.
+        ValueError: a value does not have the shape and type of the variable.
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')

@@ -44,7 +44,7 @@ class Progress:
         self._since, self._exposed = time.monotonic(), _penstock.exposed_ns()
 
     def note(self, examples):
-        """After each step."""
+        """Called after each step."""
         self.steps += 1
         self._examples += examples
 
@@ -75,7 +75,7 @@ class ProgressOfRuns:
     def __init__(self, seconds):
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._loops = {}    # by program, only programs that train
+        self._loops = {}    # loops by program, only for programs that train
 
     def note(self, program, feeds, fetches, values):
         """Called after a run with its program, the feeds as [(name, value)], and the names and values of the

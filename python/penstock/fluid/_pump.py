@@ -1,4 +1,4 @@
-"""A thread that runs a user's reader and fills a queue with its batches ahead of their use."""
+"""A thread that runs a user's reader and prefetches its batches into a queue."""
 
 import atexit
 import threading
@@ -30,7 +30,7 @@ class QueueToFill:
         self._queue.end()
 
     def kill(self):
-        """Drops the batches in the queue."""
+        """Discards the batches in the queue."""
         self._queue.close()
 
 
@@ -38,8 +38,8 @@ class Pump:
     """Call start(source), then next() until it returns None, or run a program with `read` ops. stop() may be called at
     any time.
 
-    source  without arguments, gives an iterable of batches: lists of arrays or LoDTensors, which are copied
-    What the source raises is raised where the batch after the last good one is asked for.
+    source  takes no arguments and returns an iterable of batches: lists of arrays or LoDTensors, which are copied
+    An exception of the source is raised when the consumer requests the batch after the last good one.
     """
 
     def __init__(self, capacity):
@@ -85,7 +85,7 @@ class Pump:
             raise
 
     def stop(self, timeout=None):
-        """Drops the batches that were read ahead, and waits until the source has returned."""
+        """Discards the prefetched batches, and waits until the source has returned."""
         self.queue.close()
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():

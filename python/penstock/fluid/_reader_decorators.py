@@ -1,4 +1,4 @@
-"""Functions that make readers from readers. A reader is a function without arguments that returns an iterable of
+"""Functions that create readers from readers. A reader is a function without arguments that returns an iterable of
 samples."""
 
 import functools
@@ -20,11 +20,11 @@ __all__ = [
 
 
 class ComposeNotAligned(ValueError):
-    """Composed readers do not end together."""
+    """The error of composed readers that end at different samples."""
 
 
 def batch(reader, batch_size, drop_last=False):
-    """Makes a reader of lists of samples.
+    """Creates a reader of lists of samples.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -59,14 +59,14 @@ def batch(reader, batch_size, drop_last=False):
 
 
 def shard(reader, num_parts=None, part_index=None, padding='wrap'):
-    """Makes a reader of every num_parts-th sample, so that each trainer of a job reads another part.
+    """Creates a reader of every num_parts-th sample, so that each trainer of a job reads a different part.
 
     Args:
         reader (callable): returns an iterable of samples.
         num_parts (int | None): number of parts; None: the number of trainers, from the launcher's environment.
         part_index (int | None): the position of the first sample; None: this trainer's number.
-        padding (str): 'wrap': repeat samples from the beginning until all parts have the same number; 'drop': skip the
-            remaining samples that do not suffice for all parts; 'none': the first parts may have one sample more.
+        padding (str): 'wrap': repeat samples from the beginning until all parts have the same number; 'drop': skip
+            remaining samples that are not enough for all parts; 'none': the first parts may have one more sample.
 
     Returns:
         callable: the reader.
@@ -103,7 +103,7 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
 
 
 def map_readers(func, *readers):
-    """Makes a reader of the results of a function that takes one sample of each reader, until the shortest ends.
+    """Creates a reader of the results of a function that takes one sample of each reader, until the shortest ends.
 
     Args:
         func (callable): takes one sample of each reader.
@@ -124,7 +124,7 @@ def map_readers(func, *readers):
 
 
 def shuffle(reader, buf_size):
-    """Makes a reader that shuffles samples within a buffer.
+    """Creates a reader that shuffles samples within a buffer.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -151,7 +151,7 @@ def shuffle(reader, buf_size):
 
 
 def chain(*readers):
-    """Makes a reader of the samples of one reader after another.
+    """Creates a reader of the samples of one reader after another.
 
     Args:
         readers (callable): return iterables of samples.
@@ -174,17 +174,19 @@ _END = object()
 
 
 def compose(*readers, **kwargs):
-    """Makes a reader of tuples with one sample of each reader; samples that are tuples are concatenated.
+    """Creates a reader of tuples with one sample of each reader; samples that are tuples are concatenated.
 
     Args:
         *readers (callable): return iterables of samples.
-        **kwargs (bool): `check_alignment` (default True): raise if readers do not end together; False: skip the rest.
+        **kwargs (bool): `check_alignment` (default True): raise an error if the readers do not end together; False:
+            skip the remaining samples.
 
     Returns:
         callable: the reader.
 
     Raises:
-        ComposeNotAligned: during reading, with `check_alignment`.
+        TypeError: an argument is not known.
+        ComposeNotAligned: during reading, with `check_alignment`: a reader has ended before the others.
 
     Example:
         both = fluid.io.compose(lambda: [1, 2], lambda: [(3, 4), (5, 6)])
@@ -209,7 +211,7 @@ def compose(*readers, **kwargs):
 
 
 def firstn(reader, n):
-    """Makes a reader of the first samples.
+    """Creates a reader of the first samples.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -229,7 +231,7 @@ def firstn(reader, n):
 
 
 def cache(reader):
-    """Reads all samples at once, and makes a reader that returns them from memory.
+    """Reads all samples at once, and creates a reader that returns them from memory.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -249,7 +251,7 @@ def cache(reader):
 
 
 class _Failure:
-    """The exception of a thread, which the consumer of its samples raises again."""
+    """An exception of a thread, which the consumer of its samples re-raises."""
 
     def __init__(self, error):
         self.error = error
@@ -294,7 +296,7 @@ def _checked(item):
 
 
 def buffered(reader, size):
-    """Makes a reader with a thread that reads samples ahead.
+    """Creates a reader with a thread that reads samples ahead.
 
     Args:
         reader (callable): returns an iterable of samples.
@@ -326,7 +328,7 @@ def buffered(reader, size):
 
 
 def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
-    """Makes a reader of the results of a function for each sample, computed by threads.
+    """Creates a reader of the results of a function for each sample, computed by threads.
 
     Args:
         mapper (callable): takes a sample.
@@ -413,11 +415,11 @@ class ReaderError(RuntimeError, ProgramError):
 
 
 def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
-    """Makes a reader of the samples of several readers, each in its own process, in the order of arrival.
+    """Creates a reader of the samples of several readers, each in its own process, in the order of arrival.
 
     Args:
         readers (list[callable]): return iterables of samples.
-        use_pipe (bool): accepted for Fluid's scripts; samples always go through one bounded queue.
+        use_pipe (bool): accepted for compatibility with Fluid; samples always go through one bounded queue.
         queue_size (int): the maximum number of samples in the queue.
 
     Returns:

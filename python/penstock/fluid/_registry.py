@@ -1,4 +1,4 @@
-"""fluid.core's functions for ops: declarations, gradients and kernels; and places and flags as op tests use them."""
+"""Functions of fluid.core for ops: declarations, gradients and kernels; and the places and flags that op tests use."""
 
 from collections.abc import MutableMapping
 
@@ -25,7 +25,7 @@ def get_all_op_protos():
 
 
 def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
-    """Makes the gradient ops of an op, outside of its program.
+    """Creates the gradient ops of an op, outside its program.
 
     Args:
         op_desc (OpDesc): the op.
@@ -48,13 +48,13 @@ def get_grad_op_desc(op_desc, no_grad_set, grad_sub_block):
 
 
 def has_grad_op_maker(type):
-    """Tells whether an op has a gradient.
+    """Returns whether an op has a gradient.
 
     Args:
         type (str): its type.
 
     Returns:
-        bool: whether it has one.
+        bool: whether the op has a gradient.
 
     Example:
         assert fluid.core.has_grad_op_maker('relu')
@@ -72,7 +72,7 @@ def get_op_attrs_default_value(type):
         dict: values by name, for the attributes that have a default.
 
     Raises:
-        ValueError: there is no such op.
+        ValueError: the op is unknown.
 
     Example:
         assert fluid.core.get_op_attrs_default_value('fill_constant')['value'] == 0.0
@@ -87,7 +87,7 @@ def get_op_attrs_default_value(type):
 
 
 def has_infer_inplace(type):
-    """Tells whether an op declares which output may reuse the memory of which input.
+    """Returns whether an op declares which output may reuse the memory of which input.
 
     Args:
         type (str): its type.
@@ -102,7 +102,7 @@ def has_infer_inplace(type):
 
 
 def op_support_gpu(type):
-    """Tells whether an op runs on GPUs through this API.
+    """Returns whether an op runs on GPUs through this API.
 
     Args:
         type (str): its type.
@@ -117,7 +117,7 @@ def op_support_gpu(type):
 
 
 def _get_all_register_op_kernels():
-    """Returns {type of an op: its kernels as text}, without ops that have no kernels."""
+    """Returns {op type: its kernels as text}, without ops that have no kernels."""
     kernels = {kind: ['data_type[%s]:place[CPUPlace]' % VAR_TYPES[number].name for number in
                       _penstock.op_kernel_types(kind)] for kind in all_types()}
     return {kind: texts for kind, texts in kernels.items() if texts}
@@ -189,7 +189,7 @@ def globals():
 
 
 class Place:
-    """A place of any kind, which is set later.
+    """A place whose kind is set later.
 
     Example:
         place = fluid.core.Place()
@@ -207,14 +207,14 @@ class Place:
             place (CPUPlace): the place.
 
         Raises:
-            TypeError: it is not a place.
+            TypeError: `place` is not a place.
         """
         if not isinstance(place, _Place):
             raise TypeError('set_place: the place must be one such as CPUPlace(), not %r' % (place,))
         self._place = place
 
     def is_cpu_place(self):
-        """Tells whether it is the CPU.
+        """Returns whether it is the CPU.
 
         Returns:
             bool: whether it is.
@@ -222,7 +222,7 @@ class Place:
         return type(self._place).__name__ == 'CPUPlace'
 
     def is_gpu_place(self):
-        """Tells whether it is a GPU.
+        """Returns whether it is a GPU.
 
         Returns:
             bool: whether it is.
@@ -230,7 +230,7 @@ class Place:
         return type(self._place).__name__ == 'CUDAPlace'
 
     def is_cuda_pinned_place(self):
-        """Tells whether it is pinned memory.
+        """Returns whether it is pinned memory.
 
         Returns:
             bool: whether it is.

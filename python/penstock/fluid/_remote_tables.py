@@ -12,7 +12,7 @@ _LOCAL = ('lookup_table', 'lookup_table_v2')
 _WHERE = ('table_names', 'height_sections', 'endpoints', 'trainer_id')
 
 _known = {}    # {table: places of its slices}, from the trainer programs of this process
-_asking = weakref.WeakKeyDictionary()    # {program: (its content, its tables, the program that requests rows)}
+_asking = weakref.WeakKeyDictionary()    # {program: (content id, tables, the program that requests rows)}
 
 
 def remote_lookups(program):
@@ -28,8 +28,8 @@ def note_tables(program):
 
 
 def asking_program(program, scope):
-    """Returns the program, or, if it looks up rows in tables that this trainer does not have, one that requests them
-    from the pservers.
+    """Returns the program, or, if it looks up rows in tables that this trainer does not have, a program that requests
+    the rows from the pservers.
 
     Test programs that were cloned before transpile() need this.
     """
@@ -70,7 +70,7 @@ def _ask(program, tables):
 
 
 def whole_table(executor, var, lookup):
-    """Fetches the whole table `var` from the pservers, as of this trainer's last step."""
+    """Fetches the whole table `var` from the pservers, in its state after this trainer's last step."""
     asking = Program()
     block = asking.global_block()
     table = block.create_var(name=var.name, shape=var.shape, dtype=var.dtype, type=var.type, persistable=True)

@@ -19,11 +19,11 @@ class DistributedSampler:
         rank (int | None): this rank; None: PADDLE_TRAINER_ID, or 0.
         shuffle (bool): True: each epoch has a new order, the same on all ranks; False: the order is 0, 1, 2, ...
         seed (int): seed of the orders.
-        drop_last (bool): if `size` is not a multiple of num_ranks: False appends examples from the beginning of the
-            order, so that every example is used; True skips the last ones.
+        drop_last (bool): used if `size` is not a multiple of num_ranks: False appends examples from the beginning of
+            the order, so that every example is used; True skips the last examples.
 
     Raises:
-        ValueError: `size` is below 0, or there is no such rank.
+        ValueError: `size` is below 0, or `rank` is not below `num_ranks`.
 
     Example:
         sampler = fluid.io.DistributedSampler(5, num_ranks=2, rank=1, shuffle=False)
@@ -55,7 +55,7 @@ class DistributedSampler:
         order = numpy.arange(self._size)
         if self._shuffle:
             order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
-        order = numpy.resize(order, len(self) * self._ranks)    # truncated, or repeated from the beginning
+        order = numpy.resize(order, len(self) * self._ranks)    # truncates, or repeats from the beginning
         return iter(order[self._rank::self._ranks].tolist())
 
 

@@ -1,8 +1,9 @@
 """Runs a data-parallel program on several places of this process.
 
-Each place runs the forward and backward pass of its part of the batch on a thread of its own, gradients become the
-mean of all places', and the first place updates the parameters, which all places share. What forward passes keep (the
-running moments of batch_norm, the sums of a metric) each place keeps for itself; the scope has those of the first.
+Each place runs the forward and backward pass of its part of the batch on its own thread. Gradients are averaged over
+all places, and the first place updates the parameters, which all places share. State that forward passes update (the
+running moments of batch_norm, the sums of a metric) is kept by each place separately; the scope holds that of the first
+place.
 """
 
 import threading
@@ -17,12 +18,12 @@ from penstock.fluid.framework import OpRole
 
 
 def asks_servers(program):
-    """Whether the program exchanges parameters with pservers: then it runs on one place, whose thread makes a step."""
+    """Returns whether the program exchanges parameters with pservers; such a program runs on one place."""
     return any(op.has_attr('op_role') and op.attr('op_role') & OpRole.RPC for op in program.global_block().ops)
 
 
 def trains(program):
-    """Whether an op of the program completes the gradient of a parameter."""
+    """Returns whether an op of the program completes the gradient of a parameter."""
     return any(op.has_attr('op_role_var') and op.attr('op_role_var') and op.attr('op_role') & OpRole.Backward
                for op in program.global_block().ops)
 
@@ -31,10 +32,10 @@ class PlacesOfProgram:
     """A program for several places, and the scopes of each place.
 
     Args:
-        program (Program): what one place would run.
-        count (int): how many places, at least 2.
-        reduction (str): 'mean' or 'sum' of gradients.
-        sync_batch_norm (bool): batch_norm takes its moments over all places' examples.
+        program (Program): the program that one place would run.
+        count (int): the number of places, at least 2.
+        reduction (str): how gradients are combined: 'mean' or 'sum'.
+        sync_batch_norm (bool): whether batch_norm computes its moments over the examples of all places.
     """
 
     def __init__(self, program, count, reduction, sync_batch_norm):
@@ -42,7 +43,7 @@ class PlacesOfProgram:
         self._trains = trains(program)
         self._programs = [program] * count
         if self._trains:
-            addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # nobody listens there
+            addresses = ['127.0.0.1:%d' % (place + 1) for place in range(count)]    # placeholders, never connected to
             self._programs = [
                 framework.Program._of(_penstock.data_parallel(program.desc, addresses, place, 1, reduction,
                                                               sync_batch_norm=sync_batch_norm, places=True)[0])
@@ -53,11 +54,11 @@ class PlacesOfProgram:
         self._persistables = {var.name for var in program.list_vars() if var.persistable}
         self._places = _penstock.Places(count)
         self._running = threading.Lock()
-        self._others = weakref.WeakKeyDictionary()    # by scope: those of the places behind the first
+        self._others = weakref.WeakKeyDictionary()    # by scope: the scopes of the places after the first
 
     def check_count(self, feeds):
-        """Raises ProgramError unless that many feeds are one for each place, or, if the program does not train, one
-        for each of the first places."""
+        """Raises ProgramError unless there is one feed for each place. A program that does not train may have fewer
+        feeds, which go to the first places."""
         if feeds > self.count or (feeds < self.count and self._trains):
             raise program_error('E-places-feeds', 'feed is a list of %d dicts, but %d places run the program' %
                                 (feeds, self.count))
@@ -67,10 +68,11 @@ class PlacesOfProgram:
 
         Args:
             feeds (list[tuple]): names with arrays or LoDTensors. A tensor with sequences is split between sequences. A
-                persistable variable that is fed one row has it on every place.
+                single row for a persistable variable is fed to every place.
 
         Returns:
-            list[list[tuple]]: for each place that runs: with fewer examples than places, as many as there are examples.
+            list[list[tuple]]: the feeds of each place that runs; with fewer examples than places, one place runs for
+            each example.
 
         Raises:
             penstock.ProgramError: E-places-examples: a batch has fewer examples than places, and the program trains.
@@ -101,7 +103,7 @@ class PlacesOfProgram:
 
         Args:
             scope (Scope): holds the parameters.
-            feeds (list[list[tuple]]): for each place that runs, names with arrays or LoDTensors.
+            feeds (list[list[tuple]]): names with arrays or LoDTensors, for each place that runs.
             fetches (list[str]): names.
 
         Returns:
@@ -113,7 +115,7 @@ class PlacesOfProgram:
             penstock.StateError: E-places-busy: another thread runs the program.
         """
         if not self._running.acquire(blocking=False):
-            raise state_error('E-places-busy', 'the program runs on its places already')
+            raise state_error('E-places-busy', 'the program is running on its places already')
         try:
             return self._run(self._scopes(scope), feeds, fetches)
         finally:
@@ -129,12 +131,12 @@ class PlacesOfProgram:
                                    for place, feed in enumerate(feeds)], not self._trains)
         if self._whole_steps and None in values:
             raise _penstock.EOFException('the last batches are fewer than the places (drop_last)')
-        first = dict(zip(fetches, values[0]))    # it reads before the others
+        first = dict(zip(fetches, values[0]))    # the first place reads before the others
         return [[{**first, **dict(zip(names, of_place))}[name] for name in fetches]
                 for names, of_place in zip(own, values) if of_place is not None]
 
     def _keep_persistables(self, scope, feed):
-        """Sets what is fed to persistable variables in the place's scope. Returns the other feeds."""
+        """Sets the feeds of persistable variables in the place's scope. Returns the other feeds."""
         rest = []
         for name, value in feed:
             if name in self._persistables:
@@ -157,7 +159,7 @@ def _written_names(program):
 
 
 def _copy_tensor(scope, child, name):
-    """The child gets a variable of its own, with the value that it has in the scope, if any."""
+    """Creates the variable in the child scope, with a copy of its value in the scope if it has one."""
     held, own = scope.find_var(name), child.var(name)
     if held is not None and held.get_tensor()._is_initialized():
         _set_tensor(own, held.get_tensor())
@@ -174,7 +176,7 @@ def _examples_in(array, lod):
 
 
 def _examples_of(array, lod, begin, end):
-    """Examples from begin to end: rows, or sequences of the outermost level."""
+    """Returns the examples from begin to end: rows, or sequences of the outermost level."""
     if not lod:
         return array[begin:end]
     levels = []
@@ -189,26 +191,27 @@ def _examples_of(array, lod, begin, end):
 
 
 def merge(values):
-    """One value of all places' values, one after the other: rows, and sequences.
+    """Concatenates the values of all places: their rows and sequences.
 
     Args:
-        values (list[LoDTensor | LoDTensorArray]): of each place.
+        values (list[LoDTensor | LoDTensorArray]): the value of each place.
 
     Returns:
-        LoDTensor: all of them. Scalars become a vector. Of arrays a list, with the merged tensors of each position.
+        LoDTensor: the concatenation. Scalars become a vector. For arrays, a list of the merged tensors of each
+        position.
 
     Raises:
-        ValueError: values are of different kinds or lengths, or differ in other sizes than the first.
+        ValueError: values have different kinds or lengths, or differ in an extent other than the first.
     """
     if all(isinstance(value, core.LoDTensorArray) for value in values) and len({len(value) for value in values}) == 1:
         return [merge(list(of_position)) for of_position in zip(*values)]
     if not all(isinstance(value, core.LoDTensor) for value in values):
-        raise ValueError('fetch_list: places have values that cannot be joined (tensors can, and arrays of one '
-                         'length); use return_merged=False')
+        raise ValueError('fetch_list: the values of the places cannot be concatenated (only tensors, and arrays of the '
+                         'same length, can); use return_merged=False')
     arrays = [numpy.atleast_1d(numpy.asarray(value)) for value in values]
     if len({array.shape[1:] for array in arrays}) > 1:
-        raise ValueError('fetch_list: places have values of the shapes %s, which differ in more than their first size; '
-                         'use return_merged=False' % ', '.join(str(array.shape) for array in arrays))
+        raise ValueError('fetch_list: the values of the places have shapes %s, which differ in more than the first '
+                         'extent; use return_merged=False' % ', '.join(str(array.shape) for array in arrays))
     merged = core.LoDTensor()
     merged.set(numpy.concatenate(arrays), core.CPUPlace())
     lengths = [value.recursive_sequence_lengths() for value in values]
@@ -218,7 +221,7 @@ def merge(values):
 
 
 def join(feeds):
-    """One dict of the dicts of several places, for a program that one place runs: batches one after the other."""
+    """Concatenates the feeds of several places to one feed, for a program that runs on one place."""
     joined = {}
     for name in feeds[0]:
         tensors = []

@@ -10,7 +10,7 @@ from penstock.fluid._basics import dtype_name
 
 
 def _set_dims(tensor, dims):
-    """Gives it a shape. Its elements stay if there are as many of them; else they are zeros."""
+    """Sets the shape. The elements are kept if their number stays the same; otherwise they become zeros."""
     held = tensor._view() if tensor._is_initialized() else numpy.zeros(0, 'float32')
     tensor.set(held.reshape(dims).copy() if held.size == math.prod(dims) else numpy.zeros(dims, held.dtype))
 
@@ -18,27 +18,27 @@ def _set_dims(tensor, dims):
 def _alloc(dtype):
 
     def allocate(tensor, place=None):
-        """Makes room for elements of one type in its shape; they are zeros."""
+        """Allocates zeros of one element type in the tensor's shape."""
         tensor.set(numpy.zeros(tensor.shape(), dtype))
 
     return allocate
 
 
 def _mutable_data(tensor, place, dtype):
-    """Makes room for elements of one type in its shape. Returns the address of the first."""
+    """Allocates zeros of one element type in the tensor's shape. Returns the address of the first element."""
     _alloc(dtype_name(dtype))(tensor)
     return tensor._view().ctypes.data
 
 
 def _part(tensor, index):
-    """A tensor of its own with the elements that NumPy would take."""
+    """Returns a new tensor with the elements that NumPy would select."""
     part = LoDTensor()
     part.set(numpy.ascontiguousarray(numpy.asarray(tensor)[index]))
     return part
 
 
 def _copy(tensor, place=None):
-    """A tensor of its own with the same elements and sequences."""
+    """Returns a new tensor with the same elements and sequences."""
     copy = LoDTensor()
     if tensor._is_initialized():
         copy.set(tensor._view())
@@ -106,7 +106,7 @@ _removed_scopes = weakref.WeakSet()
 
 
 def _remove_from_pool(scope):
-    """Empties a scope for good, as far as Fluid's scripts see; it cannot be done twice."""
+    """Removes all variables of a scope, as Fluid deletes a scope; a second call is an error."""
     if scope in _removed_scopes:
         raise RuntimeError('Deleting a nonexistent scope is not allowed: this one has been removed')
     for name in scope.local_var_names():
@@ -118,7 +118,7 @@ Scope._remove_from_pool = _remove_from_pool
 
 
 def set_feed_variable(scope, tensor, name, place):
-    """Puts a copy of a tensor into the array of feeds of a scope, at a place: the end, or one that is there."""
+    """Copies a tensor into a scope's array of feeds, at an existing position or at the end."""
     array = scope.var(name).get_lod_tensor_array()
     if place == len(array):
         array.append(tensor)
@@ -127,7 +127,7 @@ def set_feed_variable(scope, tensor, name, place):
 
 
 def get_fetch_variable(scope, name, place):
-    """The tensor at a place of the array of fetches of a scope."""
+    """Returns the tensor at a position of a scope's array of fetches."""
     return scope.var(name).get_lod_tensor_array()[place]
 
 

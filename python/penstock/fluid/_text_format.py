@@ -1,6 +1,6 @@
-"""Protobuf's text format for messages of a few fields, whose types a table says: no protobuf is needed to read them.
+"""Protobuf's text format, read and written without protobuf, for messages whose fields and types a table lists.
 
-    fields = {'name': str, 'slots': [{'is_used': bool}]}      # [type]: may be there several times
+    fields = {'name': str, 'slots': [{'is_used': bool}]}      # [type]: a repeated field
     parse('name: "a" slots { is_used: true }', fields)        # {'name': 'a', 'slots': [{'is_used': True}]}
 """
 
@@ -20,7 +20,7 @@ class _Tokens:
         self.next()
 
     def next(self):
-        """Goes on to the next token: its kind and its text; '' at the end."""
+        """Advances to the next token; `kind` and `token` are its kind and text, 'end' and '' at the end."""
         while True:
             self._begin = self._at
             if self._at == len(self._text):
@@ -46,7 +46,7 @@ class _Tokens:
 
 
 def parse(text, fields, source='the text'):
-    """The message as a dict. Raises ValueError with the line."""
+    """Parses a message to a dict. Raises ValueError with the line number."""
     tokens = _Tokens(text, source)
     message = _message(tokens, fields, '', 0)
     return message
@@ -104,7 +104,7 @@ def _scalar(tokens, name, kind):
 
 
 def print_message(message, fields, indent=''):
-    """The text of a dict, fields in the table's order."""
+    """Returns a dict as text, with the fields in the order of the table."""
     lines = []
     for name, kind in fields.items():
         if name not in message:

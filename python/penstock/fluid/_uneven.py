@@ -1,5 +1,5 @@
-"""Batches of trainers with different numbers of batches: before each step, trainers tell each other whether they have
-one."""
+"""Batches of trainers that have different numbers of batches: before each step, the trainers tell each other whether
+they have another batch."""
 
 import numpy
 
@@ -7,7 +7,7 @@ from penstock import _penstock
 from penstock._call_site import call_site
 from penstock.fluid import _process_end, core, lod_tensor
 
-LIVE = '@RANK_LIVE@'    # a variable that the program reads: whether this trainer's examples count
+LIVE = '@RANK_LIVE@'    # variable that tells the program whether this trainer's examples count
 CHOICES = ('', 'join', 'pad', 'error')
 
 
@@ -69,7 +69,7 @@ def _until_all_end(feeds, on_uneven, label, set_live, program, join):
                 own = iter(feeds())
                 feed = next(own, None)
                 if feed is None:
-                    raise ValueError('batches: this trainer has no batch at all to pad with')
+                    raise ValueError('batches: this trainer has no batches to pad with')
             set_live(feed is not None)
             last = feed if feed is not None else _blank(program) if last is None else last
             number += 1

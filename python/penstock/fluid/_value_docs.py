@@ -1,14 +1,14 @@
-"""Docstrings of the classes that C++ makes."""
+"""Docstrings of the classes that C++ defines."""
 
-LOD_TENSOR = """A tensor, with the lengths of its sequences: what is fed, fetched, and held by a scope's variables.
+LOD_TENSOR = """A tensor with optional sequences, which is fed, fetched and held by a scope's variables.
 
-`set(array, place)` copies an array of NumPy into it; `np.array(tensor)` copies it out; `shape()` returns the extents.
-`set_recursive_sequence_lengths(lengths)` and `recursive_sequence_lengths()` set and return the lengths of sequences,
-a list for each level; `set_lod` and `lod` the same as offsets, [[0, 2, 5]] for lengths [[2, 3]].
-`has_valid_recursive_sequence_lengths()` tells whether they cover the rows.
+`set(array, place)` copies a NumPy array into the tensor; `np.array(tensor)` copies it out; `shape()` returns the shape.
+`set_recursive_sequence_lengths(lengths)` and `recursive_sequence_lengths()` set and return the lengths of the
+sequences, a list for each level; `set_lod` and `lod` do the same with offsets, [[0, 2, 5]] for lengths [[2, 3]].
+`has_valid_recursive_sequence_lengths()` returns whether the sequences cover the rows.
 
 Raises:
-    penstock.ProgramError: an array has a type that tensors lack, or lengths do not go together.
+    penstock.ProgramError: an array has a type that tensors do not support, or lengths are inconsistent.
 
 Example:
     tensor = fluid.LoDTensor()
@@ -17,7 +17,7 @@ Example:
     assert tensor.shape() == [5, 2] and tensor.lod() == [[0, 2, 5]]
 """
 
-LOD_TENSOR_ARRAY = """A list of tensors, such as a loop writes; `append(tensor)` adds one, `len` and [i] read it.
+LOD_TENSOR_ARRAY = """A list of tensors, such as a loop writes: `append(tensor)` adds one, `len` and [i] read the list.
 
 Example:
     tensor = fluid.LoDTensor()
@@ -27,11 +27,11 @@ Example:
     assert len(array) == 1
 """
 
-SELECTED_ROWS = """Some rows of a tall tensor: a sparse gradient, or what a sparse table holds.
+SELECTED_ROWS = """Some rows of a tall tensor, such as a sparse gradient or the rows of a sparse table.
 
 Args:
     rows (list[int]): the row numbers; a number may occur several times.
-    height (int): the number of rows of the whole.
+    height (int): the number of rows of the whole tensor.
 
 `rows()`, `height()` and `get_tensor()` return the parts; `set_rows` and `set_height` replace them; `numel()` counts
 the elements of the tensor; `sync_index()` does nothing.
@@ -42,11 +42,11 @@ Example:
     assert list(rows.rows()) == [4, 7] and rows.height() == 10
 """
 
-SCOPE = """The variables of programs, by name. A child scope sees those of its parents.
+SCOPE = """The variables of programs, by name. A child scope also sees the variables of its parents.
 
-`var(name)` returns a variable and makes it if it does not exist; `find_var(name)` returns it or None, looking in the
-parents too; `new_scope()` makes a child; `local_var_names()` lists the scope's own; `erase(names)` removes some.
-A variable's `get_tensor()` is its LoDTensor.
+`var(name)` returns a variable, and creates it if it does not exist; `find_var(name)` returns it or None, and also
+searches the parents; `new_scope()` creates a child; `local_var_names()` lists the scope's own variables;
+`erase(names)` removes variables. `get_tensor()` of a variable returns its LoDTensor.
 
 Example:
     scope = fluid.Scope()
@@ -56,11 +56,12 @@ Example:
     assert np.array(scope.find_var('w').get_tensor()).shape == (2, 2)
 """
 
-PROGRAM_DESC = """The value of a program, which C++ holds; Program.desc is one.
+PROGRAM_DESC = """The value of a program, which C++ owns; Program.desc is an instance.
 
-`serialize_to_string()` returns Fluid's bytes and `parse(bytes)` reads them; `to_string()` prints the text form;
-`copy()` makes another value; `block(index)` and `num_blocks()` lead to the blocks (BlockDesc). `random_seed` and `plan`
-(the transpiler's, as text) belong to the value; `version` counts its changes, and equal values have one `content_id`.
+`serialize_to_string()` returns the bytes of Fluid's format and `parse(bytes)` reads them; `to_string()` returns the
+text form; `copy()` returns an independent value; `block(index)` and `num_blocks()` access the blocks (BlockDesc).
+`random_seed` and `plan` (the transpiler's plan as text) are part of the value; `version` counts its changes, and equal
+values have the same `content_id`.
 
 Example:
     fluid.layers.relu(fluid.data('x', [2]))

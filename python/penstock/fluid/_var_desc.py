@@ -1,4 +1,4 @@
-"""VarDesc: Fluid's low-level interface to a variable; and View, the base of all descs."""
+"""VarDesc, Fluid's low-level interface to a variable, and View, the base class of all descs."""
 
 from penstock import _penstock
 from penstock.fluid import _basics
@@ -43,7 +43,7 @@ class VarDesc(View, _basics.VarDesc):
         return self._at[1]
 
     def set_name(self, name):
-        """Renames it, in the ops of its block too."""
+        """Renames the variable, including its uses in the ops of its block."""
         if not self._program.rename_var(*self._at, text(name)):
             raise ValueError('var %s is not in its block' % self.name())
         self._at = (self._at[0], text(name))

@@ -24,7 +24,7 @@ _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarT
 
 
 def is_parameter(var):
-    """Tells whether a variable is a parameter.
+    """Returns whether a variable is a parameter.
 
     Args:
         var (Variable): the variable.
@@ -40,7 +40,7 @@ def is_parameter(var):
 
 
 def is_persistable(var):
-    """Tells whether a variable is saved: persistable, and neither a feed, a fetch nor a reader.
+    """Returns whether a variable is saved: persistable, and neither a feed, a fetch nor a reader.
 
     Args:
         var (Variable): the variable.
@@ -55,7 +55,7 @@ def is_persistable(var):
 
 
 def is_belong_to_optimizer(var):
-    """Tells whether a variable is persistable but not a parameter, like the state of an optimizer.
+    """Returns whether a variable is persistable but not a parameter, like the state of an optimizer.
 
     Args:
         var (Variable): the variable.
@@ -94,13 +94,13 @@ def held_value(var):
     """Returns the value of a variable in the global scope. Raises an error with its name if it has no value yet."""
     held = global_scope().find_var(var.name)
     if held is None or not held.is_initialized():
-        raise RuntimeError('variable %s has no value to save; run the start-up program first' % var.name)
+        raise RuntimeError('variable %s has no value to save; run the startup program first' % var.name)
     return held
 
 
 def write_file(path, parts):
-    """Writes a file atomically: it contains its previous contents, or all of the parts. Afterwards it survives a crash
-    of the machine."""
+    """Writes a file atomically: it contains its previous contents or all of the parts. The file is synced to disk, so
+    it survives a crash of the machine."""
     folder = os.path.dirname(path) or '.'
     os.makedirs(folder, exist_ok=True)
     file, partial = _create_beside(path)
@@ -146,8 +146,11 @@ def _sync_folder(folder):
 
 
 def file_of(dirname, name):
-    """Returns the path of a variable's own file. The names of a model are untrusted: a name such as "../../x" must not
-    lead out of the folder. Names with slashes, as Fluid's name scopes make them, have files in subfolders."""
+    """Returns the path of a variable's own file.
+
+    The names in a model are untrusted: a name such as "../../x" must not lead out of the folder. Names with slashes,
+    which Fluid's name scopes create, have files in subfolders.
+    """
     inside = os.path.normpath(name) if name else os.curdir
     if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
         raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
@@ -172,7 +175,8 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         main_program (Program | None): the program; None: the default main program.
         vars (list[Variable | str] | None): the variables.
         predicate (callable | None): takes a variable and returns whether to write it; used if `vars` is None.
-        filename (str | None): one file for all, in the order of their names; None: a file per variable, with its name.
+        filename (str | None): one file for all, in the order of their names; None: one file per variable, with its
+            name.
 
     Returns:
         bytes | None: the bytes, without `dirname`.
@@ -190,7 +194,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         fluid.io.load_vars(exe, 'model', vars=[w])
     """
     if dirname is None and filename is not None:
-        raise ValueError('file %s has no folder: give dirname, or leave out filename, too, for bytes' % filename)
+        raise ValueError('file %s has no folder: give dirname, or omit filename too to get bytes' % filename)
     program = program_or_default(main_program)
     remote = remote_lookups(program)
     chosen = _chosen(program, vars, predicate)
@@ -198,7 +202,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         chosen = [var for var in chosen if var.name not in remote]
     for var in chosen:
         if (dirname is None or filename is not None) and var.type == VarType.SELECTED_ROWS:
-            raise ValueError('%s is SelectedRows, which has a file of its own: give dirname alone' % var.name)
+            raise ValueError('%s is SelectedRows, which needs its own file: give dirname without filename' % var.name)
         held_value(var)    # before anything is written
 
     def record(var):
@@ -224,7 +228,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     """Reads variables from files into the global scope.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         vars (list[Variable | str] | None): the variables.
@@ -232,6 +236,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         filename (str | bytes | None): one file for all, as in save_vars.
 
     Raises:
+        TypeError: `dirname` is None and `filename` is not bytes.
         ValueError: a file contains another shape or type than the variable declares, or another number of variables.
         FileNotFoundError: a file is missing.
         penstock.DataError: a file is damaged.
@@ -246,8 +251,9 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     names = [var.name for var in chosen]
     if dirname is None:
         if not isinstance(filename, bytes):
-            raise TypeError('without dirname filename must be the bytes of a file of all, not %r' % (filename,))
-        values = _records(filename, 'what was given', names)
+            raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
+                            (filename,))
+        values = _records(filename, 'the data in filename', names)
     elif filename is not None:
         values = read_combined(os.path.join(dirname, filename), names)
     else:
@@ -278,12 +284,12 @@ def _records(data, path, names):
     values, offset = [], 0
     for name in names:
         if offset >= len(data):
-            raise ValueError('%s ends before variable %s: it holds fewer than the %d that are asked for' %
+            raise ValueError('%s ends before variable %s: it holds fewer than the %d requested variables' %
                              (path, name, len(names)))
         value, offset = _parse('%s: %s' % (path, name), data, offset)
         values.append(value)
     if offset != len(data):
-        raise ValueError('%s holds more than the %d variables that are asked for' % (path, len(names)))
+        raise ValueError('%s holds more than the %d requested variables' % (path, len(names)))
     return values
 
 
@@ -301,7 +307,7 @@ def _put(var, value):
         tensor = value.get_tensor()
         require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), 'the file')
     held = global_scope().var(var.name)
-    # A script may look at a model that it has just saved: this load changes nothing, so a later step cannot undo it.
+    # A script may reload a model that it has just saved. Such a load changes nothing, so a later step cannot undo it.
     held._note_changed(by_load=held._assign(value))
 
 
@@ -330,7 +336,7 @@ def load_params(executor, dirname, main_program=None, filename=None):
     """Reads the parameters of a program; see load_vars.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         filename (str | bytes | None): one file for all; None: a file per variable.
@@ -403,7 +409,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
     later. Pservers load tables with is_distributed.
 
     Args:
-        executor (Executor): accepted for Fluid's scripts.
+        executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
         main_program (Program | None): the program; None: the default main program.
         filename (str | bytes | None): one file for all; None: a file per variable.

@@ -6,8 +6,10 @@ from penstock.fluid.framework import program_guard
 
 
 def create_weight_normalized(helper, attr, shape, dtype):
-    """Declares g and v where a parameter would stand, and adds the ops that make w of them. v starts as w would have,
-    and g as v's length, so w starts there too."""
+    """Declares g and v in place of the parameter w, and adds the ops that compute w from them.
+
+    The initial value of v is that of w, and the initial value of g is the length of v, so w has the same initial value.
+    """
     axes = [axis for axis in range(len(shape)) if axis != attr.dim]
     length_shape = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
     g_attr, v_attr = _named(attr, '_g'), _named(attr, '_v')
@@ -19,7 +21,7 @@ def create_weight_normalized(helper, attr, shape, dtype):
     g = main.create_parameter(length_shape, dtype, **g_attr._to_kwargs())
     v = main.create_parameter(shape, dtype, **v_attr._to_kwargs())
     ratio = _op(helper, 'elementwise_div', {'X': g, 'Y': _length(helper, v, axes)}, {'axis': -1})
-    # As one row of numbers, which elementwise_mul puts along the axis.
+    # A vector, which elementwise_mul aligns with the axis.
     flat = helper.create_variable_for_type_inference(dtype)
     helper.append_op('reshape2', {'X': ratio}, {
         'Out': flat,
@@ -42,7 +44,7 @@ def _op(helper, op_type, inputs, attrs, out=None):
 
 
 def _length(helper, x, axes):
-    """The Euclidean length over the axes, which stay with extent 1."""
+    """Returns the Euclidean length over the axes, which are kept with extent 1."""
     squares = _op(helper, 'square', {'X': x}, {})
     total = _op(helper, 'reduce_sum', {'X': squares},
                 {'dim': axes, 'keep_dim': True, 'reduce_all': False}) if axes else squares

@@ -35,7 +35,7 @@ class RecomputeOptimizer(Optimizer):
         self._learning_rate_map = optimizer._learning_rate_map
 
     def _set_checkpoints(self, checkpoints):
-        """Sets the Variables, or their names, that are kept."""
+        """Sets the checkpoints: the Variables, or their names, whose values are kept."""
         self._checkpoints = names_of(checkpoints)
 
     def load(self, stat_dict):
@@ -54,7 +54,7 @@ class RecomputeOptimizer(Optimizer):
 
         Args:
             loss (Variable): shape [1].
-            startup_program (Program | None): accepted for Fluid's scripts.
+            startup_program (Program | None): ignored; accepted for compatibility with Fluid.
             parameter_list (list | None): parameters or their names; None: all trainable ones.
             no_grad_set (set | None): variables, or their names, that get no gradient.
             callbacks (list | None): called for each gradient op; see append_backward.

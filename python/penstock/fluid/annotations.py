@@ -7,12 +7,12 @@ __all__ = ['deprecated']
 
 
 def deprecated(since, instead, extra_message=''):
-    """Returns a decorator: a call of the function prints to stderr what to call in its stead.
+    """Returns a decorator; each call of the decorated function prints to stderr what to call instead.
 
     Args:
-        since (str): the version from which it is deprecated.
-        instead (str): what replaces it.
-        extra_message (str): more to say.
+        since (str): the version since which the function is deprecated.
+        instead (str): the replacement.
+        extra_message (str): text to add to the message.
 
     Returns:
         function: the decorator.

@@ -21,7 +21,7 @@ class WeightedAverage:
         self.reset()
 
     def reset(self):
-        """Forgets all values."""
+        """Discards all values."""
         self.numerator = None
         self.denominator = None
 
@@ -52,7 +52,7 @@ class WeightedAverage:
             float | numpy.ndarray: the mean.
 
         Raises:
-            ValueError: nothing was added, or the weights add up to 0.
+            ValueError: nothing was added, or the weights sum to 0.
         """
         if self.numerator is None:
             raise ValueError('WeightedAverage: nothing has been added')

@@ -141,7 +141,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
         list: (parameter, gradient) pairs of Variables.
 
     Raises:
-        penstock.ProgramError: an op on the way has no gradient, `loss` does not have one element, or a checkpoint is
+        penstock.ProgramError: a required op has no gradient, `loss` does not have one element, or a checkpoint is
             not a variable of the program (E-backward-checkpoint).
         TypeError: `loss` is not a Variable, or a callback is not a function.
 
@@ -163,7 +163,7 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
 
 
 def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
-    """Adds gradient ops as `gradients` does.
+    """Adds the ops that compute the gradient of the sum of targets; returns a single gradient for a single input.
 
     Args:
         targets (Variable | list[Variable]): the variables whose sum is differentiated.
@@ -172,11 +172,12 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
         no_grad_set (set | list | None): variables, or names, through which no gradient flows.
 
     Returns:
-        Variable | None | list: the gradient of the one input, or a list for several.
+        Variable | None | list: the gradient of a single input, or a list for several inputs; None if the targets do not
+            depend on an input.
 
     Raises:
         TypeError: an argument is not a Variable.
-        ValueError: there is no target.
+        ValueError: `targets` is empty.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -211,7 +212,7 @@ def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
 
     Raises:
         TypeError: an argument is not a Variable.
-        ValueError: there is no target.
+        ValueError: `targets` is empty.
 
     Example:
         x = fluid.data('x', [None, 4])

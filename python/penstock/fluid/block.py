@@ -10,7 +10,7 @@ from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
 
 _LOD_TENSOR = int(VarType.LOD_TENSOR)
-# Ops of Fluid that have no kernel, and so no device.
+# Ops of Fluid that have no kernel, and therefore no device.
 _WITHOUT_DEVICE = frozenset([
     'c_comm_init', 'c_gen_nccl_id', 'c_sync_calc_stream', 'c_sync_comm_stream', 'checkpoint_notify',
     'conditional_block', 'feed', 'fetch', 'gen_nccl_id', 'listen_and_serv', 'recurrent', 'recv',
@@ -140,13 +140,13 @@ class Block:
         return self._var_handle(name)
 
     def has_var(self, name):
-        """Tells whether this block has a variable.
+        """Returns whether this block has a variable.
 
         Args:
             name (str): its name.
 
         Returns:
-            bool: whether it is there.
+            bool: whether this block declares it.
         """
         return self._desc.has_var(self.idx, name)
 
@@ -189,19 +189,19 @@ class Block:
         """Declares a variable, or returns the existing one of that name if the two declarations agree.
 
         Args:
-            name (str | None): its name; None: a fresh one.
+            name (str | None): its name; None: a generated one.
             shape (list[int] | None): its shape; -1: known at run time.
             dtype (str | VarType | None): type of its elements.
             type (VarType): kind of the variable.
             lod_level (int | None): number of levels of sequences.
-            persistable (bool | None): its value stays in the scope between runs, and is saved.
-            stop_gradient (bool): the backward pass stops here.
+            persistable (bool | None): whether its value stays in the scope between runs and is saved.
+            stop_gradient (bool): whether the backward pass stops at it.
             is_data (bool): the caller feeds it.
             need_check_feed (bool): the shape of a feed is checked.
             error_clip (BaseErrorClipAttr | None): how its gradient is clipped in the backward pass.
-            capacity (int | None): accepted for Fluid's scripts.
-            initializer (Initializer | None): adds the op that fills it.
-            belong_to_optimizer (bool): accepted for Fluid's scripts.
+            capacity (int | None): ignored; accepted for compatibility with Fluid.
+            initializer (Initializer | None): adds the op that sets its initial value.
+            belong_to_optimizer (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Variable: its handle.
@@ -231,7 +231,7 @@ class Block:
         return var
 
     def _create_temporary(self, name, dtype, stop_gradient):
-        """create_var without its checks, for a newly generated name."""
+        """Does the work of create_var without its checks, for a newly generated name."""
         self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
         var = self._var_handles[name] = Variable(self, name)
         return var
@@ -253,18 +253,18 @@ class Block:
         Args:
             shape (list[int]): its shape; extents above 0.
             dtype (str | VarType): type of its elements.
-            name (str | None): its name; None: a fresh one.
+            name (str | None): its name; None: a generated one.
             type (VarType): kind of the variable.
             initializer (Initializer | None): adds the op that sets its initial value, once.
-            trainable (bool): an optimizer updates it.
+            trainable (bool): whether an optimizer updates it.
             optimize_attr (dict | None): {'learning_rate': factor}.
             regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
-            do_model_average (bool | None): ModelAverage averages it.
-            stop_gradient (bool): the backward pass stops here.
-            is_distributed (bool): it is a table that is sharded over parameter servers.
+            do_model_average (bool | None): whether ModelAverage averages it.
+            stop_gradient (bool): whether the backward pass stops at it.
+            is_distributed (bool): whether it is a table that is sharded by id over pservers.
             lod_level (int): number of levels of sequences.
-            persistable (bool): accepted for Fluid's scripts; a parameter always is.
-            need_clip (bool): accepted for Fluid's scripts.
+            persistable (bool): accepted for compatibility with Fluid; a parameter always is.
+            need_clip (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Parameter: its handle.
@@ -314,13 +314,13 @@ class Block:
             inputs (dict | None): slot -> Variable, name, or list of them.
             outputs (dict | None): slot -> Variable, name, or list of them.
             attrs (dict | None): attributes by name.
-            stop_gradient (bool): accepted for Fluid's scripts.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Operator: its handle.
 
         Raises:
-            penstock.ProgramError: the op is unknown, or its arguments do not fit its declaration.
+            penstock.ProgramError: the op is unknown, or its arguments do not match its declaration.
         """
         return self._insert(-1, type, inputs, outputs, attrs)
 
@@ -364,8 +364,8 @@ class Block:
         """Prints variables and ops as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
-            with_details (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line each.

@@ -2,7 +2,7 @@
 
     fluid.optimizer.SGD(0.01, grad_clip=fluid.clip.GradientClipByGlobalNorm(5.0)).minimize(loss)
 
-set_gradient_clip() is the older spelling: it marks parameters, and an optimizer without a grad_clip clips those.
+set_gradient_clip() is the older interface: it marks parameters, whose gradients an optimizer without a grad_clip clips.
 """
 
 import warnings
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class BaseErrorClipAttr:
-    """Base of the values of Variable.error_clip."""
+    """Base class of the values of Variable.error_clip."""
 
     def _insert_op(self, block, position, grad_name):
         raise NotImplementedError
@@ -33,7 +33,7 @@ class ErrorClipByValue(BaseErrorClipAttr):
         min (float | None): lower bound; None: -max.
 
     Raises:
-        ValueError: `max` is not above 0, without `min`.
+        ValueError: `min` is not given and `max` is not above 0.
 
     Example:
         h = fluid.layers.fc(fluid.data('x', [None, 4]), 4)
@@ -104,7 +104,7 @@ def _bounds(max, min):
 
 
 class GradientClipBase:
-    """Base of the gradient clips: called with (parameter, gradient) pairs, they return pairs with clipped gradients.
+    """Base class of gradient clips: called with (parameter, gradient) pairs, they return pairs with clipped gradients.
 
     Pairs without a gradient (None) are dropped.
 
@@ -137,7 +137,7 @@ class GradientClipBase:
         """Appends the ops and returns the new gradients, one per pair. Each op has the role_var of its pair."""
         return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
 
-    # For set_gradient_clip, which goes over the marked parameters twice and keeps `groups` in between.
+    # For set_gradient_clip, which visits the marked parameters twice and keeps `groups` in between.
     def _measure(self, param, grad, groups):
         pass
 
@@ -200,7 +200,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
 
     Args:
         clip_norm (float): the maximum norm.
-        group_name (str): with set_gradient_clip: parameters of one group share one norm.
+        group_name (str): used by set_gradient_clip: the parameters of a group share one norm.
         need_clip (callable | None): takes a parameter and returns whether to clip its gradient; None: all gradients are
             clipped.
 
@@ -300,7 +300,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
         program (Program | None): the program; None: the default main program.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -312,7 +312,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
                         type(clip).__name__)
     block = (framework.default_main_program() if program is None else program).global_block()
     if any(op.attr('op_role') & OpRole.Optimize for op in block.ops):
-        warnings.warn('set_gradient_clip after minimize() has no effect on the ops that are there: call it before, or '
+        warnings.warn('set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or '
                       'give the optimizer a grad_clip', stacklevel=stack_level())
     if param_list is None:
         param_list = block.all_parameters()
@@ -324,8 +324,8 @@ def set_gradient_clip(clip, param_list=None, program=None):
 
 
 def append_gradient_clip_ops(param_grads):
-    """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Fluid's transpiler and ours recognise
-    these ops by their scopes, so the misspelling of the second scope is Fluid's."""
+    """Clips the gradients of marked parameters with exactly the ops of Fluid 1.8. Both Fluid's transpiler and this one
+    recognise these ops by their name scopes, so the second scope keeps Fluid's misspelling."""
     def clip_of(param):
         return getattr(param, 'gradient_clip_attr', None)    # in a loaded program, parameters are Variables
 

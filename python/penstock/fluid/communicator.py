@@ -35,23 +35,23 @@ class Communicator:
         kwargs (dict | None): mode SYNC: {'pserver_endpoints': [...], 'trainer_id': n}, which must agree with the
             program. Mode GEO: {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k}, required if the program
             contains no plan (Fluid's programs do not); `push_nums` takes precedence over the plan.
-        envs (dict | None): settings, integers as int or text. Mode GEO accepts Fluid's spelling of kwargs:
+        envs (dict | None): settings, whose values are ints or numerals. Mode GEO accepts Fluid's spelling of kwargs:
             geo_send_varnames, geo_trainer_nums, geo_need_push_nums and 'pieces#rows#addresses#is_sparse' for each
             parameter. Mode ASYNC takes
 
             * communicator_send_queue_size (1): the maximum number of gradients of a variable that wait to be sent,
             * communicator_max_merge_var_num (1): the maximum number of them that are sent as one, their mean,
-            * communicator_send_wait_times (5): how long to wait for more to merge, in units of 10 ms,
+            * communicator_send_wait_times (5): how long to wait for more gradients to merge, in units of 10 ms,
             * communicator_min_send_grad_num_before_recv (1): parameters are fetched after more than this number of
               rounds,
-            * communicator_independent_recv_thread (1): 0: the sending thread fetches parameters.
+            * communicator_independent_recv_thread (1): 0: the sending thread also fetches parameters.
 
             communicator_thread_pool_size, communicator_is_sgd_optimizer, rpc_deadline and rpc_retry_times are accepted
             and have no effect.
 
     Raises:
         TypeError: `program` is not a Program.
-        ValueError: an argument is wrong or does not fit the program.
+        ValueError: an argument is invalid or contradicts the program.
         NotImplementedError: a parameter of geo-SGD is neither float32 nor float64.
 
     Example:
@@ -70,7 +70,7 @@ class Communicator:
         if not isinstance(program, Program):
             raise TypeError('Communicator takes the Program of a trainer, not %s' % type(program).__name__)
         if mode not in _MODES:
-            raise ValueError('the mode of a Communicator is one of DistributedMode, not %r' % (mode,))
+            raise ValueError('the mode of a Communicator must be one of DistributedMode, not %r' % (mode,))
         self._program = program
         self._mode = _MODES[mode]
         said, envs = dict(kwargs or {}), dict(envs or {})
@@ -104,10 +104,10 @@ class Communicator:
             _penstock.stop_communicator()
 
     def is_running(self):
-        """Tells whether the communicator was started and has not stopped.
+        """Returns whether the communicator was started and has not stopped.
 
         Returns:
-            bool: True if it runs.
+            bool: True if the communicator runs.
         """
         return self._started and _penstock.communicator_runs()
 
@@ -134,7 +134,7 @@ def _geo_settings(program, said):
     """Returns (variables, trainers, steps between two exchanges) for _penstock, from `said` or the plan."""
     plan = _penstock.geo_plan(program.desc)
     if plan is None and not {'push_vars', 'trainers', 'push_nums'} <= said.keys():
-        raise ValueError("kwargs: the program carries no plan, so mode GEO needs 'push_vars' (of "
+        raise ValueError("kwargs: the program contains no plan, so mode GEO needs 'push_vars' (of "
                          "GeoSgdTranspiler._get_vars_info()), 'trainers' and 'push_nums'")
     params, trainers, push_every = plan or ((), None, None)
     numbers = {}
@@ -160,7 +160,7 @@ def _geo_variable(param, info):
         names, rows, addresses = info['var_names'], [int(each) for each in info['sections']], info['epmap']
         sparse = str(info['is_sparse'][0]) == 'True'
     except (KeyError, IndexError, TypeError, ValueError):
-        raise ValueError('kwargs: push_vars of %s must be as GeoSgdTranspiler._get_vars_info() gives them' %
+        raise ValueError('kwargs: push_vars of %s must have the form that GeoSgdTranspiler._get_vars_info() returns' %
                          param) from None
     if not len(names) == len(rows) == len(addresses):
         raise ValueError('kwargs: push_vars of %s has %d names, %d numbers of rows and %d addresses' %

@@ -1,6 +1,6 @@
-"""CompiledProgram and its options, as Fluid's scripts write them. The Executor compiles every program at its first run,
-so a CompiledProgram differs only in this: feeds in lists, results per device, and gradients that several trainers
-sum."""
+"""CompiledProgram and its options, for Fluid's scripts. The Executor compiles every program at its first run, so a
+CompiledProgram adds only this: runs on several places, with a feed and a result for each, and the exchange of gradients
+between trainers."""
 
 import copy
 import difflib
@@ -18,8 +18,8 @@ __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
 
 
 class _Options:
-    """Accepts the options in _DEFAULTS and checks their types. Most concern several devices, or how Fluid schedules
-    ops; these have no effect."""
+    """Accepts the options in _DEFAULTS and checks their types. Most options concern several devices, or how Fluid
+    schedules ops, and have no effect."""
 
     _DEFAULTS = {}
 
@@ -46,7 +46,7 @@ class _Options:
 class BuildStrategy(_Options):
     """Fluid's options for building a program for several devices or trainers.
 
-    Most options concern several devices of a process, or how Fluid schedules ops, and have no effect. These have one:
+    Most options concern several devices of a process, or how Fluid schedules ops, and have no effect. These do:
     `num_trainers`, `trainer_id` and `trainers_endpoints` (the trainers that exchange gradients), `nccl_comm_num`
     (rings), `use_hierarchical_allreduce` and `hierarchical_allreduce_inter_nranks` (ranks of one machine sum first),
     `gradient_scale_strategy`, `sync_batch_norm`, and `on_uneven`, which Fluid does not have: '', 'join', 'pad' or
@@ -148,10 +148,10 @@ class CompiledProgram:
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
         self._ranked = None     # the program for several trainers, and its source
-        self._places = self._placed = None    # of this process; the program for several of them, and its source
+        self._places = self._placed = None    # places of this process; program for several, and its source
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
-        self._compiled_for = None    # by _compile
+        self._compiled_for = None    # set by _compile
         self._does_nothing = False
         self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
@@ -161,8 +161,8 @@ class CompiledProgram:
 
         Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
         fetched value is the concatenation of the values of all places. One place runs the whole batch with
-        OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers runs on
-        one place, whatever `places` says: one step of all places equals a step of one place with their joint batch.
+        OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers always
+        runs on one place, because a step of all places equals a step of one place with their joint batch.
 
         If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
         program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
@@ -171,10 +171,10 @@ class CompiledProgram:
         Args:
             loss_name (str | None): the loss; required if the program has a backward pass.
             build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
-            exec_strategy (ExecutionStrategy | None): accepted for Fluid's scripts.
+            exec_strategy (ExecutionStrategy | None): ignored; accepted for compatibility with Fluid.
             share_vars_from (CompiledProgram | None): a program that has run; has no effect, because variables are
                 always those of the scope.
-            places (list[Place] | Place | None): CPU places; None: fluid.cpu_places(), as CPU_NUM says.
+            places (list[Place] | Place | None): CPU places; None: the result of fluid.cpu_places(), as many as CPU_NUM.
 
         Returns:
             CompiledProgram: itself.
@@ -182,7 +182,7 @@ class CompiledProgram:
         Raises:
             RuntimeError: called twice.
             ValueError: `loss_name` is missing.
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
             NotImplementedError: a place is on a GPU, and PENSTOCK_CUDA_FALLBACK is not set.
         """
         if self._is_data_parallel:
@@ -203,13 +203,13 @@ class CompiledProgram:
     def batches(self, feeds):
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
-        With on_uneven, each step's gradient is that of the mean over all trainers' examples, whatever the sizes of
-        their batches; the elements over which layers.mean makes the loss are counted as examples. A trainer whose feeds
-        have ended
+        With on_uneven, the gradient of each step is that of the mean over the examples of all trainers, whatever the
+        sizes of their batches; the elements that layers.mean averages to the loss are counted as examples. A trainer
+        whose feeds have ended
 
         * runs its last batch, or one example of zeros if it had no batch; this batch does not count ('join').
-          Optimizers that touch the rows of a sparse gradient touch those of this batch, and it changes the running
-          statistics of batch_norm, except with sync_batch_norm,
+          Optimizers that update the rows of a sparse gradient update those of this batch, and the batch changes the
+          running statistics of batch_norm, except with sync_batch_norm,
         * starts its feeds again from the beginning, and they count again ('pad'),
         * raises an error, and so do all other trainers ('error').
 
@@ -226,7 +226,7 @@ class CompiledProgram:
         return _uneven.batches_of_compiled(self, feeds)
 
     def _on_uneven(self):
-        """The value of the strategy, or of the transpiler's config."""
+        """Returns on_uneven of the strategy, or else of the transpiler's config."""
         _uneven.check(self._build_strategy.on_uneven)
         return self._build_strategy.on_uneven or _penstock.on_uneven_of(self._program.desc)
 
@@ -236,7 +236,7 @@ class CompiledProgram:
 
     @staticmethod
     def _cpu_places(places):
-        """None: as CPU_NUM says at the first run."""
+        """Returns places on the CPU; None if CPU_NUM decides at the first run."""
         if places is None:
             return None
         places = list(places) if isinstance(places, (list, tuple)) else [places]
@@ -245,7 +245,7 @@ class CompiledProgram:
         return [core.device_of(place, 'with_data_parallel') for place in places]
 
     def _asked_places(self):
-        """Returns the number of places given to with_data_parallel; that of CPU_NUM at the first call without them."""
+        """Returns the number of places of with_data_parallel, or else the value of CPU_NUM at the first call."""
         if self._places is None:
             self._places = _places.cpu_places()
         return len(self._places)
@@ -271,7 +271,7 @@ class CompiledProgram:
         if strategy.num_trainers != 1 or on_uneven:
             raise NotImplementedError(
                 'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs '
-                'on several places or by several trainers of one place each' %
+                'either on several places of one process or by several trainers with one place each' %
                 (count, strategy.num_trainers, on_uneven))
         self._has_run = True
         return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy.sync_batch_norm)
@@ -279,12 +279,12 @@ class CompiledProgram:
     def _require_shared(self):
         shared = self._share_vars_from
         if shared is not None and not shared._is_data_parallel:
-            raise ValueError('share_vars_from: that program was not made by with_data_parallel')
+            raise ValueError('share_vars_from: with_data_parallel was not called for that program')
         if shared is not None and not shared._has_run:
             raise ValueError('share_vars_from: that program has not run yet')
 
     def _compile(self, scope, place):
-        """Makes the checks that Fluid makes before the first run. All calls must have the same scope and kind of
+        """Performs the checks that Fluid performs before the first run. All calls must have the same scope and kind of
         place."""
         if self._compiled_for not in (None, (scope, type(place))):
             raise ValueError('a program that was compiled for one scope and place cannot be compiled for others')
@@ -296,7 +296,7 @@ class CompiledProgram:
         if self._program is None:
             raise TypeError('CompiledProgram of a Graph: a Graph does not run here; give it the Program')
         if self._build_strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
-            raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
+            raise NotImplementedError('BuildStrategy: a gradient of the loss that the caller feeds is not built; '
                                       'fluid.gradients takes target_gradients')
         self._require_shared()
 
@@ -336,13 +336,13 @@ class CompiledProgram:
         strategy = self._build_strategy
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
             if self._on_uneven():
-                raise ValueError("BuildStrategy: on_uneven takes the mean over all trainers' examples, and "
-                                 'GradientScaleStrategy.One none')
+                raise ValueError("BuildStrategy: on_uneven averages over all trainers' examples, but "
+                                 'GradientScaleStrategy.One does not average')
             return 'sum'
         return 'shares' if self._on_uneven() else 'mean'
 
     def _group_ranks(self):
-        """The number of trainers that first sum among themselves; 0: those of one host."""
+        """Returns the number of trainers that first sum among themselves; 0: the trainers of one host."""
         strategy, program = self._build_strategy, self._program
         if strategy.use_hierarchical_allreduce:
             ranks = strategy.hierarchical_allreduce_inter_nranks
@@ -353,7 +353,7 @@ class CompiledProgram:
         return ranks if ranks > 1 else 0
 
     def _addresses(self):
-        """The addresses of all trainers, from the strategy, the transpiled program or the launcher."""
+        """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
         addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
                      [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one])

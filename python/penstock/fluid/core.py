@@ -1,4 +1,4 @@
-"""fluid.core, as scripts use it: places, types, kinds of variables, tensors, scopes, descs, the registry."""
+"""The names of fluid.core that scripts use: places, types, kinds of variables, tensors, scopes, descs, the registry."""
 
 from penstock._penstock import (EOFException, LoDTensor, LoDTensorArray, ProgramDesc, ProgramError, Scope,
                                 SelectedRows)

@@ -1,4 +1,4 @@
-"""fluid.data: a variable that the caller feeds. Extents of None are known at run time."""
+"""fluid.data declares a variable that the caller feeds. An extent of None is known at run time."""
 
 from penstock.fluid.layer_helper import LayerHelper, require_name
 

@@ -18,13 +18,13 @@ _FIELDS = {
 
 
 class DataFeedDesc:
-    """Which slots a file has, and which of them are used.
+    """Describes the slots of a file, and which of them are used.
 
     Args:
         proto_file (str): path of a file with a DataFeedDesc message as text.
 
     Raises:
-        ValueError: the text cannot be read, or a field is unknown or of another type.
+        ValueError: the text cannot be parsed, or a field is unknown or has the wrong type.
 
     Example:
         with open('data.proto', 'w') as file:
@@ -60,7 +60,7 @@ class DataFeedDesc:
         self._message['batch_size'] = batch_size
 
     def set_dense_slots(self, dense_slots_name):
-        """Makes slots dense: they have equally many numbers in each instance. All others are sequences.
+        """Makes slots dense: they have the same number of values in each instance. All other slots are sequences.
 
         Args:
             dense_slots_name (list of str): names of slots.
@@ -68,7 +68,7 @@ class DataFeedDesc:
         self._mark('set_dense_slots', dense_slots_name, 'is_dense')
 
     def set_use_slots(self, use_slots_name):
-        """Makes slots used: batches have them.
+        """Marks slots as used, so that batches contain them.
 
         Args:
             use_slots_name (list of str): names of slots.

@@ -163,7 +163,7 @@ class DataFeeder:
         self.place = place
 
     def feed(self, iterable):
-        """Makes a feed from the rows of a batch.
+        """Converts the rows of a batch to a feed.
 
         Args:
             iterable (Iterable): rows, with a value for each variable.
@@ -172,7 +172,7 @@ class DataFeeder:
             dict[str, LoDTensor]: tensors by name.
 
         Raises:
-            ValueError: a row has another number of fields.
+            ValueError: a row does not have one field per variable.
         """
         columns = [_Column(var) for var in self.feed_vars]
         for row in iterable:
@@ -188,7 +188,7 @@ class DataFeeder:
 
         Args:
             iterable (Iterable): one batch for each place.
-            num_places (int | None): number of places; None: as CPU_NUM in the environment says, else 1.
+            num_places (int | None): number of places; None: the value of the environment variable CPU_NUM, or 1.
 
         Returns:
             Iterator[dict[str, LoDTensor]]: the feeds.
@@ -204,16 +204,19 @@ class DataFeeder:
             yield self.feed(batch)
 
     def decorate_reader(self, reader, multi_devices, num_places=None, drop_last=True):
-        """Makes a reader of feeds from a reader of batches.
+        """Creates a reader of feeds from a reader of batches.
 
         Args:
             reader (callable): returns an iterator of batches.
-            multi_devices (bool): return lists of feeds, one for each place.
-            num_places (int | None): number of places; None: as CPU_NUM in the environment says, else 1.
+            multi_devices (bool): whether the reader returns lists of feeds, one for each place.
+            num_places (int | None): number of places; None: the value of the environment variable CPU_NUM, or 1.
             drop_last (bool): skip the last batches if there are not enough for all places.
 
         Returns:
             callable: returns an iterator of feeds.
+
+        Raises:
+            ValueError: during reading, without `drop_last`: the last batches are not enough for all places.
         """
         if not multi_devices:
             return lambda: (self.feed(batch) for batch in reader())

@@ -31,7 +31,7 @@ _KINDS = {VarType.FP32: 'float', VarType.INT64: 'uint64'}
 
 
 class DatasetFactory:
-    """Makes datasets by name.
+    """Creates datasets by the names of their classes.
 
     Example:
         dataset = fluid.DatasetFactory().create_dataset('InMemoryDataset')
@@ -48,7 +48,7 @@ class DatasetFactory:
             DatasetBase: the dataset.
 
         Raises:
-            ValueError: there is no such class.
+            ValueError: the class does not exist.
             NotImplementedError: the class exists in Fluid but is not built.
         """
         if datafeed_class == 'BoxPSDataset':
@@ -63,7 +63,7 @@ class DatasetFactory:
 class DatasetBase:
     """The settings of all datasets. DatasetFactory creates datasets."""
 
-    _FEED = ''    # what Fluid calls its reader
+    _FEED = ''    # Fluid's name of the reader
 
     def __init__(self):
         self._desc = {'name': self._FEED, 'batch_size': 32, 'pipe_command': 'cat'}
@@ -123,7 +123,7 @@ class DatasetBase:
                 the variable; with lod_level 1 a sequence of one or more.
 
         Raises:
-            ValueError: a variable has another element type.
+            ValueError: a variable has an unsupported element type.
         """
         for var in var_list:
             if var.dtype not in _KINDS:
@@ -250,7 +250,7 @@ class DatasetBase:
             raise state_error('E-dataset-files', 'dataset: there are no files; call set_filelist(paths) first')
 
     def _start(self, threads):
-        """Starts a reading with one queue per reading thread: (reading, function to call at its end)."""
+        """Starts reading with one queue per thread; returns (the reading, a function to call at its end)."""
         raise NotImplementedError
 
 
@@ -349,7 +349,7 @@ class InMemoryDataset(DatasetBase):
         of one id to one trainer.
 
         Args:
-            parse_ins_id (bool): whether they do; the default is False. Set it before load_into_memory().
+            parse_ins_id (bool): whether lines begin with an id; the default is False. Set it before load_into_memory().
         """
         self.parse_ins_id = bool(parse_ins_id)
 
@@ -381,7 +381,7 @@ class InMemoryDataset(DatasetBase):
         """Has no effect: it belongs to Fluid's page views, which are not built.
 
         Args:
-            merge_by_sid (bool): accepted for Fluid's scripts.
+            merge_by_sid (bool): ignored; accepted for compatibility with Fluid.
         """
 
     def set_enable_pv_merge(self, enable_pv_merge):
@@ -488,8 +488,8 @@ class InMemoryDataset(DatasetBase):
         self.fleet_send_sleep_seconds = fleet_send_sleep_seconds
 
     def load_into_memory(self):
-        """Reads all files with set_thread() threads and replaces the instances loaded before. The order is that of the
-        files, whatever the number of threads.
+        """Reads all files with set_thread() threads and replaces the previously loaded instances. The order is that of
+        the files, whatever the number of threads.
 
         Raises:
             penstock.ProgramError: E-dataset-count, E-dataset-short, E-dataset-number, E-dataset-width,
@@ -500,16 +500,16 @@ class InMemoryDataset(DatasetBase):
         self._records = self._load(self.thread_num)
 
     def preload_into_memory(self, thread_num=None):
-        """Starts to load in the background. wait_preload_done() ends it; until then the current instances stay.
+        """Starts to load in the background. The current instances are kept until wait_preload_done() returns.
 
         Args:
-            thread_num (int): number of reading threads; None: that of set_thread().
+            thread_num (int): number of reading threads; None: the number of set_thread().
 
         Raises:
-            penstock.StateError: E-dataset-preload: it is already preloading.
+            penstock.StateError: E-dataset-preload: the dataset is already preloading.
         """
         if self._preload is not None:
-            raise state_error('E-dataset-preload', 'dataset: it is preloading already; call wait_preload_done() first')
+            raise state_error('E-dataset-preload', 'dataset: already preloading; call wait_preload_done() first')
         threads = self.thread_num if thread_num is None else _positive('thread_num', thread_num)
         self._preload = _Preload(lambda: self._load(threads))
 
@@ -517,8 +517,8 @@ class InMemoryDataset(DatasetBase):
         """Waits until the load that preload_into_memory() started has ended.
 
         Raises:
-            penstock.StateError: E-dataset-preload: it is not preloading.
-            penstock.ProgramError: as load_into_memory().
+            penstock.StateError: E-dataset-preload: the dataset is not preloading.
+            penstock.ProgramError: the errors of load_into_memory().
         """
         if self._preload is None:
             raise state_error('E-dataset-preload', 'dataset: nothing is preloading; call preload_into_memory() first')
@@ -547,12 +547,15 @@ class InMemoryDataset(DatasetBase):
         self._loaded().shuffle(self._next_seed())
 
     def global_shuffle(self, fleet=None, thread_num=12):
-        """Redistributes the instances among all trainers, and shuffles the instances of each. The target of an instance
-        depends on its numbers, or its id (set_parse_ins_id), the random_seed and the number of the shuffle, but not on
-        the trainer that has read it; equal instances go to one trainer.
+        """Redistributes the instances among all trainers, and shuffles the instances of each.
+
+        The trainer that receives an instance depends on the numbers of the instance, or its id (set_parse_ins_id), on
+        the random_seed and on the number of the shuffle, but not on the trainer that has read it. Equal instances go to
+        the same trainer.
 
         Args:
-            fleet (Fleet): the fleet whose trainers take part; all must call it. None: only this trainer.
+            fleet (Fleet): the fleet whose trainers take part; all trainers must call the method. None: only this
+                trainer.
             thread_num (int): has no effect.
 
         Raises:
@@ -578,7 +581,8 @@ class InMemoryDataset(DatasetBase):
         """Counts the loaded instances.
 
         Args:
-            fleet (Fleet): the fleet whose trainers are summed; all must call it. None: only this trainer.
+            fleet (Fleet): the fleet whose trainers' instances are counted; all trainers must call the method. None:
+                only this trainer.
 
         Returns:
             int: their number; 0 if nothing is loaded.

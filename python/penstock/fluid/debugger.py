@@ -1,4 +1,4 @@
-"""Programs for a person to look at: as text, and as graphs for Graphviz."""
+"""Prints programs as text, and draws them as graphs for Graphviz."""
 
 import json
 import re
@@ -15,7 +15,7 @@ def pprint_program_codes(program_desc):
         program_desc (Program | ProgramDesc): the program.
 
     Returns:
-        str: what was printed.
+        str: the printed text.
 
     Example:
         fluid.layers.relu(fluid.data('x', [2]))
@@ -32,10 +32,10 @@ def pprint_block_codes(block_desc, show_backward=False):
 
     Args:
         block_desc (Block): the block.
-        show_backward (bool): the backward pass, too.
+        show_backward (bool): whether to print the backward pass too.
 
     Returns:
-        str: what was printed.
+        str: the printed text.
 
     Example:
         fluid.layers.relu(fluid.data('x', [2]))
@@ -57,7 +57,7 @@ def draw_block_graphviz(block, highlights=None, path='./temp.dot'):
 
     Args:
         block (Block): the block.
-        highlights (list[str] | None): regular expressions; what one of them matches from its start is red.
+        highlights (list[str] | None): regular expressions; nodes whose labels match one from the start are red.
         path (str): the file, which `dot -Tpng` draws.
 
     Example:

@@ -16,7 +16,7 @@ def _stack():
 
 
 def get_cur_scope():
-    """Returns the innermost scope of this thread; the first call makes one.
+    """Returns the innermost scope of this thread; the first call creates one.
 
     Returns:
         Scope: the scope.
@@ -30,7 +30,7 @@ def get_cur_scope():
 
 
 def enter_local_scope():
-    """Makes a child of the current scope the current one.
+    """Creates a child of the current scope and makes it the current scope.
 
     Example:
         from penstock.fluid import default_scope_funcs as scopes
@@ -43,7 +43,7 @@ def enter_local_scope():
 
 
 def leave_local_scope():
-    """Makes the parent of the current scope the current one.
+    """Makes the parent of the current scope the current scope.
 
     Raises:
         RuntimeError: no scope has been entered.
@@ -59,7 +59,7 @@ def leave_local_scope():
 
 
 def var(name):
-    """Returns a variable of the current scope; makes it if it does not exist.
+    """Returns a variable of the current scope; creates it if it does not exist.
 
     Args:
         name (str): its name.
@@ -75,7 +75,7 @@ def var(name):
 
 
 def find_var(name):
-    """Finds a variable of the current scope or of one around it.
+    """Finds a variable of the current scope or of an enclosing one.
 
     Args:
         name (str): its name.
@@ -91,7 +91,7 @@ def find_var(name):
 
 
 def scoped_function(func):
-    """Calls `func` in a scope of its own.
+    """Calls `func` in a new scope.
 
     Args:
         func (callable): takes no arguments.

@@ -1,6 +1,6 @@
-"""Fluid's imperative mode, which is not part of Penstock: it builds programs and runs them.
+"""Fluid's imperative mode, which is not part of Penstock: Penstock builds programs and runs them.
 
-Importing this module works, because scripts import it beside the static graph; using it says so.
+The module can be imported, because scripts import it beside the static graph; any use raises an error.
 """
 
 from penstock.fluid._absent import absent
@@ -27,7 +27,7 @@ def enable_dygraph(place=None):
 
 
 def disable_dygraph():
-    """Goes back to programs, where everything is already.
+    """Does nothing: Penstock always builds programs.
 
     Example:
         fluid.disable_dygraph()

@@ -19,12 +19,12 @@ class Evaluator:
     """Keeps the sums of a metric in persistable variables of the default main program.
 
     Args:
-        name (str): of the metric; its variables' names begin with it.
-        **kwargs: handed to LayerHelper.
+        name (str): name of the metric, and prefix of the names of its variables.
+        **kwargs: passed to LayerHelper.
 
     Attributes:
         states (list): the Variables that hold the sums.
-        metrics (list): Variables of the metric of one batch, to be fetched.
+        metrics (list): the Variables that hold the metric of one batch, for fetching.
     """
 
     def __init__(self, name, **kwargs):
@@ -34,14 +34,14 @@ class Evaluator:
         self.states, self.metrics = [], []
         self.helper = LayerHelper(name, **kwargs)
         if self.helper.main_program.current_block().idx != 0:
-            raise ValueError('%s: an evaluator belongs to the first block, not to a branch or a loop' % kind)
+            raise ValueError('%s: create an evaluator in the first block, not in a branch or a loop' % kind)
 
     def reset(self, executor, reset_program=None):
         """Sets the sums to 0.
 
         Args:
-            executor (Executor): runs it.
-            reset_program (Program): gets the ops; None: a new one.
+            executor (Executor): runs `reset_program`.
+            reset_program (Program): receives the ops; None: a new one.
         """
         program = reset_program or Program()
         with program_guard(program):
@@ -54,7 +54,7 @@ class Evaluator:
 
         Args:
             executor (Executor): runs `eval_program`.
-            eval_program (Program | None): reads the sums; None: a new one.
+            eval_program (Program | None): receives the ops that read the sums; None: a new one.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -62,7 +62,7 @@ class Evaluator:
         raise NotImplementedError('%s has no eval' % type(self).__name__)
 
     def _create_state(self, suffix, dtype, shape):
-        """A sum. As in Fluid, nothing initializes it but reset."""
+        """Creates a sum. As in Fluid, only reset initializes it."""
         name = '%s_%s' % (unique_name.generate(self.helper.name), suffix)
         self.states.append(self.helper.create_variable(name=name, persistable=True, dtype=dtype, shape=shape))
         return self.states[-1]
@@ -71,7 +71,7 @@ class Evaluator:
         layers.sums([state, value], out=state)
 
     def _sums(self, executor, eval_program):
-        """The numbers in the states."""
+        """Returns the numbers in the states."""
         program = eval_program or Program()
         fetches = [_declared_in(program, state) for state in self.states]
         return [value[0] for value in executor.run(program, fetch_list=fetches)]
@@ -83,14 +83,14 @@ def _declared_in(program, var):
 
 
 class ChunkEvaluator(Evaluator):
-    """Precision, recall and F1 of chunks that a tagger finds, over batches.
+    """Computes precision, recall and F1 score of chunk detection over batches.
 
     Args:
-        input (Variable): the tags found, int64 with sequences.
-        label (Variable): the right tags.
+        input (Variable): the predicted tags, shape [rows, 1] with sequences, int64.
+        label (Variable): the correct tags, in the same form.
         chunk_scheme (str): 'IOB', 'IOE', 'IOBES' or 'plain'.
-        num_chunk_types (int): kinds of chunks.
-        excluded_chunk_types (list): kinds that do not count.
+        num_chunk_types (int): number of chunk types.
+        excluded_chunk_types (list): chunk types that are not counted.
 
     Attributes:
         metrics (list): precision, recall and F1 of one batch.
@@ -123,7 +123,7 @@ class ChunkEvaluator(Evaluator):
 
         Args:
             executor (Executor): runs `eval_program`.
-            eval_program (Program | None): reads the sums; None: a new one.
+            eval_program (Program | None): receives the ops that read the sums; None: a new one.
 
         Returns:
             tuple: precision, recall and F1, arrays of shape [1] and type float32.
@@ -136,16 +136,16 @@ class ChunkEvaluator(Evaluator):
 
 
 class EditDistance(Evaluator):
-    """Mean edit distance, and the share of sequences that are not right, over batches.
+    """Computes the mean edit distance and the share of incorrect sequences over batches.
 
     Args:
-        input (Variable): the sequences found, int64 with sequences.
-        label (Variable): the right sequences, int64 with sequences.
-        ignored_tokens (list[int] | None): ids that do not count.
-        **kwargs (object): handed to LayerHelper.
+        input (Variable): the predicted tokens, shape [rows, 1] with sequences, int64.
+        label (Variable): the correct tokens, shape [rows, 1] with sequences, int64.
+        ignored_tokens (list[int] | None): tokens that are removed first.
+        **kwargs (object): passed to LayerHelper.
 
     Attributes:
-        metrics (list): of one batch, the sum of distances and the number of wrong sequences.
+        metrics (list): the sum of distances and the number of incorrect sequences of one batch.
 
     Example:
         found = fluid.data('found', [None, 1], 'int64', lod_level=1)
@@ -173,11 +173,11 @@ class EditDistance(Evaluator):
         self.metrics += [total, errors]
 
     def eval(self, executor, eval_program=None):
-        """Computes the mean distance and the share of wrong sequences over the batches since reset().
+        """Computes the mean distance and the share of incorrect sequences over the batches since reset().
 
         Args:
             executor (Executor): runs `eval_program`.
-            eval_program (Program | None): reads the sums; None: a new one.
+            eval_program (Program | None): receives the ops that read the sums; None: a new one.
 
         Returns:
             tuple: the distance and the share, arrays of shape [1] and type float32.

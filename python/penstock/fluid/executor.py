@@ -24,8 +24,8 @@ __all__ = ['Executor', 'global_scope', 'scope_guard']
 
 _scope = Scope()
 _progress_of_runs = ProgressOfRuns(asked_seconds()) if asked_seconds() else None
-array_kind = numpy.ndarray    # of fetched values; another one may be set
-empties_are_vectors = False   # whether fetched tensors without elements have shape [0], as Fluid's
+array_kind = numpy.ndarray    # class of fetched arrays; another class may be set
+empties_are_vectors = False   # whether fetched tensors without elements have shape [0], as in Fluid
 _log.name_process()
 
 
@@ -90,7 +90,7 @@ def _returned(value, return_numpy):
 
 @contextlib.contextmanager
 def _causes_in_python():
-    """Raises the error of a user's reader or function in place of that of the run which it ended."""
+    """Raises the exception of a user's reader or function in place of the error of the run that it ended."""
     try:
         yield
     except _penstock.StateError as error:
@@ -103,10 +103,10 @@ def as_numpy(tensor):
     """Returns the elements of a LoDTensor as an array that shares its memory.
 
     Args:
-        tensor (LoDTensor): without sequences.
+        tensor (LoDTensor): a tensor without sequences.
 
     Returns:
-        numpy.ndarray: its elements.
+        numpy.ndarray: the elements.
 
     Raises:
         RuntimeError: the tensor has sequences.
@@ -133,7 +133,7 @@ def _fetch_var(name, scope=None, return_numpy=True):
 def _as_lodtensor(data, place, dtype=None):
     """Returns a LoDTensor with the elements of an array, or with one number of the element type `dtype`."""
     if isinstance(data, list):
-        raise RuntimeError('a list of arrays may have sequences; make a LoDTensor of it')
+        raise RuntimeError('a list of arrays may have sequences; convert it to a LoDTensor')
     if numpy.isscalar(data):
         if dtype is None:
             raise AssertionError('a number needs an element type')
@@ -194,12 +194,12 @@ class Executor:
     Args:
         place (Place | None): CPUPlace(). A place on a GPU is an error; with PENSTOCK_CUDA_FALLBACK=1 in the
             environment it means the CPU, with one warning.
-        wire (str | None): the protocol between this process and its parameter servers or trainers: 'native', or
-            'fluid', the protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once delivery. None:
-            PENSTOCK_WIRE, or 'native' without it. All Executors of a process use the same protocol.
+        wire (str | None): the protocol between this process and its pservers or trainers: 'native', or 'fluid', the
+            protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once delivery. None: the value of
+            PENSTOCK_WIRE, or 'native'. All Executors of a process use the same protocol.
 
     Raises:
-        NotImplementedError: the place is on a GPU.
+        NotImplementedError: the place is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
         TypeError: `place` is not a place.
 
     Example:
@@ -226,21 +226,23 @@ class Executor:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             feed (dict | list[dict] | None): arrays or LoDTensors by name. An array of another element type is
                 converted. A name that the program lacks is ignored with a warning. For a program on several places,
-                one dict is split evenly among them, or a list has a dict for each.
+                one dict is split evenly among the places, or a list has a dict for each place.
             fetch_list (list[Variable | str] | None): the variables whose values are returned.
-            feed_var_name (str): accepted for Fluid's scripts.
-            fetch_var_name (str): accepted for Fluid's scripts.
+            feed_var_name (str): ignored; accepted for compatibility with Fluid.
+            fetch_var_name (str): ignored; accepted for compatibility with Fluid.
             scope (Scope | None): contains the variables; None: the global scope.
-            return_numpy (bool): True: return arrays; False: LoDTensors.
-            use_program_cache (bool): accepted for Fluid's scripts.
+            return_numpy (bool): True: return arrays; False: return LoDTensors.
+            use_program_cache (bool): ignored; accepted for compatibility with Fluid.
             return_merged (bool): False: for a data-parallel CompiledProgram, return each value as a list with the value
                 of each place; True: concatenate the values of the places.
-            use_prune (bool): run only what the fetches need.
+            use_prune (bool): run only the ops that the fetches need.
 
         Returns:
             list: the values of `fetch_list`.
 
         Raises:
+            TypeError: `program`, `feed` or `fetch_list` has the wrong type.
+            NotImplementedError: `use_prune` for a program on several places.
             penstock.ProgramError: the program, a feed or a fetch is wrong.
             penstock.StateError: a variable has no value yet, or the executor is closed.
             penstock.PeerError: a pserver, a trainer or a rank is gone.
@@ -345,19 +347,20 @@ class Executor:
         """Yields this trainer's feeds until the feeds of all trainers have ended.
 
         Before each step, trainers tell each other whether they still have a batch, so that trainers with different
-        numbers of batches end after the same step. Each step's gradient is that of the mean over all trainers'
-        examples, whatever the sizes of their batches; the elements over which layers.mean makes the loss are counted as
-        examples. `on_uneven` of DistributeTranspilerConfig decides what a trainer does whose feeds have ended:
+        numbers of batches end after the same step. The gradient of each step is that of the mean over the examples of
+        all trainers, whatever the sizes of their batches; the elements that layers.mean averages to the loss are
+        counted as examples. `on_uneven` of DistributeTranspilerConfig decides what a trainer does when its feeds have
+        ended:
 
         * 'join': it runs its last batch, or one example of zeros if it had no batch; this batch does not count.
-          Optimizers that touch the rows of a sparse gradient touch those of this batch. With local_sgd its parameters
-          do not change until the next average.
+          Optimizers that update the rows of a sparse gradient update those of this batch. With local_sgd the trainer's
+          parameters do not change until the next average.
         * 'pad': it starts its feeds again from the beginning, and they count again.
         * 'error': all trainers raise an error.
 
         Args:
-            program (Program | CompiledProgram): transpiled with an on_uneven, or compiled with BuildStrategy.on_uneven.
-                For a Program, the startup program must have run.
+            program (Program | CompiledProgram): the program, transpiled with `on_uneven` or compiled with
+                BuildStrategy.on_uneven. For a Program, the startup program must have run.
             feeds (callable): returns an iterator of dicts, as run() takes them.
             scope (Scope): the scope in which `program` runs; None: the global one.
 
@@ -365,9 +368,10 @@ class Executor:
             Iterator[dict]: feeds for run(), one per step.
 
         Raises:
+            TypeError: `program` is neither a Program nor a CompiledProgram.
             ValueError: no on_uneven was chosen, or there are no feeds to pad with.
             penstock.ProgramError: E-uneven-data ('error'); E-uneven-choice (trainers chose different values).
-            penstock.StateError: the start-up program has not joined the trainers yet.
+            penstock.StateError: the startup program has not joined the trainers yet.
 
         Example:
             x = fluid.data('x', [None, 4])
@@ -399,7 +403,7 @@ class Executor:
     @staticmethod
     def _set_persistables(block, feeds, scope):
         """Sets feeds of persistable variables in the scope, where they stay, as in Fluid. Returns the other feeds."""
-        if any(op.type == 'feed' for op in block.ops[:1]):    # of a saved model: it takes what is fed
+        if any(op.type == 'feed' for op in block.ops[:1]):    # a saved model, whose feed ops take the feeds
             return feeds
         rest = []
         for name, value in feeds:
@@ -431,27 +435,27 @@ class Executor:
         With one thread the result depends only on the data. With several threads (Hogwild) each thread runs the program
         on its part of the batches, and all of them update the same parameters without waiting for each other. The
         batches of each thread are fixed, but the order of updates is not. If two threads update the same element at the
-        same moment, one of the two updates may be lost, as in Fluid; pservers lose none. Several threads train in
-        programs without parameter servers and in those of AsyncStrategy; in all others, whose trainers have common
+        same moment, one of the two updates may be lost, as in Fluid; pservers lose no updates. Several threads train
+        programs without pservers and programs of AsyncStrategy; for all other programs, whose trainers have common
         steps, one thread trains on all batches and the others read.
 
         Args:
-            program (Program|CompiledProgram): None is the default main program.
+            program (Program|CompiledProgram): the program; None: the default main program.
             dataset (DatasetBase): a dataset from fluid.DatasetFactory.
-            scope (Scope): holds the parameters; None is the global one.
-            thread (int): number of threads; 0: that of dataset.set_thread().
-            debug (bool): prints a progress line in every print_period, with the loss, examples per second, and the
-                time that training has waited for parameter servers. PENSTOCK_PROGRESS=1 in the environment does the
-                same.
-            fetch_list (list of Variable): printed in every print_period.
-            fetch_info (list of str): a label for each of them; None: their names.
+            scope (Scope): holds the parameters; None: the global scope.
+            thread (int): number of threads; 0: the number of dataset.set_thread().
+            debug (bool): print a progress line every `print_period` steps, with the loss, the examples per second, and
+                the time that training has waited for pservers. PENSTOCK_PROGRESS=1 in the environment does the same.
+            fetch_list (list of Variable): variables to print every `print_period` steps.
+            fetch_info (list of str): a label for each variable; None: the names of the variables.
             print_period (int): steps between two prints.
             fetch_handler (FetchHandler): receives values periodically.
 
         Raises:
             penstock.ProgramError, penstock.StateError: the errors of InMemoryDataset.load_into_memory()
                 (E-dataset-...), after the batches before the error.
-            ValueError: fetch_info and fetch_list differ in length.
+            TypeError: `dataset` is not a dataset of fluid.DatasetFactory.
+            ValueError: `fetch_info` and `fetch_list` differ in length, or `print_period` is below 1.
 
         Example:
             x = fluid.data('x', [None, 2])
@@ -482,7 +486,7 @@ class Executor:
             program (Program | CompiledProgram | None): the program; None: the default main program.
             dataset (DatasetBase): the batches.
             scope (Scope | None): holds the variables; None: the global scope.
-            thread (int): number of threads that run the program; 0: that of the dataset.
+            thread (int): number of threads that run the program; 0: the number of the dataset.
             debug (bool): print progress.
             fetch_list (list | None): variables to print.
             fetch_info (list[str] | None): a label for each of them.
@@ -493,17 +497,17 @@ class Executor:
                                 fetch_handler)
 
     def close(self):
-        """Reports to the parameter servers that this trainer has completed; later runs raise an error.
+        """Reports to the pservers that this trainer has completed; later runs raise an error.
 
         All Executors of a process are one trainer: the trainer completes when the last of them that used pservers is
-        closed. Closing is optional: a process that ends with exit code 0 has completed, too. A process that ends in
+        closed. Closing is optional: a process that ends with exit code 0 has completed too. A process that ends in
         another way (an exception, sys.exit(3), os._exit, a signal) has not completed, and the job fails.
         """
         self._executor.close()
 
 
 def _dict_of(feed):
-    """Returns {name: value}; accepts Fluid's list with one dict for each place, too."""
+    """Returns {name: value}; also accepts Fluid's list with one dict for each place."""
     if feed is None:
         return {}
     if isinstance(feed, (list, tuple)):
@@ -516,7 +520,7 @@ def _dict_of(feed):
 
 
 def _split_fetches(fetch_list):
-    """Returns (names of fetched variables, ops). The list may contain the result of minimize, whole or its first part:
+    """Returns (names of fetched variables, ops). The list may contain the result of minimize, or the first part of it:
     its ops are run, and nothing is fetched for it."""
     if fetch_list is None:
         return [], []
@@ -530,7 +534,7 @@ def _split_fetches(fetch_list):
                 continue
             name = getattr(part, 'name', part)
             if not isinstance(name, str):
-                raise TypeError('fetch_list holds Variables, their names, or what minimize returns, not %r' % (part,))
+                raise TypeError('fetch_list holds Variables, their names, or results of minimize, not %r' % (part,))
             names.append(name)
     return names, ops
 
@@ -556,6 +560,6 @@ def _is_there(block, name):
     if block.has_var(name):
         return True
     near = difflib.get_close_matches(name, block.vars.keys(), n=1)
-    warnings.warn('feed: the program has no variable %s, which is left out%s' %
+    warnings.warn('feed: the program has no variable %s, which is ignored%s' %
                   (name, '; did you mean %s?' % near[0] if near else ''), stacklevel=stack_level())
     return False

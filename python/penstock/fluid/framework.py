@@ -34,10 +34,10 @@ __all__ = [
 ]
 
 FLUID_VERSION = 1008005
-# Fluid's names of names.
+# Fluid's constants for names.
 GRAD_VAR_SUFFIX, EMPTY_VAR_NAME, TEMP_VAR_NAME, ZERO_VAR_SUFFIX = GRAD_SUFFIX, '@EMPTY@', '@TEMP@', '@ZERO'
 _name_scopes = NameScopes()
-_device = ''    # of ops created now, set by device_guard
+_device = ''    # device of the ops that are created, set by device_guard
 
 
 OpRole = core.op_proto_and_checker_maker.OpRole
@@ -53,7 +53,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
         VarType: its number.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: the type is unknown.
 
     Example:
         assert fluid.framework.convert_np_dtype_to_dtype_('float32') == fluid.core.VarDesc.VarType.FP32
@@ -62,7 +62,7 @@ def convert_np_dtype_to_dtype_(np_dtype):
 
 
 def in_dygraph_mode():
-    """Tells whether ops run as they are created.
+    """Returns whether ops run as they are created.
 
     Returns:
         bool: False, because there is no imperative mode.
@@ -94,7 +94,7 @@ def load_op_library(lib_filename):
 
 
 def api_version():
-    """Returns the version of Fluid whose API Penstock has.
+    """Returns the version of Fluid whose API Penstock provides.
 
     Returns:
         list[str]: four numbers as text.
@@ -106,7 +106,7 @@ def api_version():
 
 
 def require_version(min_version, max_version=None):
-    """Raises unless Fluid 1.8.5, whose API Penstock has, is in a range of versions.
+    """Raises an error unless Fluid 1.8.5, whose API Penstock provides, is in a range of versions.
 
     Args:
         min_version (str): the oldest accepted version, such as '1.6.0'.
@@ -132,7 +132,7 @@ def require_version(min_version, max_version=None):
 
     ours = '.'.join(api_version())
     if not any(number(ours)):
-        warnings.warn('the version is not known, so no version is too old', stacklevel=2)
+        warnings.warn('the version is unknown, so no version is too old', stacklevel=2)
     elif number(ours) < number(min_version) or (max_version and number(ours) > number(max_version)):
         raise Exception('Fluid %s%s is required, but this is the API of Fluid %s' %
                         (min_version, ' to ' + max_version if max_version else ' or later', ours))
@@ -204,7 +204,7 @@ class Program:
             Block: its handle.
 
         Raises:
-            IndexError: there is no such block.
+            IndexError: the block does not exist.
         """
         block = self._blocks.get(index)
         if block is None:
@@ -231,10 +231,10 @@ class Program:
 
     @property
     def current_block_idx(self):
-        """The number of the block to which ops are added.
+        """The index of the block to which ops are added.
 
         Returns:
-            int: 0 outside of branches and loops.
+            int: 0 outside branches and loops.
 
         Example:
             assert fluid.default_main_program().current_block_idx == 0
@@ -299,7 +299,7 @@ class Program:
 
     @property
     def plan(self):
-        """The text of the placement plan that made this program; '' if the transpiler did not make it."""
+        """The text of the placement plan by which the transpiler created this program; '' for other programs."""
         return self.desc.plan
 
     # Roles of the ops that are added next.
@@ -362,7 +362,7 @@ class Program:
         self._parameter_attrs = {name: dict(attrs) for name, attrs in other._parameter_attrs.items()}
 
     def _prune_with_input(self, feeded_var_names, targets):
-        """Returns the part that the targets need if the named variables are fed; Fluid's name for _prune."""
+        """Returns the part that the targets need if the named variables are fed. The name is Fluid's; see _prune."""
         feeds = feeded_var_names if isinstance(feeded_var_names, (list, tuple)) else [feeded_var_names]
         for name in feeds:
             if not isinstance(name, str):
@@ -411,7 +411,7 @@ class Program:
         """Reads a serialized ProgramDesc.
 
         Args:
-            binary_str (bytes): the bytes, as `program.desc.serialize_to_string()` gives them.
+            binary_str (bytes): the bytes, as returned by `program.desc.serialize_to_string()`.
 
         Returns:
             Program: the program.
@@ -425,8 +425,8 @@ class Program:
         """Prints the program as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
-            with_details (bool): print every attribute, also those with their default.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): print every attribute, including those with their default value.
 
         Returns:
             str: the text, which the command `penstock convert` reads.
@@ -484,8 +484,8 @@ def _targets_of(function, targets):
 
 @contextlib.contextmanager
 def name_scope(prefix=None):
-    """Sets the name scope of ops that are created inside, in their attribute op_namescope. It only helps readers of
-    programs.
+    """Sets the name scope of ops that are created inside it, in their attribute op_namescope. Name scopes only help
+    readers of programs.
 
     Args:
         prefix (str): name of the scope.
@@ -494,7 +494,7 @@ def name_scope(prefix=None):
         A context manager.
 
     Raises:
-        ValueError: the name is empty.
+        ValueError: `prefix` is empty.
 
     Example:
         with fluid.name_scope('encoder'):
@@ -514,7 +514,7 @@ def name_scope(prefix=None):
 
 @contextlib.contextmanager
 def device_guard(device=None):
-    """Sets the device of ops that are created inside, in their attribute op_device. All ops run on the CPU.
+    """Sets the device of ops that are created inside it, in their attribute op_device. All ops run on the CPU.
 
     Args:
         device (str | None): 'cpu', 'gpu', or None for no preference.
@@ -565,7 +565,7 @@ def default_main_program():
     """Returns the program to which layers add ops.
 
     Returns:
-        Program: that of the innermost program_guard, otherwise the process's.
+        Program: the program of the innermost program_guard, or else the program of the process.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -578,7 +578,7 @@ def default_startup_program():
     """Returns the program to which layers add the ops that initialise parameters.
 
     Returns:
-        Program: that of the innermost program_guard, otherwise the process's.
+        Program: the program of the innermost program_guard, or else the program of the process.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -626,13 +626,13 @@ def switch_startup_program(program):
 
 
 def _get_var(name, program=None):
-    """Returns the variable `name` of block 0 of the program, by default of the default main program."""
+    """Returns the variable `name` in block 0 of a program; None: the default main program."""
     return (default_main_program() if program is None else program).global_block().var(name)
 
 
 @contextlib.contextmanager
 def program_guard(main_program, startup_program=None):
-    """Makes other programs the default ones inside a with statement.
+    """Makes other programs the default programs inside a with statement.
 
     Args:
         main_program (Program): layers add their ops to it.

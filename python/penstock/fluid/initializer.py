@@ -19,8 +19,8 @@ _FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
 
 
 def _stand_in(var, block, label):
-    """Returns the variable to fill: for a float16 variable a float32 one, from which it is cast; otherwise the variable
-    itself."""
+    """Returns the variable to fill: for a float16 variable, a float32 variable from which it is cast; otherwise the
+    variable itself."""
     if var.dtype != VarType.FP16:
         return var
     return block.create_var(name=unique_name.generate('%s.%s.tmp' % (label, var.name)), shape=var.shape,
@@ -34,12 +34,12 @@ def _cast_from(out, var, block):
 
 
 class Initializer:
-    """Base of the initializers: each adds the op that sets a variable's initial value to a startup program."""
+    """Base class of the initializers: each adds the op that sets a variable's initial value to a startup program."""
 
     def __call__(self, param, block):
         raise NotImplementedError
 
-    _label = None    # prefix of the name of the float32 variable; by default the op
+    _label = None    # prefix of the name of the float32 variable; by default the op type
 
     def _prepend(self, var, block, op, attrs):
         if op != 'fill_constant' and var.dtype not in _FLOATS:
@@ -76,7 +76,7 @@ class ConstantInitializer(Initializer):
 
     Args:
         value (float): the value.
-        force_cpu (bool): keep the variable in the memory of the host.
+        force_cpu (bool): keep the variable in host memory.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Constant(0.5))
@@ -100,7 +100,7 @@ class UniformInitializer(Initializer):
     Args:
         low (float): lower bound.
         high (float): upper bound.
-        seed (int): 0: the program's `random_seed`.
+        seed (int): seed of the random numbers; 0: the program's `random_seed`.
         diag_num (int): number of diagonal elements that are set to `diag_val`.
         diag_step (int): distance between them, in elements.
         diag_val (float): their value.
@@ -141,7 +141,7 @@ class NormalInitializer(Initializer):
     Args:
         loc (float): mean.
         scale (float): standard deviation.
-        seed (int): 0: the program's `random_seed`.
+        seed (int): seed of the random numbers; 0: the program's `random_seed`.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Normal(0.0, 0.1))
@@ -168,7 +168,7 @@ class TruncatedNormalInitializer(Initializer):
     Args:
         loc (float): mean.
         scale (float): standard deviation.
-        seed (int): 0: the program's `random_seed`.
+        seed (int): seed of the random numbers; 0: the program's `random_seed`.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.TruncatedNormal(0.0, 0.1))
@@ -193,10 +193,10 @@ class XavierInitializer(Initializer):
     """Draws initial values whose variance is 2 / (fan_in + fan_out).
 
     Args:
-        uniform (bool): True: from a uniform distribution; False: from a normal one.
-        fan_in (int | None): number of inputs of a unit; None: from the shape.
-        fan_out (int | None): number of outputs of a unit; None: from the shape.
-        seed (int): 0: the program's `random_seed`.
+        uniform (bool): True: from a uniform distribution; False: from a normal distribution.
+        fan_in (int | None): number of inputs of a unit; None: derived from the shape.
+        fan_out (int | None): number of outputs of a unit; None: derived from the shape.
+        seed (int): seed of the random numbers; 0: the program's `random_seed`.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.initializer.Xavier())
@@ -231,9 +231,9 @@ class MSRAInitializer(Initializer):
     """Draws initial values whose variance is 2 / fan_in.
 
     Args:
-        uniform (bool): True: from a uniform distribution; False: from a normal one.
-        fan_in (int | None): number of inputs of a unit; None: from the shape.
-        seed (int): 0: the program's `random_seed`.
+        uniform (bool): True: from a uniform distribution; False: from a normal distribution.
+        fan_in (int | None): number of inputs of a unit; None: derived from the shape.
+        seed (int): seed of the random numbers; 0: the program's `random_seed`.
 
     Example:
         images = fluid.data('images', [None, 3, 8, 8])
@@ -271,7 +271,7 @@ _VALUE_SLOTS = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32
 def _prepend_values(kind, label, array, var, block):
     """Adds the op that contains the array, which becomes part of the program."""
     if array.size > VALUES_MAX:
-        raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
+        raise ValueError('the array has %d elements; an initial value in the program may have at most %d' %
                          (array.size, VALUES_MAX))
     out = _stand_in(var, block, label)
     if out.dtype not in _VALUE_SLOTS:
@@ -310,7 +310,7 @@ class NumpyArrayInitializer(Initializer):
     """Sets a variable to an array, which becomes part of the startup program.
 
     Args:
-        value (numpy.ndarray): at most 1,048,576 elements.
+        value (numpy.ndarray): the values, at most 1,048,576 elements.
 
     Raises:
         TypeError: `value` is not an array.
@@ -343,7 +343,7 @@ def init_on_cpu():
     """In older scripts, initializers created inside keep their values in host memory, as all initializers do in
     Penstock.
 
-    Fluid 1.8 has replaced it by device_guard('cpu').
+    Fluid 1.8 has replaced it with device_guard('cpu').
 
     Example:
         with fluid.initializer.init_on_cpu():

@@ -1,4 +1,4 @@
-"""fluid.embedding and fluid.one_hot: rows of a table, and rows of 0 and 1, for ids of any shape."""
+"""fluid.embedding and fluid.one_hot: rows of a table and one-hot rows, for ids of any shape."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
@@ -10,14 +10,14 @@ __all__ = ['embedding', 'one_hot']
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
-    """Looks up rows of a table by ids of any shape; the result has the width as one more axis.
+    """Looks up rows of a table by ids of any shape; the result has the rows along an additional last axis.
 
     Args:
-        input (Variable): any shape, int64: row numbers.
+        input (Variable): the ids, which are row numbers, any shape, int64.
         size (list[int]): [number of rows, width] of the table.
-        is_sparse (bool): the gradient is selected rows; with parameter servers trainers look rows up there.
-        is_distributed (bool): the table is sharded by id over the parameter servers, and no trainer holds it.
-        padding_idx (int | None): a row that reads as zeros and is not trained; negative: counted from the end.
+        is_sparse (bool): whether the gradient is selected rows; with pservers, trainers look up the rows there.
+        is_distributed (bool): whether the table is sharded by id over the pservers, so that no trainer holds it.
+        padding_idx (int | None): id whose row reads as zeros and is not trained; negative: counted from the end.
         param_attr (ParamAttr | None): the table.
         dtype (str | VarType): type of the table.
 
@@ -25,7 +25,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
         Variable: shape [shape of `input`..., width], of type `dtype`.
 
     Raises:
-        TypeError: `input` is not int64.
+        TypeError: `input` is not a Variable, or not int64.
 
     Example:
         ids = fluid.data('ids', [None, 5], 'int64')
@@ -36,17 +36,18 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
 
 @element_types(input='int32 int64')
 def one_hot(input, depth, allow_out_of_range=False):
-    """Turns class numbers of any shape into rows with a 1 at the number and 0 elsewhere.
+    """Converts class indices of any shape to one-hot rows, with 1 at the index and 0 elsewhere.
 
     Args:
-        input (Variable): any shape, int32 or int64.
+        input (Variable): the class indices, any shape, int32 or int64.
         depth (int | Variable): length of a row; a Variable is int32 of shape [1].
-        allow_out_of_range (bool): a number outside [0, depth) gives a row of zeros instead of an error.
+        allow_out_of_range (bool): an index outside [0, depth) becomes a row of zeros instead of an error.
 
     Returns:
         Variable: shape [shape of `input`..., depth], float32.
 
     Raises:
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `depth` is below 1.
 
     Example:

@@ -1,4 +1,4 @@
-"""run_check: whether an installation trains."""
+"""run_check tests whether an installation can train."""
 
 import numpy
 
@@ -14,10 +14,10 @@ __all__ = ['run_check']
 
 
 def run_check():
-    """Trains one step of a small network, by itself and data-parallel, and compares the numbers with known ones.
+    """Trains a small network for one step, alone and data-parallel, and compares the results with the expected numbers.
 
     Raises:
-        RuntimeError: a number is wrong.
+        RuntimeError: a result is wrong.
 
     Example:
         fluid.install_check.run_check()
@@ -27,7 +27,7 @@ def run_check():
         # x = [[1, 2], [3, 4]], w = 0.1 everywhere: the loss is the mean of x . w, its gradient [2, 3] / 3 a column.
         expected = numpy.array([[0.1 - 0.3 * 2 / 3] * 3, [0.1 - 0.3] * 3])
         if not numpy.allclose(loss, 0.5, atol=1e-5) or not numpy.allclose(weight, expected, atol=1e-5):
-            raise RuntimeError('run_check: a step gave loss %s and weights %s; right are 0.5 and %s' %
+            raise RuntimeError('run_check: a step computed loss %s and weights %s instead of 0.5 and %s' %
                                (loss, weight.tolist(), expected.tolist()))
     print('Penstock works: one training step gave the right numbers, by itself and data-parallel.')
 

@@ -1,4 +1,4 @@
-"""The names of fluid.io: saving, loading and input."""
+"""The functions and classes of fluid.io: saving, loading and input."""
 
 from penstock.fluid._inference_model import (append_fetch_ops, load_inference_model, prepend_feed_ops,
                                              save_inference_model)

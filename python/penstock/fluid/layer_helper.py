@@ -12,12 +12,12 @@ __all__ = ['LayerHelper']
 
 
 def describe(value):
-    """Returns a wrong argument as text for an error: small values themselves, others by their type."""
+    """Describes a wrong argument for an error: a small value itself, any other value by its type."""
     return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
 
 
 def require_variables(layer, **inputs):
-    """Raises if an argument is not a Variable; the error names it."""
+    """Raises an error that names the argument if an argument is not a Variable."""
     for name, value in inputs.items():
         if not isinstance(value, Variable):
             raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
@@ -66,7 +66,7 @@ class LayerHelper(LayerHelperBase):
             inputs (dict | None): {slot: Variable or list of Variables}.
             outputs (dict | None): {slot: Variable or list of Variables}.
             attrs (dict | None): {attribute: value}.
-            stop_gradient (bool): accepted for Fluid's scripts.
+            stop_gradient (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             Operator: the op.
@@ -109,7 +109,7 @@ class LayerHelper(LayerHelperBase):
                     require_variables(self.layer_type, **{slot: one})
 
     def multiple_input(self, input_param_name='input'):
-        """Returns the inputs of a layer that takes one or several.
+        """Returns the inputs of a layer that takes one or several inputs.
 
         Args:
             input_param_name (str): the argument.
@@ -118,8 +118,8 @@ class LayerHelper(LayerHelperBase):
             list[Variable]: the inputs.
 
         Raises:
-            TypeError: one is not a Variable.
-            ValueError: there is none.
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs.
         """
         inputs = self.kwargs.get(input_param_name, [])
         if not isinstance(inputs, (Variable, list, tuple)):
@@ -133,7 +133,7 @@ class LayerHelper(LayerHelperBase):
         return inputs
 
     def input(self, input_param_name='input'):
-        """Returns the one input of the layer.
+        """Returns the single input of the layer.
 
         Args:
             input_param_name (str): the argument.
@@ -142,8 +142,8 @@ class LayerHelper(LayerHelperBase):
             Variable: the input.
 
         Raises:
-            TypeError: it is not a Variable.
-            ValueError: there are several.
+            TypeError: the input is not a Variable.
+            ValueError: there are several inputs.
         """
         inputs = self.multiple_input(input_param_name)
         if len(inputs) != 1:
@@ -151,7 +151,7 @@ class LayerHelper(LayerHelperBase):
         return inputs[0]
 
     def input_dtype(self, input_param_name='input'):
-        """Returns the element type that all inputs have.
+        """Returns the element type of the inputs.
 
         Args:
             input_param_name (str): the argument.
@@ -160,7 +160,8 @@ class LayerHelper(LayerHelperBase):
             VarType: the element type.
 
         Raises:
-            ValueError: inputs have different types.
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or they have different types.
         """
         dtype = None
         for each in self.multiple_input(input_param_name):
@@ -171,13 +172,17 @@ class LayerHelper(LayerHelperBase):
         return dtype
 
     def iter_inputs_and_params(self, input_param_name='input'):
-        """Pairs each input with the description of its parameter.
+        """Pairs each input with the attributes of its parameter.
 
         Args:
             input_param_name (str): the argument.
 
         Returns:
             Iterator: (Variable, ParamAttr) pairs.
+
+        Raises:
+            TypeError: an input is not a Variable.
+            ValueError: there are no inputs, or the layer has attributes for another number of parameters.
         """
         inputs = self.multiple_input(input_param_name)
         return zip(inputs, self.multiple_param_attr(len(inputs)))
@@ -194,16 +199,16 @@ class LayerHelper(LayerHelperBase):
         return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
 
     def multiple_param_attr(self, length):
-        """Returns a description for each of several parameters.
+        """Returns the attributes of several parameters.
 
         Args:
             length (int): the number of parameters.
 
         Returns:
-            list[ParamAttr]: the descriptions.
+            list[ParamAttr]: the attributes of each parameter.
 
         Raises:
-            ValueError: the layer has another number of them.
+            ValueError: the layer has attributes for another number of parameters.
         """
         attr = self.param_attr
         if isinstance(attr, ParamAttr):
@@ -240,7 +245,7 @@ class LayerHelper(LayerHelperBase):
         Args:
             input_var (Variable): the variable to which it is added.
             dim_start (int): the first axis of the bias.
-            dim_end (int | None): the axis after its last; None: all.
+            dim_end (int | None): the axis after the last axis of the bias; None: all remaining axes.
 
         Returns:
             Variable: the sum.

@@ -14,15 +14,16 @@ def create_lod_tensor(data, recursive_seq_lens, place):
     Args:
         data (numpy.ndarray | LoDTensor | list): the rows, or a list of sequences of numbers, each of which becomes a
             row of one int64.
-        recursive_seq_lens (list[list[int]]): lengths, level by level: [[2, 3]] is a sequence of 2 rows and one of 3.
+        recursive_seq_lens (list[list[int]]): the lengths of the sequences of each level: [[2, 3]] is a sequence of 2
+            rows and one of 3 rows.
         place (Place): the place of the tensor.
 
     Returns:
         LoDTensor: the tensor.
 
     Raises:
-        ValueError: the lengths do not fit the rows.
-        TypeError: `data` is none of these.
+        ValueError: the lengths do not cover the rows.
+        TypeError: `data` is not an array, a LoDTensor or a list.
 
     Example:
         t = fluid.create_lod_tensor(np.zeros((5, 8), 'float32'), [[2, 3]], fluid.CPUPlace())
@@ -50,14 +51,14 @@ def create_random_int_lodtensor(recursive_seq_lens, base_shape, place, low, high
     """Creates a tensor of random integers whose rows form sequences.
 
     Args:
-        recursive_seq_lens (list[list[int]]): lengths, level by level.
+        recursive_seq_lens (list[list[int]]): the lengths of the sequences of each level.
         base_shape (list[int]): shape of a row.
         place (Place): the place of the tensor.
         low (int): the smallest number.
         high (int): the largest number.
 
     Returns:
-        LoDTensor: int64.
+        LoDTensor: shape [rows, *base_shape], int64.
 
     Example:
         t = fluid.create_random_int_lodtensor([[2, 3]], [1], fluid.CPUPlace(), low=0, high=9)

@@ -1,4 +1,4 @@
-"""Loggers of Python's logging, as Fluid's own modules make theirs."""
+"""Loggers of Python's logging module, created like those of Fluid's own modules."""
 
 import logging
 
@@ -6,16 +6,16 @@ __all__ = ['get_logger']
 
 
 def get_logger(name, level, fmt=None):
-    """Returns a logger that writes to stderr by itself.
+    """Returns a logger that writes to stderr.
 
     Args:
-        name (str): of the logger.
+        name (str): name of the logger.
         level (int): the least severe level that is written, such as logging.INFO.
-        fmt (str): a line's format, as logging.Formatter takes it.
+        fmt (str): format of a line, as in logging.Formatter.
 
     Returns:
-        logging.Logger: it hands nothing on to the loggers above it. A second call for the name changes level and
-        format.
+        logging.Logger: a logger that does not propagate to its parents. A second call with the same name changes level
+        and format.
 
     Example:
         import logging
@@ -35,4 +35,4 @@ def get_logger(name, level, fmt=None):
 
 
 class _Handler(logging.StreamHandler):
-    """One of ours, so that each logger has one."""
+    """A handler that get_logger recognises, so that each logger gets only one."""

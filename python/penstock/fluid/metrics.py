@@ -37,10 +37,10 @@ def _ratio(part, whole):
 
 
 class MetricBase:
-    """Base of the metrics. Their state is the attributes whose names do not begin with an underscore.
+    """Base class of metrics. The state of a metric is its attributes whose names do not begin with an underscore.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         class Count(fluid.metrics.MetricBase):
@@ -103,7 +103,7 @@ class MetricBase:
         """Returns the metric over all batches so far.
 
         Returns:
-            float: or what else the metric is.
+            float: the metric; some metrics return other values.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -112,10 +112,10 @@ class MetricBase:
 
 
 class CompositeMetric(MetricBase):
-    """Several metrics of the same predictions.
+    """Computes several metrics of the same predictions.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         both = fluid.metrics.CompositeMetric()
@@ -136,7 +136,7 @@ class CompositeMetric(MetricBase):
             metric (MetricBase): the metric.
 
         Raises:
-            ValueError: it is not a metric.
+            ValueError: `metric` is not a metric.
         """
         if not isinstance(metric, MetricBase):
             raise ValueError('add_metric takes a metric, not %s' % type(metric).__name__)
@@ -161,7 +161,7 @@ class CompositeMetric(MetricBase):
         """Returns the value of each metric.
 
         Returns:
-            list: in the order in which they were added.
+            list: the values, in the order in which the metrics were added.
         """
         return [metric.eval() for metric in self._metrics]
 
@@ -178,10 +178,10 @@ def _decisions(preds, labels):
 
 
 class Precision(MetricBase):
-    """The share of positive predictions that are correct.
+    """Computes the precision: the share of positive predictions that are correct.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         precision = fluid.metrics.Precision()
@@ -212,16 +212,16 @@ class Precision(MetricBase):
         """Returns the precision over all batches.
 
         Returns:
-            float: 0 if nothing was predicted to be positive.
+            float: the precision; 0 if nothing was predicted to be positive.
         """
         return _ratio(self.tp, self.tp + self.fp)
 
 
 class Recall(MetricBase):
-    """The share of positive examples that are predicted to be positive.
+    """Computes the recall: the share of positive examples that are predicted to be positive.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         recall = fluid.metrics.Recall()
@@ -252,16 +252,16 @@ class Recall(MetricBase):
         """Returns the recall over all batches.
 
         Returns:
-            float: 0 if no example is positive.
+            float: the recall; 0 if no example is positive.
         """
         return _ratio(self.tp, self.tp + self.fn)
 
 
 class Accuracy(MetricBase):
-    """The mean of the accuracies of batches, weighted by their sizes.
+    """Computes the mean of the accuracies of batches, weighted by their sizes.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         accuracy = fluid.metrics.Accuracy()
@@ -279,8 +279,8 @@ class Accuracy(MetricBase):
         """Adds a batch.
 
         Args:
-            value (float | numpy.ndarray): its accuracy, as layers.accuracy gives it.
-            weight (float | numpy.ndarray): its size.
+            value (float | numpy.ndarray): the accuracy of the batch, as returned by layers.accuracy.
+            weight (float | numpy.ndarray): the size of the batch.
 
         Raises:
             ValueError: an argument is not a number, or the weight is negative.
@@ -302,15 +302,15 @@ class Accuracy(MetricBase):
             ValueError: no batch was added.
         """
         if numpy.all(self.weight == 0):
-            raise ValueError('Accuracy: no batch has been added; update() takes what layers.accuracy gives')
+            raise ValueError('Accuracy: no batch has been added; pass the result of layers.accuracy to update()')
         return self.value / self.weight
 
 
 class ChunkEvaluator(MetricBase):
-    """Precision, recall and F1 of chunks, from the counts of layers.chunk_eval.
+    """Computes precision, recall and F1 score of chunk detection from the counts of layers.chunk_eval.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         chunks = fluid.metrics.ChunkEvaluator()
@@ -328,9 +328,9 @@ class ChunkEvaluator(MetricBase):
         """Adds a batch.
 
         Args:
-            num_infer_chunks (int | numpy.ndarray): chunks that were predicted.
-            num_label_chunks (int | numpy.ndarray): chunks of the labels.
-            num_correct_chunks (int | numpy.ndarray): chunks that were predicted correctly.
+            num_infer_chunks (int | numpy.ndarray): number of predicted chunks.
+            num_label_chunks (int | numpy.ndarray): number of labelled chunks.
+            num_correct_chunks (int | numpy.ndarray): number of correctly predicted chunks.
         """
         self.num_infer_chunks += _count(num_infer_chunks, 'num_infer_chunks')
         self.num_label_chunks += _count(num_label_chunks, 'num_label_chunks')
@@ -348,10 +348,10 @@ class ChunkEvaluator(MetricBase):
 
 
 class EditDistance(MetricBase):
-    """The mean edit distance, and the share of sequences with an error, from layers.edit_distance.
+    """Computes the mean edit distance, and the share of sequences with an error, from layers.edit_distance.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
 
     Example:
         distance = fluid.metrics.EditDistance('distance')
@@ -369,8 +369,8 @@ class EditDistance(MetricBase):
         """Adds a batch.
 
         Args:
-            distances (numpy.ndarray): shape [N, 1].
-            seq_num (int | numpy.ndarray): N.
+            distances (numpy.ndarray): the distances, shape [N, 1].
+            seq_num (int | numpy.ndarray): the number of sequences, N.
 
         Raises:
             ValueError: `distances` is not an array.
@@ -392,20 +392,21 @@ class EditDistance(MetricBase):
             ValueError: no batch was added.
         """
         if self.seq_num == 0:
-            raise ValueError('EditDistance: no batch has been added; update() takes what layers.edit_distance gives')
+            raise ValueError('EditDistance: no batch has been added; pass the results of layers.edit_distance to '
+                             'update()')
         return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve, or under the precision-recall curve.
+    """Computes the area under the ROC curve, or under the precision-recall curve.
 
     Args:
-        name (str | None): its name; None: that of the class.
+        name (str | None): name of the metric; None: the name of the class.
         curve (str): 'ROC' or 'PR'.
-        num_thresholds (int): number of steps in which probabilities are counted.
+        num_thresholds (int): number of thresholds, one less than the buckets in which probabilities are counted.
 
     Raises:
-        ValueError: the curve is unknown.
+        ValueError: `curve` has another value.
 
     Example:
         auc = fluid.metrics.Auc('auc')
@@ -434,7 +435,7 @@ class Auc(MetricBase):
             labels (numpy.ndarray): shape [N, 1], 0 or 1.
 
         Raises:
-            ValueError: the shapes do not fit, or a value is not a probability.
+            ValueError: the shapes are incompatible, or a value is not a probability.
         """
         for value, what in ((preds, 'predictions'), (labels, 'labels')):
             if not isinstance(value, numpy.ndarray):
@@ -464,10 +465,10 @@ class Auc(MetricBase):
         """Returns the area between two points of a curve.
 
         Args:
-            x1 (float): abscissa of the first.
-            x2 (float): abscissa of the second.
-            y1 (float): ordinate of the first.
-            y2 (float): ordinate of the second.
+            x1 (float): abscissa of the first point.
+            x2 (float): abscissa of the second point.
+            y1 (float): ordinate of the first point.
+            y2 (float): ordinate of the second point.
 
         Returns:
             float: the area.
@@ -478,9 +479,9 @@ class Auc(MetricBase):
         """Returns the area over all batches.
 
         Returns:
-            float: 0 without positive or negative examples.
+            float: the area; 0 if there are no positive or no negative examples.
         """
-        # From the highest threshold down: how many positives and negatives are above it.
+        # From the highest threshold down: the numbers of positives and negatives above it.
         positives = numpy.concatenate([[0], numpy.cumsum(self.stat_pos[::-1])])
         negatives = numpy.concatenate([[0], numpy.cumsum(self.stat_neg[::-1])])
         if self._curve == 'PR':

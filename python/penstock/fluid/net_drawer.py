@@ -1,4 +1,4 @@
-"""A main program, and what starts it, as one graph for Graphviz."""
+"""Draws a main program as a graph for Graphviz."""
 
 from penstock.fluid.debugger import draw_block_graphviz
 
@@ -9,9 +9,9 @@ def draw_graph(startup_program, main_program, **kwargs):
     """Writes the graph of a main program's first block in Graphviz's language.
 
     Args:
-        startup_program (Program): accepted for Fluid's scripts.
+        startup_program (Program): ignored; accepted for compatibility with Fluid.
         main_program (Program): the program.
-        **kwargs (str): `filename`, the file; default: 'graph.dot'. Others have no effect.
+        **kwargs (str): `filename`, the file, by default 'graph.dot'; other arguments have no effect.
 
     Example:
         import os, tempfile

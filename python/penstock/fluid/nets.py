@@ -1,4 +1,4 @@
-"""Nets of several layers."""
+"""Networks that combine several layers."""
 
 from penstock.fluid import layers
 from penstock.fluid._not_built import getattr_of
@@ -28,10 +28,10 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
         param_attr (ParamAttr | None): the filters.
         bias_attr (ParamAttr | bool | None): the bias; False: no bias.
         act (str | None): name of an activation, after the convolution.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
-        Variable: images of `num_filters` channels.
+        Variable: shape [N, num_filters, height, width], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -50,9 +50,9 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
                    param_attr=None, conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1,
                    pool_type='max',
                    use_cudnn=True):
-    """Applies several convolutions, each with batch norm and dropout if asked, then one pooling.
+    """Applies several convolutions, each with optional batch norm and dropout, then one pooling.
 
-    An argument that may be a list has a value for each convolution, or one for all.
+    An argument that may be a list has a value for each convolution, or one value for all.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
@@ -66,14 +66,14 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
         conv_batchnorm_drop_rate (float | list[float]): probability of dropout after batch norm.
         pool_stride (int | list[int]): distance between windows.
         pool_type (str): 'max' or 'avg'.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
 
     Returns:
-        Variable: images.
+        Variable: shape [N, conv_num_filter[-1], height, width], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: a list has another number of values than there are convolutions.
+        ValueError: a list does not have one value per convolution.
 
     Example:
         images = fluid.data('images', [None, 3, 32, 32])
@@ -117,7 +117,7 @@ def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='si
         bias_attr (ParamAttr | bool | None): the bias; False: no bias.
 
     Returns:
-        Variable: shape [sequences, num_filters].
+        Variable: shape [sequences, num_filters], same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -135,11 +135,11 @@ def glu(input, dim=-1):
     """Computes a gated linear unit: the first half along an axis times the sigmoid of the second.
 
     Args:
-        input (Variable): the extent of the axis is even; float32 or float64.
+        input (Variable): any shape with an even extent along the axis; float32 or float64.
         dim (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: half as large along the axis.
+        Variable: the shape of `input` with half the extent along the axis, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -156,21 +156,22 @@ def glu(input, dim=-1):
 
 
 def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
-    """Computes multi-head attention: softmax(queries . keys' / sqrt(width of a head)) . values.
+    """Computes multi-head attention: softmax(queries @ keys.T / sqrt(width of a head)) @ values.
 
     Args:
         queries (Variable): shape [N, length, D], float32 or float64.
-        keys (Variable): shape [N, other length, D].
-        values (Variable): shape [N, other length, E].
-        num_heads (int): number of heads; divides D and E; above 1 each input is projected first.
-        dropout_rate (float): probability with which a weight is dropped.
+        keys (Variable): shape [N, other length, D], same type as `queries`.
+        values (Variable): shape [N, other length, E], same type as `queries`.
+        num_heads (int): number of heads, which must divide D and E; with more than one head, each input is projected
+            first.
+        dropout_rate (float): probability that a weight is dropped.
 
     Returns:
-        Variable: shape [N, length, E].
+        Variable: shape [N, length, E], same type as `queries`.
 
     Raises:
         TypeError: `queries` is not a Variable.
-        ValueError: the shapes do not fit together.
+        ValueError: the shapes are incompatible, or `num_heads` does not divide a width.
 
     Example:
         q, k, v = (fluid.data(name, [2, 5, 8]) for name in 'qkv')
@@ -184,9 +185,11 @@ def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rat
         if len(var.shape) != 3:
             raise ValueError('%s must have 3 axes, but its shape is %s' % (what, var.shape))
     if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError('queries and keys must have one width, not %d and %d' % (queries.shape[-1], keys.shape[-1]))
+        raise ValueError('queries and keys must have the same width, not %d and %d' %
+                         (queries.shape[-1], keys.shape[-1]))
     if keys.shape[-2] != values.shape[-2]:
-        raise ValueError('keys and values must have one length, not %d and %d' % (keys.shape[-2], values.shape[-2]))
+        raise ValueError('keys and values must have the same length, not %d and %d' %
+                         (keys.shape[-2], values.shape[-2]))
     for what, var in (('keys', keys), ('values', values)):
         if var.shape[-1] % num_heads != 0:
             raise ValueError('the width of %s (%d) must be divisible by num_heads (%d)' %

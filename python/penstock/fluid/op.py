@@ -24,7 +24,7 @@ def get_all_op_protos():
 
 
 class _DynamicRecurrent:
-    """A name that op tests import. Fluid 1.8 does not have the op either."""
+    """A name that op tests import. The op does not exist in Fluid 1.8 either."""
 
     def __call__(self, *args, **kwargs):
         raise NotImplementedError('fluid.op.DynamicRecurrentOp: there is no op dynamic_recurrent; '
@@ -64,7 +64,7 @@ class _OneOp:
         return [name for names in self.outputs().values() for name in names]
 
     def run(self, scope, place=None):
-        """Runs it: reads its inputs from the scope and writes its outputs there."""
+        """Runs the op: reads its inputs from the scope and writes its outputs there."""
         executor = Executor(place)
         facts = {name: self._facts(scope, name) for name in self.input_vars()}
         facts.update((name, self._facts(scope, name)) for name in self.output_vars() if name not in facts)
@@ -113,7 +113,7 @@ def _text_of(slots):
 
 
 class OpDescCreationMethod:
-    """Makes OpDescs for one op declaration.
+    """Creates OpDescs for one op declaration.
 
     Args:
         op_proto (OpProto): the declaration, a fluid.proto.framework_pb2.OpProto.
@@ -139,7 +139,7 @@ class OpDescCreationMethod:
         self._proto = op_proto
 
     def __call__(self, **kwargs):
-        """Makes an OpDesc.
+        """Creates an OpDesc.
 
         Args:
             kwargs (str | list[str]): variables by slot, and attributes by name.
@@ -166,7 +166,8 @@ class OpDescCreationMethod:
             made.name, made.type = attr.name, attr.type
             field = self._FIELDS.get(attr.type.name)
             if field is None:
-                raise NotImplementedError('attribute %s: its kind %s has no value here' % (attr.name, attr.type.name))
+                raise NotImplementedError('attribute %s: an OpDesc here cannot hold an attribute of kind %s' %
+                                          (attr.name, attr.type.name))
             if isinstance(getattr(made, field), list):
                 getattr(made, field).extend(value.tolist() if isinstance(value, numpy.ndarray) else value)
             else:
@@ -182,7 +183,7 @@ def _names_in(kind, slot, given):
 
 
 class OperatorFactory:
-    """Makes single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the shared instance.
+    """Creates single ops: Operator(type, X='x', Out='y', axis=1). `fluid.op.Operator` is the shared instance.
 
     Example:
         scope, place = fluid.Scope(), fluid.CPUPlace()
@@ -193,7 +194,7 @@ class OperatorFactory:
     """
 
     def __call__(self, *args, **kwargs):
-        """Makes an op.
+        """Creates an op.
 
         Args:
             args (str): the type, which may also be passed as `type`.
@@ -203,7 +204,7 @@ class OperatorFactory:
             The op. Its run(scope, place) reads the variables from the scope, and writes them there.
 
         Raises:
-            ValueError: there is no such op, or a slot has too many variables.
+            ValueError: the op is unknown, or a slot has too many variables.
         """
         if len(args) + ('type' in kwargs) != 1:
             raise ValueError('Operator takes the type, and then slots and attributes by name')
@@ -241,7 +242,7 @@ class OperatorFactory:
             list: pairs of the name and whether it takes several variables.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).inputs]
 
@@ -255,7 +256,7 @@ class OperatorFactory:
             list: pairs of the name and whether it takes several variables.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [(slot.name, slot.duplicable) for slot in self._proto(type).outputs]
 
@@ -269,7 +270,7 @@ class OperatorFactory:
             list[str]: in the order of its declaration.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [name for name, _ in self.get_op_inputs(type)]
 
@@ -283,7 +284,7 @@ class OperatorFactory:
             list[str]: in the order of its declaration.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [name for name, _ in self.get_op_outputs(type)]
 
@@ -294,10 +295,10 @@ class OperatorFactory:
             type (str): its type.
 
         Returns:
-            list[str]: those of its declaration, then those that the framework sets in every op.
+            list[str]: the attributes of its declaration, then those that the framework sets in every op.
 
         Raises:
-            ValueError: there is no such op.
+            ValueError: the op is unknown.
         """
         return [attr.name for attr in self._proto(type).attrs]
 

@@ -1,4 +1,4 @@
-"""Operator: a handle on an op of a block (framework.py says what a handle is)."""
+"""Operator: a handle on an op of a block (framework.py explains handles)."""
 
 from penstock.fluid._basics import op_proto_and_checker_maker
 from penstock.fluid._descs import ATTR_KINDS, OpDesc, value_of_attr
@@ -7,7 +7,7 @@ _CALLSTACK = op_proto_and_checker_maker.kOpCreationCallstackAttrName()
 
 
 class Operator:
-    """An op of a block. `Block.append_op` makes it.
+    """An op of a block. `Block.append_op` creates it.
 
     Args:
         block (Block): the block.
@@ -109,13 +109,13 @@ class Operator:
         return names if _CALLSTACK in names or not self.location else names + [_CALLSTACK]
 
     def has_attr(self, name):
-        """Tells whether it has an attribute.
+        """Returns whether it has an attribute.
 
         Args:
             name (str): the attribute.
 
         Returns:
-            bool: whether it is there.
+            bool: whether the op has it.
         """
         return name in self.all_attrs() or (name == _CALLSTACK and bool(self.location))
 
@@ -130,7 +130,7 @@ class Operator:
             list[str] with the user's line, as in a traceback.
 
         Raises:
-            ValueError: there is no such attribute.
+            ValueError: the attribute does not exist.
         """
         attrs = self.all_attrs()
         if name == _CALLSTACK and name not in attrs and self.location:
@@ -148,7 +148,7 @@ class Operator:
             name (str): the attribute.
 
         Returns:
-            str | None: 'INT', 'FLOATS' and so on; None if there is no such attribute.
+            str | None: 'INT', 'FLOATS' and so on; None if the attribute does not exist.
         """
         kind = self._desc.op_attr_kind(self.block.idx, self._id, name)
         if kind is None:
@@ -183,7 +183,7 @@ class Operator:
         """Prints the op as text.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line.

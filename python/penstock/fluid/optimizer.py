@@ -1,4 +1,4 @@
-"""The optimizers: each names its op and its hyperparameters."""
+"""The optimizers. Each class declares its op and its hyperparameters."""
 
 from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
 from penstock.fluid._dgc import DGCMomentumOptimizer
@@ -25,7 +25,7 @@ class SGDOptimizer(Optimizer):
     Args:
         learning_rate (float | Variable): a number, or a schedule.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -50,7 +50,7 @@ class MomentumOptimizer(Optimizer):
         momentum (float): factor of the velocity.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
         use_nesterov (bool): use Nesterov momentum.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -72,7 +72,7 @@ class MomentumOptimizer(Optimizer):
 
 
 class AdamOptimizer(Optimizer):
-    """Adam: steps by the running mean of the gradient, divided by the root of the running mean of its square.
+    """Adam: steps by the running mean of the gradient, divided by the square root of the running mean of its square.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -80,13 +80,13 @@ class AdamOptimizer(Optimizer):
         beta2 (float | Variable): decay of the second moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
         lazy_mode (bool): with a sparse gradient, update only the rows that it contains, and their moments.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1))
@@ -117,7 +117,7 @@ class AdagradOptimizer(Optimizer):
         learning_rate (float | Variable): a number, or a schedule.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
         initial_accumulator_value (float): initial value of the moment.
@@ -149,7 +149,7 @@ class DecayedAdagradOptimizer(Optimizer):
         decay (float): factor of the moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -169,7 +169,7 @@ class DecayedAdagradOptimizer(Optimizer):
 
 
 class AdamaxOptimizer(Optimizer):
-    """Adamax: Adam with the exponentially weighted maximum of the gradient in place of the root of its second moment.
+    """Adamax: Adam with the exponentially weighted maximum of the gradient instead of the root of its second moment.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
@@ -177,7 +177,7 @@ class AdamaxOptimizer(Optimizer):
         beta2 (float): decay of the maximum.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -206,11 +206,11 @@ class AdadeltaOptimizer(Optimizer):
     effect.
 
     Args:
-        learning_rate (float | Variable): created, and not used by the op.
-        epsilon (float): added under the roots.
+        learning_rate (float | Variable): has no effect; its variable is created, but the op does not use it.
+        epsilon (float): added under the square roots.
         rho (float): decay of the running means.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -234,16 +234,16 @@ class AdadeltaOptimizer(Optimizer):
 
 
 class RMSPropOptimizer(Optimizer):
-    """RMSProp: steps divided by the root of the running mean of squared gradients, with momentum.
+    """RMSProp: divides steps by the square root of the running mean of squared gradients, with momentum.
 
     Args:
         learning_rate (float | Variable): a number, or a schedule.
         rho (float): decay of the running mean.
-        epsilon (float): added under the root.
+        epsilon (float): added under the square root.
         momentum (float): factor of the previous step.
         centered (bool): subtract the square of the mean gradient.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -275,7 +275,7 @@ class FtrlOptimizer(Optimizer):
         l2 (float): weight of the L2 norm.
         lr_power (float): exponent of the accumulated squares.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 
@@ -308,7 +308,7 @@ class LambOptimizer(Optimizer):
         beta2 (float): decay of the second moment.
         epsilon (float): added to the divisor.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         exclude_from_weight_decay_fn (callable | None): takes a parameter and returns whether to exclude it from weight
             decay.
@@ -360,7 +360,7 @@ class LarsMomentumOptimizer(Optimizer):
         lars_coeff (float): trust coefficient.
         lars_weight_decay (float): weight decay.
         parameter_list (list | None): the parameters to update; None: all trainable ones.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
         grad_clip (GradientClipBase | None): how gradients are clipped.
         name (str | None): prefix of the names of the variables that the optimizer creates.
 

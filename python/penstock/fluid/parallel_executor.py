@@ -1,4 +1,4 @@
-"""ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with its Executor."""
+"""ParallelExecutor, which older scripts for Fluid use: a CompiledProgram with an Executor."""
 
 from penstock.fluid import _devices, core, executor, framework
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -7,19 +7,20 @@ __all__ = ['ParallelExecutor']
 
 
 class ParallelExecutor:
-    """Runs one program on the places of this process, as many as CPU_NUM says (1), or together with other trainers.
+    """Runs one program on several places of this process, as many as CPU_NUM sets (default 1), or together with other
+    trainers.
 
     Args:
         use_cuda (bool): run on GPUs, which is not supported: True raises an error, or, with PENSTOCK_CUDA_FALLBACK=1 in
             the environment, means the CPU.
-        loss_name (str | None): the loss; needed if the program has a backward pass.
+        loss_name (str | None): the loss; required if the program has a backward pass.
         main_program (Program | None): the program to run; None: the default main program.
         share_vars_from (ParallelExecutor | None): an executor that has run; has no effect, because variables are always
             those of the scope.
         exec_strategy (ExecutionStrategy | None): how Fluid schedules ops; has no effect.
         build_strategy (BuildStrategy | None): as in CompiledProgram.with_data_parallel.
-        num_trainers (int): replaces that of `build_strategy`, unless it is 1.
-        trainer_id (int): replaces that of `build_strategy`, unless it is 0.
+        num_trainers (int): replaces `num_trainers` of `build_strategy`, unless it is 1.
+        trainer_id (int): replaces `trainer_id` of `build_strategy`, unless it is 0.
         scope (Scope | None): holds the variables; None: the global scope.
 
     Raises:
@@ -58,7 +59,7 @@ class ParallelExecutor:
         return self._compiled._place_count()
 
     def batches(self, feeds):
-        """Yields this trainer's feeds until those of all trainers have ended, as CompiledProgram.batches does.
+        """Yields this trainer's feeds until the feeds of all trainers have ended, like CompiledProgram.batches.
 
         Args:
             feeds (callable): returns an iterator of dicts, as run() takes them.
@@ -69,13 +70,14 @@ class ParallelExecutor:
         return self._compiled.batches(feeds)
 
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
-        """Runs the program once, as Executor.run does.
+        """Runs the program once, like Executor.run.
 
         Args:
             fetch_list (list): the variables to return, or their names.
-            feed (dict | list | None): {name: array}, split evenly among places, or a list of one such dict for each.
+            feed (dict | list | None): {name: array}, split evenly among the places, or a list with such a dict for each
+                place.
             feed_dict (dict | None): an older name of `feed`.
-            return_numpy (bool): True: return arrays; False: LoDTensors.
+            return_numpy (bool): True: return arrays; False: return LoDTensors.
 
         Returns:
             list: the value of each entry of `fetch_list`.
@@ -85,16 +87,16 @@ class ParallelExecutor:
                                   scope=self._scope, return_numpy=return_numpy)
 
     def drop_local_exe_scopes(self):
-        """Frees the scopes that Fluid keeps for each device between runs. Has no effect: Penstock plans the memory of
-        temporaries for the whole step.
+        """Has no effect: Fluid frees the scopes of each device here, but Penstock plans the memory of temporaries for
+        the whole step.
 
         Raises:
-            RuntimeError: before the first run, as in Fluid.
+            RuntimeError: called before the first run, as in Fluid.
         """
         if not self._compiled._has_run:
             raise RuntimeError('ParallelExecutor: drop_local_exe_scopes comes after the first run')
         self._dropped = True
 
     def _need_create_local_exe_scopes(self):
-        """Whether Fluid would create scopes for each device in the next run."""
+        """Returns whether Fluid would create scopes for each device in the next run."""
         return self._dropped

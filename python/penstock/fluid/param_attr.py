@@ -1,4 +1,4 @@
-"""ParamAttr: how a layer's parameter is named, initialised and trained."""
+"""ParamAttr, which describes how a layer's parameter is named, initialised and trained."""
 
 from penstock.fluid.core import require_numbers
 from penstock.fluid.initializer import Constant, Initializer, Xavier
@@ -12,15 +12,15 @@ class ParamAttr:
     """Describes a parameter of a layer: its name, initial value and training.
 
     Args:
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         initializer (Initializer | None): its initial value; None: the layer's default.
         learning_rate (float): factor of the optimizer's learning rate.
-        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
-        trainable (bool): False: it is never updated.
-        do_model_average (bool): ModelAverage averages it.
+        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's regularizer.
+        trainable (bool): whether an optimizer updates it.
+        do_model_average (bool): whether ModelAverage averages it.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
 
     Example:
         attr = fluid.ParamAttr(name='w', initializer=fluid.initializer.Normal(0.0, 0.1), learning_rate=0.5)
@@ -48,8 +48,8 @@ class ParamAttr:
 
     @staticmethod
     def _to_attr(arg):
-        """Converts every value that a layer accepts as param_attr to a ParamAttr, or a list of them; False for no
-        parameter."""
+        """Converts any value that a layer accepts as param_attr to a ParamAttr or a list of ParamAttrs; returns False
+        for no parameter."""
         if arg is None:
             return ParamAttr()
         if isinstance(arg, (list, tuple)):
@@ -96,12 +96,12 @@ class WeightNormParamAttr(ParamAttr):
 
     Args:
         dim (int | None): the axis along which each slice has its own length; None: one length for the whole parameter.
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         initializer (Initializer | None): its initial value; None: the layer's default.
         learning_rate (float): factor of the optimizer's learning rate.
-        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's.
-        trainable (bool): False: it is never updated.
-        do_model_average (bool): ModelAverage averages it.
+        regularizer (WeightDecayRegularizer | None): takes precedence over the optimizer's regularizer.
+        trainable (bool): whether an optimizer updates it.
+        do_model_average (bool): whether ModelAverage averages it.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2, param_attr=fluid.WeightNormParamAttr(dim=None))
@@ -110,7 +110,7 @@ class WeightNormParamAttr(ParamAttr):
         Salimans and Kingma, Weight Normalization, NIPS 2016.
     """
 
-    params_with_weight_norm = []    # all created ones, in order
+    params_with_weight_norm = []    # all parameters of this kind, in the order of their creation
 
     def __init__(self, dim=None, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  do_model_average=False):

@@ -1,4 +1,4 @@
-"""Times ops: a table by type, and a timeline.
+"""Times ops, and reports the times as a table by type and as a timeline.
 
     with fluid.profiler.profiler('CPU', sorted_key='total', profile_path='timeline.json'):
         for batch in batches:
@@ -20,7 +20,7 @@ _STATES = ('CPU', 'GPU', 'All')
 _OPTIONS = ('Default', 'OpDetail', 'AllOpDetail')
 # The column by which a table is sorted, the largest first: (type, calls, total, min, max, mean).
 _COLUMNS = {'calls': 1, 'total': 2, 'min': 3, 'max': 4, 'ave': 5}
-_MS = 1e-6    # of the timer's nanoseconds
+_MS = 1e-6    # milliseconds per nanosecond, the unit of the timer
 
 
 def start_profiler(state, tracer_option='Default'):
@@ -28,10 +28,10 @@ def start_profiler(state, tracer_option='Default'):
 
     Args:
         state (str): 'CPU', 'GPU' or 'All'. Ops are timed where they run, on the CPU, whichever is given.
-        tracer_option (str): 'Default', 'OpDetail' or 'AllOpDetail'; there is one level of detail, each op.
+        tracer_option (str): 'Default', 'OpDetail' or 'AllOpDetail'; all of them time each op.
 
     Raises:
-        ValueError: for another state or option.
+        ValueError: `state` or `tracer_option` has another value.
 
     Example:
         fluid.profiler.start_profiler('All')
@@ -48,12 +48,12 @@ def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
     """Stops the timing, prints the table and writes the timeline; has no effect if the timing was not started.
 
     Args:
-        sorted_key (str): 'calls', 'total', 'max', 'min' or 'ave': the table's largest first. None or 'default': types
-            in the order in which they first ran.
-        profile_path (str): file of the timeline, in the trace format of Chrome. '': none is written.
+        sorted_key (str): the column by which the table is sorted, the largest value first: 'calls', 'total', 'max',
+            'min' or 'ave'. None or 'default': types in the order in which they first ran.
+        profile_path (str): file of the timeline, in the trace format of Chrome; '': no file is written.
 
     Raises:
-        ValueError: for another key.
+        ValueError: `sorted_key` has another value.
 
     Example:
         fluid.profiler.start_profiler('CPU')
@@ -71,7 +71,7 @@ def stop_profiler(sorted_key=None, profile_path='/tmp/profile'):
 
 
 def reset_profiler():
-    """Drops the times so far, and continues.
+    """Discards the times measured so far, and continues.
 
     Example:
         fluid.profiler.start_profiler('CPU')
@@ -83,13 +83,13 @@ def reset_profiler():
 
 @contextlib.contextmanager
 def profiler(state, sorted_key=None, profile_path='/tmp/profile', tracer_option='Default'):
-    """Times the ops that run inside: start_profiler, then stop_profiler.
+    """Times the ops that run inside it: calls start_profiler at the beginning and stop_profiler at the end.
 
     Args:
-        state (str): as of start_profiler.
-        sorted_key (str): as of stop_profiler.
-        profile_path (str): as of stop_profiler.
-        tracer_option (str): as of start_profiler.
+        state (str): as in start_profiler.
+        sorted_key (str): as in stop_profiler.
+        profile_path (str): as in stop_profiler.
+        tracer_option (str): as in start_profiler.
 
     Yields:
         None: inside, ops are timed.
@@ -111,7 +111,7 @@ def cuda_profiler(output_file, output_mode=None, config=None):
     """Times GPU kernels with NVIDIA's profiler; a build without CUDA does not support it.
 
     Args:
-        output_file (str): where the times go.
+        output_file (str): file for the times.
         output_mode (str): 'kvp', or 'csv' (None).
         config (list): options of the profiler.
 
@@ -119,8 +119,8 @@ def cuda_profiler(output_file, output_mode=None, config=None):
         None: inside, kernels are timed.
 
     Raises:
-        ValueError: for another mode.
-        NotImplementedError: unless PENSTOCK_CUDA_FALLBACK=1: then ops inside run on the CPU, and no file is written.
+        ValueError: `output_mode` has another value.
+        NotImplementedError: PENSTOCK_CUDA_FALLBACK=1 is not set; with it, ops run on the CPU and no file is written.
 
     Example:
         if fluid.is_compiled_with_cuda():

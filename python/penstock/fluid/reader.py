@@ -1,4 +1,4 @@
-"""DataLoader and PyReader: batches of a user's generator for the executor, read ahead by a thread.
+"""DataLoader and PyReader: batches of a user's generator for the executor, prefetched by a thread.
 
     loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16)
     loader.set_sample_list_generator(reader, places=fluid.cpu_places())
@@ -72,7 +72,7 @@ def default_collate_fn(batch):
     """Stacks samples to one array per field.
 
     Args:
-        batch (list): samples: arrays, or tuples of fields.
+        batch (list): the samples, which are arrays or tuples of fields.
 
     Returns:
         list[numpy.ndarray]: the fields, each of shape [samples, ...].
@@ -88,7 +88,7 @@ def default_collate_fn(batch):
 
 class DataLoaderBase:
 
-    """Base of the loaders: an iterator of batches."""
+    """Base class of the loaders: an iterator of batches."""
 
     def __call__(self):
         return self
@@ -103,7 +103,7 @@ class DataLoaderBase:
         """Returns the next batch.
 
         Returns:
-            dict | list: as return_list of the loader says.
+            dict | list: a list with return_list=True, else a dict.
 
         Raises:
             StopIteration: the pass has ended.
@@ -112,7 +112,7 @@ class DataLoaderBase:
 
 
 class DataLoader(DataLoaderBase):
-    """Loads batches of a dataset, read ahead by threads.
+    """Loads batches of a dataset, which threads prefetch.
 
     Args:
         dataset (object): supports len(dataset) and dataset[i], which returns a sample.
@@ -123,11 +123,11 @@ class DataLoader(DataLoaderBase):
         batch_size (int): number of samples in a batch.
         shuffle (bool): use a new random order in each pass.
         drop_last (bool): skip a last batch that is smaller.
-        collate_fn (callable | None): makes the arrays of a batch from a list of samples; None: default_collate_fn.
+        collate_fn (callable | None): combines a list of samples to the arrays of a batch; None: default_collate_fn.
         num_workers (int): number of threads that get samples and collate them; 0: the reading thread does it.
-        use_buffer_reader (bool): keep one more batch ready.
-        use_shared_memory (bool): accepted for Fluid's scripts.
-        timeout (int): accepted for Fluid's scripts.
+        use_buffer_reader (bool): prefetch one more batch.
+        use_shared_memory (bool): ignored; accepted for compatibility with Fluid.
+        timeout (int): ignored; accepted for compatibility with Fluid.
         worker_init_fn (callable | None): called with the worker's number before its first batch.
 
     Raises:
@@ -182,18 +182,18 @@ class DataLoader(DataLoaderBase):
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
                        use_multiprocess=False, drop_last=True):
-        """Makes a loader for the batches of a generator.
+        """Creates a loader for the batches of a generator.
 
         Set the generator with set_sample_generator, set_sample_list_generator or set_batch_generator.
 
         Args:
             feed_list (list[Variable]): the variables of a batch, in its order.
             capacity (int): the maximum number of batches in the queue.
-            use_double_buffer (bool): keep one more batch ready.
-            iterable (bool): the caller iterates and feeds; False: ops of the program read, and start() and reset()
-                begin and end a pass.
+            use_double_buffer (bool): prefetch one more batch.
+            iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program
+                read them, and start() and reset() begin and end a pass.
             return_list (bool): return lists of tensors instead of dicts.
-            use_multiprocess (bool): accepted for Fluid's scripts.
+            use_multiprocess (bool): ignored; accepted for compatibility with Fluid.
             drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
         Returns:
@@ -203,7 +203,7 @@ class DataLoader(DataLoaderBase):
 
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
-        """Makes a loader for the batches of a dataset, for your own training loop.
+        """Creates a loader for the batches of a dataset, for your own training loop.
 
         Args:
             dataset (DatasetBase): a dataset from fluid.DatasetFactory.
@@ -256,13 +256,14 @@ class GeneratorLoader(DataLoaderBase):
     Args:
         feed_list (list[Variable]): the variables of a batch, in its order.
         capacity (int): the maximum number of batches in the queue.
-        use_double_buffer (bool): keep one more batch ready.
-        iterable (bool): the caller iterates and feeds; False: ops of the program read.
+        use_double_buffer (bool): prefetch one more batch.
+        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
+            them.
         return_list (bool): return lists of tensors instead of dicts.
         drop_last (bool): with several places, skip the last batches if there are not enough for all places.
 
     Raises:
-        ValueError, TypeError: `feed_list` or `capacity` is missing or has another type.
+        ValueError, TypeError: `feed_list` or `capacity` is missing or has the wrong type.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -304,9 +305,9 @@ class GeneratorLoader(DataLoaderBase):
         try:
             array = numpy.asarray(item)
         except ValueError as error:
-            raise TypeError('a batch must be an array or lists of one length: %s' % error) from None
+            raise TypeError('a batch must be an array or lists of equal length: %s' % error) from None
         if array.dtype == object:
-            raise TypeError('a batch must be an array or lists of one length')
+            raise TypeError('a batch must be an array or lists of equal length')
         return array
 
     @property
@@ -316,7 +317,7 @@ class GeneratorLoader(DataLoaderBase):
 
     # The source of batches.
     def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are combined to batches.
+        """Sets a generator of samples, which are combined into batches.
 
         Args:
             reader (callable): returns an iterable of samples, with a value for each variable.
@@ -381,7 +382,7 @@ class GeneratorLoader(DataLoaderBase):
     # Iterable.
     def __iter__(self):
         if not self._iterable:
-            raise RuntimeError('the loader was made with iterable=False: the program reads from it, between start() '
+            raise RuntimeError('the loader was created with iterable=False: the program reads from it, between start() '
                                'and reset()')
         self._require_source()
         self._pump.stop()
@@ -417,7 +418,7 @@ class GeneratorLoader(DataLoaderBase):
         self._pump.start(self._source)
 
     def reset(self):
-        """Ends a pass at any point, for a loader with iterable=False.
+        """Ends a pass, even before its last batch, for a loader with iterable=False.
 
         Raises:
             RuntimeError: the loader is iterable.
@@ -441,13 +442,14 @@ def _checked(values, feed_list):
 
 
 class PyReader(DataLoaderBase):
-    """The older spelling of DataLoader.from_generator.
+    """The older interface of DataLoader.from_generator.
 
     Args:
         feed_list (list[Variable]): the variables of a batch, in its order.
         capacity (int): the maximum number of batches in the queue.
-        use_double_buffer (bool): keep one more batch ready.
-        iterable (bool): the caller iterates and feeds; False: ops of the program read.
+        use_double_buffer (bool): prefetch one more batch.
+        iterable (bool): True: the caller iterates over the loader and feeds the batches; False: ops of the program read
+            them.
         return_list (bool): return lists of tensors instead of dicts.
 
     Example:
@@ -481,11 +483,11 @@ class PyReader(DataLoaderBase):
         self._loader.start()
 
     def reset(self):
-        """Ends a pass at any point, for a reader with iterable=False."""
+        """Ends a pass, even before its last batch, for a reader with iterable=False."""
         self._loader.reset()
 
     def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
-        """Sets a generator of samples, which are combined to batches.
+        """Sets a generator of samples, which are combined into batches.
 
         Args:
             sample_generator (callable): returns an iterable of samples, with a value for each variable.

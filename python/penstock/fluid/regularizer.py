@@ -8,7 +8,7 @@ __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
 
 
 class WeightDecayRegularizer:
-    """Base of the regularizers. C++ adds the ops from `kind` and `coefficient`."""
+    """Base class of the regularizers. C++ adds the ops according to `kind` and `coefficient`."""
 
     kind = None
 
@@ -54,17 +54,17 @@ L2Decay = L2DecayRegularizer
 
 
 def regularizers_in(program):
-    """{name: regularizer} of the parameters that have one of their own."""
+    """Returns {parameter name: regularizer} for the parameters that have a regularizer."""
     return {name: attrs['regularizer'] for name, attrs in program._parameter_attrs.items()
             if attrs.get('regularizer') is not None}
 
 
 def append_regularization_ops(parameters_and_grads, regularization=None):
-    """Appends the ops that add weight decay to gradients, as minimize() does between clipping and updates.
+    """Appends the ops that add weight decay to gradients; minimize() does so between clipping and updates.
 
     Args:
         parameters_and_grads (list[tuple]): (Parameter, gradient Variable or None), as append_backward returns them.
-        regularization (WeightDecayRegularizer | None): for parameters without one of their own.
+        regularization (WeightDecayRegularizer | None): regularizes parameters that have no regularizer.
 
     Returns:
         list[tuple]: the pairs, with the regularized gradient where there is a regularizer.

@@ -1,5 +1,5 @@
-"""TrainerDesc: what scripts of Fluid tell those who train from a dataset. train_from_dataset takes these settings as
-arguments; here they are kept to be read again."""
+"""TrainerDesc: Fluid's settings for training from a dataset. train_from_dataset takes these settings as arguments; the
+classes here only store them."""
 
 import os
 import types
@@ -8,7 +8,7 @@ __all__ = ['TrainerDesc']
 
 
 class TrainerDesc:
-    """Settings of a training from a dataset; `proto_desc` holds them by the names that Fluid gives them.
+    """Settings for training from a dataset; `proto_desc` holds them under Fluid's names.
 
     Example:
         desc = fluid.trainer_desc.TrainerDesc()
@@ -84,11 +84,11 @@ for _name in ('dump_fields', 'dump_param', 'check_nan_var_names'):
 
 
 class MultiTrainer(TrainerDesc):
-    """Several threads that train from one dataset."""
+    """Settings for several threads that train from one dataset."""
 
 
 class DistMultiTrainer(TrainerDesc):
-    """The same, of trainers with parameter servers."""
+    """Settings for several threads of trainers with pservers."""
 
 
 class PipelineTrainer(TrainerDesc):

@@ -1,5 +1,5 @@
-"""Unique names. Their generator is C++ state, because append_backward, clips and optimizers use it too, in Fluid's
-order."""
+"""Unique names. The generator is C++ state, because append_backward, clips and optimizers use it too, in Fluid's order.
+"""
 
 import contextlib
 
@@ -45,7 +45,7 @@ def switch(new_generator=None):
     """Replaces the generator of names.
 
     Args:
-        new_generator (UniqueNameGenerator | None): the new generator; None: a fresh one.
+        new_generator (UniqueNameGenerator | None): the new generator; None: a newly created one.
 
     Returns:
         UniqueNameGenerator: the previous generator.
@@ -62,7 +62,7 @@ def switch(new_generator=None):
 
 @contextlib.contextmanager
 def guard(new_generator=None):
-    """Uses a fresh generator of names inside a with statement.
+    """Uses a new generator of names inside a with statement.
 
     Args:
         new_generator (str | bytes | UniqueNameGenerator | None): a prefix of all names, or a generator.

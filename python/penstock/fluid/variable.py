@@ -1,4 +1,4 @@
-"""Variable and Parameter: handles on the variables of a block (framework.py says what a handle is).
+"""Variable and Parameter: handles on the variables of a block (framework.py explains handles).
 
 layers/math_op_patch.py adds the methods that create ops (x + y, x.astype), because they use layers.
 """
@@ -95,7 +95,7 @@ class Variable:
         self._desc.set_var_persistable(self.block.idx, self.name, bool(value))
 
     def _set_info(self, key, value):
-        """Keeps a value of the caller under a name; it is not part of the program."""
+        """Stores a value of the caller under a name; it is not part of the program."""
         if not hasattr(self, '_infos'):
             self._infos = {}
         self._infos[key] = value
@@ -110,7 +110,7 @@ class Variable:
 
     @property
     def stop_gradient(self):
-        """Whether the backward pass stops here."""
+        """Whether the backward pass stops at this variable."""
         return self._facts().stop_gradient
 
     @stop_gradient.setter
@@ -151,8 +151,8 @@ class Variable:
         """Prints the variable's declaration.
 
         Args:
-            throw_on_error (bool): accepted for Fluid's scripts.
-            with_details (bool): accepted for Fluid's scripts.
+            throw_on_error (bool): ignored; accepted for compatibility with Fluid.
+            with_details (bool): ignored; accepted for compatibility with Fluid.
 
         Returns:
             str: one line.
@@ -169,7 +169,7 @@ class Variable:
 
 
 class _OptimizeAttr(dict):
-    """What optimize_attr gives: setting its item sets the parameter's."""
+    """The value of optimize_attr; setting its item changes the parameter."""
 
     def __init__(self, param):
         super().__init__(learning_rate=param._learning_rate())
@@ -207,7 +207,7 @@ class Parameter(Variable):
 
     @property
     def is_distributed(self):
-        """Whether it is a table that is sharded over parameter servers."""
+        """Whether it is a table that is sharded by id over pservers."""
         return self._facts().is_distributed
 
     @is_distributed.setter
@@ -228,7 +228,7 @@ class Parameter(Variable):
         self._attrs['learning_rate'] = value
 
     def _learning_rate(self):
-        """The multiplier as it was given, which the program holds as a float32."""
+        """The factor as the caller gave it; the program holds it as a float32."""
         held, given = self._facts().learning_rate, self._attrs.get('learning_rate')
         return given if given is not None and numpy.float32(given) == numpy.float32(held) else held
 

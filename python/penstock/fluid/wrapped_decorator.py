@@ -7,10 +7,11 @@ __all__ = ['signature_safe_contextmanager', 'wrap_decorator']
 
 
 def wrap_decorator(decorator_func):
-    """Returns a decorator like `decorator_func` whose results look like the function they wrap.
+    """Returns a decorator like `decorator_func` whose results have the name, docstring and signature of the wrapped
+    function.
 
     Args:
-        decorator_func (callable): takes a function, returns another.
+        decorator_func (callable): takes a function and returns another.
 
     Returns:
         function: the decorator.

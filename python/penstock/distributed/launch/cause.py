@@ -1,4 +1,5 @@
-"""Joins the flight recordings of a job's roles into one sentence: who stopped, at which step, and who waits for it.
+"""Combines the flight recordings of a job's roles into one sentence: which role stopped, at which step, and which roles
+wait for it.
 
     explain_hang(recordings, now)        # "trainer 1 stopped contributing at step 12 (last event: ...); ..."
     explain_failure(recordings, "trainer 1", "was killed by SIGKILL")
@@ -33,7 +34,7 @@ class _Role:
     step: int
     last: object  # the last event of progress, or None
     waits: bool
-    waits_for: frozenset  # names of roles
+    waits_for: frozenset  # names of the roles for which it waits
 
     def is_trainer(self):
         return self.name.startswith("trainer")
@@ -54,10 +55,10 @@ def explain_hang(recordings, now):
 
 
 def explain_failure(recordings, culprit, words):
-    """Returns the sentence about a role that is known to have failed; `words` state how."""
+    """Returns the sentence about a role that is known to have failed; `words` describe how it failed."""
     left = [event.time for recording in recordings for event in recording.events
             if event.kind == "peer left" and _names(recordings).get(event.peer, event.peer) == culprit]
-    # From then on the others react to the failure.
+    # After the failure, the other roles react to it.
     roles = _read(recordings, min(left) if left else None)
     role = roles.get(culprit)
     if role is None or role.last is None:
@@ -88,7 +89,7 @@ def _list(names):
 
 
 def _leads(roles, name, culprit):
-    """Whether the role waits for the culprit, directly or indirectly, or records only that it waits."""
+    """Returns whether the role waits for the culprit, directly or indirectly, or records only that it waits."""
     if not roles[name].waits and not roles[name].waits_for:
         return False
     seen, open_names = set(), [name]

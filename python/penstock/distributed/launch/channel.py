@@ -1,11 +1,11 @@
 """A connection between two launchers: JSON lines, each with a proof that its sender knows the job's token.
 
-    greeting -> answer -> proof   each side draws a nonce; whoever answers proves the token by an HMAC over both, and is
-                                  proved it in turn. The token itself never travels.
-    later lines                   carry an HMAC with a key made of the token and both nonces, over the direction and the
-                                  line's number: nothing can be replayed, left out or put in.
+    greeting -> answer -> proof   each side draws a nonce and proves by an HMAC over both nonces that it knows the
+                                  token; the answering side does so first. The token itself is never sent.
+    later lines                   carry an HMAC with a key derived from the token and both nonces, over the direction,
+                                  the line's number and the line: no line can be replayed, removed or inserted.
 
-The contents are not secret. Without a token the key is empty; only the loopback interface then protects the exchange.
+The contents are not secret. Without a token the key is empty; then only the loopback interface protects the exchange.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import threading
 import time
 
 BEAT_S = 2.0
-SILENCE_S = 8.0  # with the grace period and the signals after it: less than 30 s to the end of the last role
+SILENCE_S = 8.0  # with the grace period and the signals after it, the last role ends within 30 s
 LINE_MAX_BEFORE_PROOF = 4096
 LINE_MAX = 1 << 20
 
@@ -37,7 +37,7 @@ class Channel:
         self._sent = self._received = 0
         self._in = bytearray()
         self._out = bytearray()
-        self._closed = None  # why
+        self._closed = None  # the reason
         self._lock = threading.RLock()  # protects sending, because a thread may send heartbeats
         self.opened = self._heard = self._spoke = time.monotonic()
 
@@ -88,7 +88,7 @@ class Channel:
             del self._in[:end + 1]
             messages.append(self._open(line))
         if not messages and len(self._in) > (LINE_MAX if self._key else LINE_MAX_BEFORE_PROOF):
-            raise ChannelError("it sent a line without an end")
+            raise ChannelError("it sent a line that is too long")
         if not messages and self._closed is not None:
             raise ChannelError(self._closed)
         silence = time.monotonic() - self._heard
@@ -117,7 +117,7 @@ class Channel:
                 mac, _, text = text.partition(" ")
                 other = "hub" if self._side == "member" else "member"
                 if not hmac.compare_digest(mac.encode(), _mac(self._key, other, self._received, text).encode()):
-                    raise ChannelError("a line from it lacks the proof of the job's token")
+                    raise ChannelError("it sent a line without a valid proof of the job's token")
                 self._received += 1
             message = json.loads(text)
         except (UnicodeDecodeError, ValueError, RecursionError) as error:

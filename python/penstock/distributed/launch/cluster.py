@@ -1,4 +1,4 @@
-"""The launchers of a job of several machines, seen from one of them.
+"""The launchers of a job on several machines, from the view of one of them.
 
     cluster, facts = join(plan, port, wait_s=600, stopped=...)   # all machines' members, the job's id and token
     cluster.tell({"event": "end", ...})                          # to every launcher, this one too
@@ -20,7 +20,7 @@ from penstock.distributed.launch.channel import BEAT_S, Channel, ChannelError, c
 from penstock.distributed.launch.job import Member
 
 REPORT_EVERY_S = 10.0
-HELLO_S = 5.0  # the time in which a connection must prove that it knows the token
+HELLO_S = 5.0  # time within which a connection must prove that it knows the token
 PENDING_MAX = 32
 REFUSALS_TOLD_MAX = 5
 POLL_S = 0.1
@@ -50,7 +50,7 @@ class Cluster:
     def __init__(self, nodes, rank, channels):
         self._nodes = nodes
         self._rank = rank
-        self._channels = channels  # by node: for the hub all others, for a member only the hub
+        self._channels = channels  # by node: all other nodes for the hub, only the hub for a member
         self._events = []
         self._over = set()  # nodes that are done or lost
         self._left = threading.Event()
@@ -85,9 +85,9 @@ class Cluster:
         return events
 
     def start_beating(self):
-        """Starts a thread that sends heartbeats, also while this launcher waits for a terminal that accepts no output.
+        """Starts a thread that sends heartbeats, even while this launcher waits for a terminal that accepts no output.
 
-        Call it only after the last process was started, because a fork copies no threads.
+        Call it only after the last process was started, because a fork does not copy threads.
         """
         threading.Thread(target=self._beat, daemon=True).start()
 
@@ -97,7 +97,7 @@ class Cluster:
                 channel.beat()
 
     def all_over(self):
-        """Whether every node has reported that it is done, or is lost."""
+        """Returns whether every node has reported that it is done, or is lost."""
         return len(self._over) == len(self._nodes)
 
     def leave(self):
@@ -137,7 +137,7 @@ def _resolved(host, port):
 
 
 class _Joining:
-    """Base of both sides while they wait for each other."""
+    """Base class of both sides while they wait for each other."""
 
     def __init__(self, plan, wait_s, stopped):
         self.plan = plan
@@ -146,7 +146,7 @@ class _Joining:
         self._wait_s = wait_s
 
     def check(self, waiting_for):
-        """Called between two polls: raises after a timeout or a signal, and reports every 10 s."""
+        """Called between two polls: raises an error after a timeout or a signal, and reports every 10 s."""
         now = time.monotonic()
         if self._stopped():
             raise Stopped
@@ -218,7 +218,7 @@ class _Hub(_Joining):
                     del self._pending[channel]
                     self._prove(channel, peer, nonce, message)
                 if channel in self._pending and time.monotonic() - channel.opened > HELLO_S:
-                    raise ChannelError("it said nothing")
+                    raise ChannelError("it sent nothing")
             except ChannelError:
                 self._pending.pop(channel, None)
                 channel.close()
@@ -266,7 +266,7 @@ class _Hub(_Joining):
             member = Member(**{key: tuple(str(item) for item in message["member"][key])
                                for key in ("pservers", "trainers", "endpoints")})
         except (KeyError, TypeError) as error:
-            raise ChannelError("its member is not readable") from error
+            raise ChannelError("its description of the machine cannot be parsed") from error
         differs = [
             f"{what} is {ours or 'not given'} on {self.name(0)} and {theirs or 'not given'} on {self.name(node)}"
             for what, ours, theirs in (
@@ -359,7 +359,7 @@ def join(plan, port, wait_s, stopped):
 
     port     where node 0's launcher listens, the same on every machine
     wait_s   how long to wait for the others
-    stopped  tells whether a signal has asked this launcher to end
+    stopped  returns whether a signal has requested this launcher's end
     """
     if not plan.token:
         print("launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while "

@@ -7,8 +7,8 @@ class Echo:
     """Copies to the terminal the text that a role has written to its log since the last call.
 
     path    the log
-    begin   the position in it from which on it is repeated
-    prefix  put in front of each line, so that lines of several roles can be told apart; "": the text goes out as it is
+    begin   the position in the log at which copying starts
+    prefix  precedes each line, so that lines of several roles can be distinguished; "": the text is copied unchanged
     """
 
     def __init__(self, path, begin=0, prefix=""):
@@ -18,7 +18,7 @@ class Echo:
         self._rest = b""
 
     def pump(self, last=False):
-        """Copies new text; with a prefix only whole lines, unless it is the `last` call."""
+        """Copies new text. With a prefix it copies only whole lines, except in the `last` call."""
         text = self._rest + self._log.read()
         self._rest = b""
         if self._prefix and not last:

@@ -1,4 +1,4 @@
-"""Functions that the launcher's modules share: bad input, lists, addresses of this machine."""
+"""The error for bad input, and helpers for lists and addresses, which the launcher's modules share."""
 
 import ipaddress
 
@@ -13,7 +13,7 @@ def split(text):
 
 
 def is_loopback(host):
-    """Whether data that is sent to the host stays on this machine."""
+    """Returns whether data that is sent to the host stays on this machine."""
     if host == "localhost":
         return True
     try:

@@ -1,8 +1,8 @@
 """The flight recorder of a role: memory, shared with its launcher, in which the role keeps its last 4,096 events.
 
     flight = Flight()                       # before the role is started: pass flight.descriptor on, set its environment
-    flight.progress()                       # when training moved on last, by time.monotonic(); None: it never did
-    recording = flight.read("trainer 0")    # also of a role that hangs, is stopped, or was killed
+    flight.progress()                       # time.monotonic() of the last progress of training; None: no progress yet
+    recording = flight.read("trainer 0")    # works even if the role hangs, is stopped, or was killed
 
 executor/observe/flight_memory.h defines the layout of the memory.
 """
@@ -45,8 +45,8 @@ class Recording:
 
     role: str  # "trainer 0"
     events: tuple = ()  # the oldest first
-    address: str = ""  # of a pserver: the address by which others name it
-    state: str = ""  # "is stopped by a signal", "was killed by SIGKILL"; "": it runs
+    address: str = ""  # the address of a pserver, by which other roles name it
+    state: str = ""  # "is stopped by a signal", "was killed by SIGKILL"; "": the role runs
 
     def write(self, path, now):
         """Writes JSON lines: the role, then its events, `ago_s` before `now`."""
@@ -70,8 +70,8 @@ class Flight:
         self._inode = os.fstat(self.descriptor).st_ino
 
     def environment(self):
-        """Returns the variable with descriptor and inode, so that a process which did not inherit the descriptor maps
-        nothing else."""
+        """Returns the variable that holds the descriptor and inode; by the inode, a process that did not inherit the
+        descriptor notices this and maps nothing."""
         return {"PENSTOCK_FLIGHT_FD": f"{self.descriptor}:{self._inode}"}
 
     def close_ours(self):
@@ -94,7 +94,7 @@ class Flight:
             at = _EVENTS_AT + number % _EVENTS * _EVENT_BYTES
             stamp, time_ns, step, size_sent, names, kind = _EVENT.unpack_from(self._memory, at)
             if stamp != number + 1 or _EVENT.unpack_from(self._memory, at)[0] != stamp or kind >= len(kinds):
-                continue  # it is being written
+                continue  # the event is being written
             yield Event(time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF),
                         size_sent)
 

@@ -5,8 +5,8 @@ child, the supervisor, starts and watches the roles. If the guard is killed, the
 If the supervisor is killed, its roles become children of the guard, which is their subreaper and ends their groups.
 
 A process group may be signalled only while its leader is a child that was not waited for: until then the kernel gives
-the leader's number to no other process. So the process that ends groups must be the parent of their leaders, dead ones
-included.
+the leader's number to no other process. Therefore the process that ends groups must be the parent of their leaders,
+including dead leaders.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def die_with_parent(parent, number=signal.SIGKILL):
 
 
 def is_child(pid):
-    """Whether `pid` is a child of this process that was not waited for, alive or not."""
+    """Returns whether `pid` is a child of this process that was not waited for, alive or not."""
     try:
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -77,7 +77,7 @@ def _wait_for(supervisor, leaders):
         if ended.si_pid != supervisor and ended.si_pid not in leaders():
             os.waitid(os.P_PID, ended.si_pid, os.WEXITED)
             continue
-        # A leader is here only because the supervisor died.
+        # A leader is a child of this process only because the supervisor died.
         return os.waitid(os.P_PID, supervisor, os.WEXITED)
 
 
@@ -97,8 +97,8 @@ def _end_groups(leaders):
 def run_guarded(body):
     """Runs `body(registry, unblock)` in a supervisor process; returns its exit code.
 
-    body  writes the number of each process group to the descriptor `registry`, a line each, before the group's
-          leader runs anything; and calls unblock() once its own handlers of FORWARDED are in place.
+    body  writes the number of each process group to the descriptor `registry`, one per line, before the group's leader
+          runs anything, and calls unblock() once its own handlers of FORWARDED are installed.
     """
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)

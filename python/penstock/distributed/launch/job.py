@@ -1,7 +1,7 @@
 """A job: the roles of this machine with their addresses and environments.
 
-    plan = make_plan(options, os.environ)             # what this machine's launcher was told
-    job = make_job(plan, join(plan.own, ...), ...)    # what all machines' launchers were told together
+    plan = make_plan(options, os.environ)             # the settings of this machine's launcher
+    job = make_job(plan, join(plan.own, ...), ...)    # the combined settings of all machines' launchers
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ from penstock.distributed.launch.errors import JobError, split
 from penstock.distributed.launch.safety import safety_environment
 from penstock.distributed.launch.topology import find_topology
 
-# Of jobs of several machines: every launcher names the same ports without asking the others. The first is
-# Fluid's for trainers, the second for pservers.
+# Ports of jobs on several machines, where every launcher uses the same ports without asking the others. The first is
+# Fluid's port for trainers, the second the port for pservers.
 TRAINER_PORT = 6070
 PSERVER_PORT = 6170
 
@@ -26,10 +26,10 @@ class Role:
     """One process of the job."""
 
     kind: str  # "pserver" or "trainer"
-    index: int  # among those of its kind in the whole job
+    index: int  # its number among the roles of its kind in the whole job
     log_name: str  # "serverlog.0"
-    environment: dict  # added to the launcher's own
-    address: str = ""  # of a pserver
+    environment: dict  # added to the launcher's environment
+    address: str = ""  # the address of a pserver
 
     @property
     def name(self):
@@ -42,7 +42,7 @@ class Member:
 
     pservers: tuple  # addresses on this machine
     trainers: tuple
-    endpoints: tuple = ()  # --endpoints: the pservers of all machines, in this order; empty: machine by machine
+    endpoints: tuple = ()  # --endpoints: the pservers of all machines, in this order; empty: in the order of machines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,25 +50,25 @@ class Plan:
     """The settings of this machine's launcher."""
 
     nodes: tuple  # addresses of the machines
-    rank: int  # of this machine among them
+    rank: int  # the number of this machine among them
     own: Member
     command: tuple
     log_dir: str
-    gpus: tuple  # one per trainer of this machine; empty: none is given
-    job_id: str  # "": not told
-    token: str  # "": not told
+    gpus: tuple  # GPU of each trainer of this machine; empty: not given
+    job_id: str  # "": not given
+    token: str  # "": not given
     settings: dict  # variables that options add to the roles' environment: safety.py, --wire
-    control_port: int  # where the first machine's launcher listens
+    control_port: int  # the port on which the first machine's launcher listens
     given: tuple  # --env: (kind or None, number or None, name, value)
-    metrics: object = None  # the first role's port of /metrics, 0 for free ports, None for no metrics
+    metrics: object = None  # port of /metrics of the first role; 0: free ports; None: no metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    roles: tuple  # of this machine
+    roles: tuple  # the roles of this machine
     command: tuple
     log_dir: str
-    pservers: tuple  # addresses, in order
+    pservers: tuple  # addresses of all pservers, in order
     trainers: tuple
     nodes: tuple
     rank: int
@@ -121,7 +121,7 @@ def _host(address):
 
 
 def _selected_gpus(options, environment):
-    """Returns the GPU number of each trainer as its process must name it; None if trainers use no GPU."""
+    """Returns the number by which each trainer's process must name its GPU; None if trainers use no GPU."""
     if options.selected_gpus is not None:
         chosen = split(options.selected_gpus)
     elif options.gpus is not None:
@@ -191,7 +191,7 @@ def _local_trainers(options, environment, gpus, pservers, nodes):
             raise JobError(f"PADDLE_NUM_TRAINERS={text} is not a count of at least 1")
         total = int(text)
         if total % nodes != 0:
-            raise JobError(f"PADDLE_NUM_TRAINERS={total} trainers do not divide over {nodes} machines")
+            raise JobError(f"PADDLE_NUM_TRAINERS={total} trainers cannot be divided evenly among {nodes} machines")
         asked["PADDLE_NUM_TRAINERS"] = total // nodes
     if len(set(asked.values())) > 1:
         raise JobError("trainers on this machine: " + ", ".join(f"{k} says {v}" for k, v in asked.items()))
@@ -272,7 +272,7 @@ def _torch_names(rank, ranks, local_rank, local, first):
 
 
 def _given_for(plan, kind, index):
-    """Returns the variables of --env for a role; a setting for fewer roles takes precedence."""
+    """Returns the variables of --env for a role; a more specific setting takes precedence."""
     chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
     chosen.sort(key=lambda one: (one[0] is not None) + (one[1] is not None))
     return {name: value for _, _, name, value in chosen}

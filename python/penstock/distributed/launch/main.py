@@ -1,4 +1,5 @@
-"""The command: options, then the plan of this machine, the launchers of the others, and the supervisor."""
+"""The command: reads the options, makes the plan of this machine, joins the other machines' launchers, and runs the
+supervisor."""
 
 import os
 import sys
@@ -18,7 +19,7 @@ def _require_log_dir(folder):
     try:
         os.makedirs(folder, exist_ok=True)
     except FileExistsError as error:
-        raise JobError(f"--log_dir {folder}: it is no folder") from error
+        raise JobError(f"--log_dir {folder}: not a folder") from error
     except OSError as error:
         raise JobError(f"--log_dir {folder}: {error.strerror or error}") from error
     probe = os.path.join(folder, f".penstock-{os.getpid()}")

@@ -1,4 +1,4 @@
-"""The command line, with our own option names and those of Fluid's `launch`, `launch_ps` and manual."""
+"""The command line, with Penstock's option names and those of Fluid's `launch`, `launch_ps` and manual."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ AFTER_SCRIPT = {"--gpus", "--log_dir"}
 
 
 def _truth(text):
-    """Parses a bool. Fluid takes any text as true, even "False"."""
+    """Parses a bool. Fluid accepts any text as true, even "False"."""
     lowered = text.strip().lower()
     if lowered in {"", "0", "false", "no", "off"}:
         return False
@@ -108,7 +108,7 @@ def _add_output(output):
                         "this machine, each line with its process's name (default: %(default)s)")
     output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
                         help="print the job's processes and addresses (default: true)")
-    output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's scripts; has no effect")
+    output.add_argument("--log_level", type=int, default=20, help="ignored; accepted for compatibility with Fluid")
     output.add_argument("--quiet", action="store_true",
                         help="print neither the processes' output nor the job's receipt")
     output.add_argument("--dry_run", action="store_true",

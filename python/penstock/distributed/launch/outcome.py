@@ -1,8 +1,8 @@
-"""How the roles ended, and which of them was the cause of a failure.
+"""Determines how the roles ended, and which role caused a failure.
 
-The failure of one role often makes the others fail, and a pserver that only noticed it may end first. So a role reports
-on a pipe (PENSTOCK_LAUNCH_FD) that it got an error from a peer. The cause is the first failure of a role without such a
-report.
+The failure of one role often makes the others fail, and a pserver that only noticed it may end first. Therefore a role
+reports on a pipe (PENSTOCK_LAUNCH_FD) that it received an error from a peer. The cause is the first failure of a role
+without such a report.
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import os
 OWN = "own"  # the role failed by itself
 REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
-JOB = "the job"  # the name for the whole job, if it hangs
+JOB = "the job"  # the name of the whole job, used if it hangs
 NOTE_MAX = 8192
 LINES_MAX_BYTES = 8192
 
@@ -21,11 +21,11 @@ class Failure:
     """A role, or a whole machine, that failed."""
 
     node: int
-    who: str  # "trainer 1 (pid 77)"; "" if it is the machine, JOB if it is the job
+    who: str  # "trainer 1 (pid 77)"; "": the machine; JOB: the whole job
     words: str  # "exited with code 1"
     kind: str  # OWN, REACTED or ENDED
     log: str = ""
-    lines: tuple = ()  # the last lines of its log
+    lines: tuple = ()  # the last lines of the role's log
 
 
 def pick_cause(failures):
@@ -47,8 +47,8 @@ class Notes:
         self._inode = os.fstat(self.descriptor).st_ino
 
     def environment(self):
-        """Returns the variable with the pipe and its inode, so that a process which did not inherit the pipe writes
-        nowhere else."""
+        """Returns the variable that holds the pipe's descriptor and inode; by the inode, a process that did not inherit
+        the pipe notices this and writes nothing."""
         return {"PENSTOCK_LAUNCH_FD": f"{self.descriptor}:{self._inode}"}
 
     def close_ours(self):

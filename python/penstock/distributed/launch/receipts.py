@@ -15,7 +15,7 @@ def path_of(log_dir, role):
 
 
 def read_receipts(log_dir, roles):
-    """Returns the receipts by role, without missing and unreadable ones."""
+    """Returns the receipts by role; missing and unreadable receipts are skipped."""
     for role in roles:
         try:
             with open(path_of(log_dir, role)) as file:

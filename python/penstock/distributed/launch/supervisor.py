@@ -23,7 +23,7 @@ from penstock.distributed.launch.receipts import path_of, read_receipts, table
 EXIT_ROLE_FAILED = 1
 LAST_LINES = 20
 TERM_WAIT_S = 3.0
-FINISH_S = 30.0  # after a failed job: how long this launcher waits for the reports of the other machines
+FINISH_S = 30.0  # after a failed job, the time to wait for the reports of the other machines
 POLL_S = 0.1
 
 
@@ -31,13 +31,13 @@ class _Process:
     def __init__(self, role, log_path, log_begin, popen, notes, flight):
         self.role = role
         self.log_path = log_path
-        self.log_begin = log_begin  # where this attempt's output begins in it
+        self.log_begin = log_begin  # the position in the log at which the output of this attempt begins
         self.popen = popen  # only its pid is used, because waiting for it would free the number of the group
         self.pid = popen.pid
         self.notes = notes
         self.flight = flight
         self.started = time.monotonic()
-        self.outcome = None  # how it ended, in words
+        self.outcome = None  # describes how the process ended
         self.failed = False
         self.handle = os.pidfd_open(self.pid)
 
@@ -60,7 +60,7 @@ def _start(role, job, registry):
     parent = os.getpid()
     notes, flight = Notes(), Flight()
     for path in (path_of(job.log_dir, role), _flight_path(job, role), _metrics_path(job, role)):
-        _remove(path)  # an earlier job's
+        _remove(path)  # the file of an earlier job
 
     def before_exec():
         os.write(registry, b"%d\n" % os.getpid())
@@ -96,7 +96,7 @@ def _remove(path):
 
 
 def _is_stopped(pid):
-    """Whether a signal has stopped the process (state T of proc(5))."""
+    """Returns whether a signal has stopped the process (state T of proc(5))."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in {"T", "t"}
@@ -124,19 +124,19 @@ class _Supervisor:
     def __init__(self, job, stop, cluster, registry, options):
         self._job = job
         self._stop = stop
-        self._cluster = cluster  # None: a job of this machine alone
+        self._cluster = cluster  # None: a job on this machine only
         self._registry = registry
         self._grace_s = options.grace_s
         self._hang_timeout = options.hang_timeout
         self._quiet = options.quiet
-        self._recordings = None  # of all roles of this machine, at the first failure
+        self._recordings = None  # recordings of all roles of this machine at the first failure
         self._explained = ""  # the sentence derived from the recordings
         self._echoed = "none" if options.quiet else options.console
         self._echoes = []
         self._processes = []
-        self._failures = []  # of all machines, in one order
+        self._failures = []  # failures of all machines, in the same order on each
         self._trainers_elsewhere = job.trainers_elsewhere
-        self._deadline = None  # deadline for the end of the others
+        self._deadline = None  # deadline for the end of the other roles
         self._selector = selectors.DefaultSelector()
 
     def run(self):
@@ -292,7 +292,7 @@ class _Supervisor:
                 process.popen.wait()
 
     def _finish(self):
-        """With several machines: waits until the others have ended too, so that all know the same."""
+        """With several machines, waits until the others have ended too, so that all launchers know the same facts."""
         if self._cluster is None:
             return
         self._cluster.tell({"event": "done"})
@@ -360,7 +360,7 @@ class Stop:
             signal.signal(number, self._on_signal)
 
     def exit_code(self):
-        """The exit code: 130 after Ctrl-C, as in a shell."""
+        """Returns the exit code: 130 after Ctrl-C, as in a shell."""
         return 128 + self.signal
 
     def _on_signal(self, number, _frame):
@@ -372,9 +372,9 @@ def run_job(job, stop, cluster, registry, options):
 
     stop      a Stop whose handlers are installed
     cluster   the launchers of the other machines; None if there are none
-    registry  a descriptor that gets the number of each process group (guard.py)
-    options   grace_s: seconds that the other roles get after the first failure, and pservers after the last trainer has
-              ended; quiet: neither trainer 0's output nor the receipt on standard output; hang_timeout: seconds
-              without progress after which the job ends, 0 for never
+    registry  a descriptor that receives the number of each process group (guard.py)
+    options   grace_s: seconds that the other roles have after the first failure, and pservers after the last trainer
+              has ended; quiet: print neither trainer 0's output nor the receipt; hang_timeout: seconds without progress
+              after which the job ends, 0 for never
     """
     return _Supervisor(job, stop, cluster, registry, options).run()

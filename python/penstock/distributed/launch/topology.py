@@ -1,4 +1,4 @@
-"""The machines of a job, and which of them this is, as options, Fluid's cloud or a scheduler state."""
+"""The machines of a job, and the number of this machine, from the options, Fluid's cloud or a scheduler."""
 
 import dataclasses
 import re
@@ -11,14 +11,14 @@ from penstock.distributed.launch.errors import JobError, is_loopback, split
 class Topology:
     """The machines of a job."""
 
-    nodes: tuple  # their names, the same on every machine; addresses if `addressed`
-    rank: int  # of this machine among them
+    nodes: tuple  # names of the machines, the same on every machine; addresses if `addressed`
+    rank: int  # the number of this machine among them
     here: str  # this machine's address
-    addressed: bool = True  # False: only the number of the others is known
+    addressed: bool = True  # False: only the number of the machines is known, not their addresses
     port: object = None  # port of the first machine's launcher; None: --control_port
 
     def on_loopback(self):
-        """Whether all traffic of the job stays on this machine."""
+        """Returns whether all traffic of the job stays on this machine."""
         return all(is_loopback(node) for node in (self.nodes if self.addressed else (self.nodes[0], self.here)))
 
 
@@ -40,7 +40,7 @@ def _address_towards(host, port):
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port or 1, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(address)  # of datagrams: nothing is sent
+            probe.connect(address)  # a datagram socket, which sends nothing here
             return probe.getsockname()[0]
     except OSError as error:
         raise JobError(f"this machine has no route to {host}: {error.strerror or error}; --node_ip names its "
@@ -74,7 +74,7 @@ def expand_nodelist(text):
         for one in ranges.split(","):
             first, _, last = one.partition("-")
             if not first.isdigit() or (last and not last.isdigit()):
-                raise JobError(f"the list of hosts {text!r} cannot be read")
+                raise JobError(f"the list of hosts {text!r} cannot be parsed")
             hosts += [f"{before}{i:0{len(first)}d}{after}" for i in range(int(first), int(last or first) + 1)]
     return hosts
 

@@ -1,4 +1,4 @@
-"""What Fluid keeps in fluid.contrib, as far as it is here."""
+"""The parts of Fluid's fluid.contrib that Penstock provides."""
 
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.contrib import (decoder, extend_optimizer, layers, memory_usage_calc, mixed_precision, model_stat,

@@ -1,4 +1,5 @@
-"""fluid.contrib.decoder, which is not part of Penstock: importing works, using says what to use instead."""
+"""fluid.contrib.decoder, which is not part of Penstock: it can be imported, but any use raises an error that names the
+alternative."""
 
 from penstock.fluid._absent import absent
 

@@ -1,4 +1,4 @@
-"""How much memory a program needs."""
+"""Estimates the memory that a program needs."""
 
 from penstock import _penstock
 from penstock.fluid.framework import Program
@@ -7,19 +7,19 @@ __all__ = ['memory_usage']
 
 
 def memory_usage(program, batch_size):
-    """Returns how much memory a run of the program takes, by the plan that the run would use.
+    """Returns the memory that a run of the program needs, according to the memory plan of the run.
 
     Args:
-        program (Program): its first block is planned; nothing is run.
-        batch_size (int): the extent that stands for the unknown one of what is fed.
+        program (Program): the program, whose first block is planned but not run.
+        batch_size (int): replaces the unknown extent of the feeds.
 
     Returns:
-        tuple: (low, high, unit): what is planned; what it would be if no two temporaries shared memory; and the unit of
-        both: 'B', 'KB' or 'MB'. Both count parameters, feeds and what kernels need for their work.
+        tuple: (low, high, unit): the planned memory, the memory without sharing between temporaries, and the unit of
+        both: 'B', 'KB' or 'MB'. Both include parameters, feeds and the workspace of kernels.
 
     Raises:
-        TypeError: it is not a Program.
-        penstock.ProgramError: batch_size is not positive, or a fed variable has two unknown extents.
+        TypeError: `program` is not a Program.
+        penstock.ProgramError: `batch_size` is not positive, or a fed variable has two unknown extents.
 
     Example:
         loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 784]), 10))

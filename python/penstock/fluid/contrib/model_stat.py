@@ -1,4 +1,4 @@
-"""Parameters and operations of a network, op by op."""
+"""Statistics of a network: the parameters and floating-point operations of each op."""
 
 import math
 
@@ -6,7 +6,7 @@ __all__ = ['summary']
 
 
 def summary(main_prog):
-    """Prints a table of the ops that compute most: shapes, parameters and floating-point operations for one example.
+    """Prints a table of the main compute ops: shapes, parameters and floating-point operations for one example.
 
     Args:
         main_prog (Program): the program; ops of all its blocks count.
@@ -28,7 +28,7 @@ def summary(main_prog):
 
 
 def _row(block, op):
-    """(type, input shape, output shape, parameters, operations) without the batch; None for other ops."""
+    """Returns (type, input shape, output shape, parameters, operations) without the batch; None for other ops."""
     if op.type not in _COUNTED:
         return None
     in_slot, out_slot, count = _COUNTED[op.type]
@@ -69,7 +69,7 @@ def _prelu(op, shape, read, made):
     return math.prod(shape(op.input('Alpha')[0])), math.prod(made)
 
 
-# Type: its input and output, and what gives (parameters, operations).
+# Op type: its input slot, its output slot, and a function that returns (parameters, operations).
 _COUNTED = {
     'conv2d': ('Input', 'Output', _conv),
     'depthwise_conv2d': ('Input', 'Output', _conv),

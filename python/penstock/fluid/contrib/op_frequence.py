@@ -1,4 +1,4 @@
-"""How often op types occur in a program."""
+"""Counts how often op types occur in a program."""
 
 import collections
 
@@ -8,17 +8,17 @@ __all__ = ['op_freq_statistic']
 
 
 def op_freq_statistic(program):
-    """Counts the types of ops in a program's first block, and the pairs of which one reads what the other wrote.
+    """Counts the op types in a program's first block, and the pairs of types of which one reads the other's output.
 
     Args:
         program (Program): the program.
 
     Returns:
-        tuple: [(type, count)] and [('producer->consumer', count)], the most frequent first. Ops that write parameters
-        alone do not count, and neither do parameters that connect two ops.
+        tuple: [(type, count)] and [('producer->consumer', count)], the most frequent first. Ops that write only
+        parameters are not counted, nor are pairs that a parameter connects.
 
     Raises:
-        TypeError: it is not a Program.
+        TypeError: `program` is not a Program.
 
     Example:
         y = fluid.layers.relu(fluid.layers.fc(fluid.data('x', [None, 4]), 2))

@@ -1,4 +1,4 @@
-"""fluid.contrib.quantize, which is not part of Penstock: importing works, using says so."""
+"""fluid.contrib.quantize, which is not part of Penstock: it can be imported, but any use raises an error."""
 
 from penstock.fluid._absent import absent
 
@@ -7,11 +7,11 @@ __path__, __getattr__ = absent('fluid.contrib.quantize', _WHY)
 
 
 class QuantizeTranspiler:
-    """Programs are not quantized here, so making one is an error.
+    """Raises NotImplementedError: Penstock does not quantize programs.
 
     Args:
-        *args (object): accepted for Fluid's scripts.
-        **kwargs (object): accepted for Fluid's scripts.
+        *args (object): ignored; accepted for compatibility with Fluid.
+        **kwargs (object): ignored; accepted for compatibility with Fluid.
 
     Raises:
         NotImplementedError: always.

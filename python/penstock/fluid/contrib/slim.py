@@ -1,4 +1,4 @@
-"""fluid.contrib.slim, which is not part of Penstock: importing works, using says so."""
+"""fluid.contrib.slim, which is not part of Penstock: it can be imported, but any use raises an error."""
 
 from penstock.fluid._absent import absent
 

@@ -27,10 +27,10 @@ def leaky_relu(x, alpha=0.02, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -49,10 +49,10 @@ def elu(x, alpha=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -71,10 +71,10 @@ def relu6(x, threshold=6.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -94,10 +94,10 @@ def stanh(x, scale_a=0.67, scale_b=1.7159, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -117,10 +117,10 @@ def hard_sigmoid(x, slope=0.2, offset=0.5, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -139,10 +139,10 @@ def swish(x, beta=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -163,10 +163,10 @@ def hard_swish(x, threshold=6.0, scale=6.0, offset=3.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -180,16 +180,16 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
     """Clips each element to [t_min, t_max].
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
         t_min (float): the minimum.
         t_max (float): the maximum.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`; the gradient at both ends is 0.
+        Variable: same shape and type as `x`; the gradient at both ends is 0.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -200,18 +200,18 @@ def brelu(x, t_min=0.0, t_max=24.0, name=None):
 
 @element_types(x='float16 float32 float64')
 def soft_relu(x, threshold=40.0, name=None):
-    """Computes log(1 + exp(x)), where x is clipped to [-threshold, threshold] first.
+    """Computes log(1 + exp(x)), after clipping x to [-threshold, threshold].
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): at least 0.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): bound of the clipped `x`, at least 0.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `threshold` is negative.
 
     Example:
@@ -225,16 +225,16 @@ def selu(x, scale=None, alpha=None, name=None):
     """Computes scale * x where x is positive, scale * alpha * (exp(x) - 1) elsewhere.
 
     Args:
-        x (Variable): float32 or float64.
-        scale (float): by default 1.0507; with the default alpha, it keeps mean and variance.
-        alpha (float): by default 1.6733.
+        x (Variable): any shape, float32 or float64.
+        scale (float): factor of the result, by default 1.0507; with the default alpha, it keeps mean and variance.
+        alpha (float): factor of the negative side, by default 1.6733.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -252,15 +252,16 @@ def mish(x, threshold=20, name=None):
     """Computes x * tanh(log(1 + exp(x))).
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): log(1 + exp(x)) is replaced by x above it, and by exp(x) below -threshold.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): bound of the exact formula: log(1 + exp(x)) is replaced by x above `threshold` and by
+            exp(x) below -`threshold`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `threshold` is not above 0.
 
     Example:
@@ -285,10 +286,10 @@ def maxout(x, groups, name=None, axis=1):
         axis (int): the axis of the channels: 1, 3 or -1.
 
     Returns:
-        Variable: the shape of `x` with C / groups channels, the type of `x`.
+        Variable: the shape of `x` with C / groups channels, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `axis` has another value.
 
     Example:
@@ -306,16 +307,17 @@ def prelu(x, mode, param_attr=None, name=None):
 
     Args:
         x (Variable): shape [N, ...], float32.
-        mode (str): 'all' for one slope, 'channel' for one per channel (axis 1), 'element' for one per element of an
-            example.
+        mode (str): 'all' for one slope, 'channel' for one slope per channel (axis 1), 'element' for one slope per
+            element of an example.
         param_attr (ParamAttr | None): the slopes, initially 0.25.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        ValueError: `mode` has another value, or `x` has no channels.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: `mode` has another value, or `mode` is 'channel' and `x` has no channels.
 
     Example:
         x = fluid.data('x', [None, 3, 4, 4])

@@ -22,10 +22,10 @@ def mean(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [1], the type of `x`.
+        Variable: shape [1], same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -50,10 +50,10 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -82,10 +82,10 @@ def clip(x, min, max, name=None):
         name (str | None): name of the result.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -104,10 +104,10 @@ def clip_by_norm(x, max_norm, name=None):
         name (str | None): name of the result.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -136,10 +136,10 @@ def pow(x, factor=1.0, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -160,11 +160,11 @@ _LOGICAL_DOC = """Computes {formula}, element by element.
 
 Args:
     x (Variable): any shape, bool.{y}
-    out (Variable | None): where to put the result; bool.
+    out (Variable | None): receives the result; bool.
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape of `x`, bool.
+    Variable: same shape as `x`, bool.
 
 Raises:
     TypeError: an argument is not a Variable, or not bool.
@@ -190,13 +190,13 @@ def _of_two(op_type, formula):
 
     layer.__name__ = op_type
     layer.__doc__ = _LOGICAL_DOC.format(op=op_type, formula=formula, arguments='x, x',
-                                        y='\n    y (Variable): the shape of `x`, bool.')
+                                        y='\n    y (Variable): same shape as `x`, bool.')
     return element_types(x='bool', y='bool')(layer)
 
 
 logical_and = _of_two('logical_and', 'x and y')
 logical_or = _of_two('logical_or', 'x or y')
-logical_xor = _of_two('logical_xor', 'whether exactly one of x and y holds')
+logical_xor = _of_two('logical_xor', 'x xor y')
 
 
 @element_types(x='bool')
@@ -207,23 +207,24 @@ def logical_not(x, out=None, name=None):
 logical_not.__doc__ = _LOGICAL_DOC.format(op='logical_not', formula='not x', arguments='x', y='')
 
 
-_BINARY_DOC = """Computes {formula}, element by element; `y` is repeated over the axes of `x` that it lacks.
+_BINARY_DOC = """Computes {formula}, element by element, broadcasting `y` to the shape of `x`.
 
-The axes of `y` stand beside those of `x` from `axis` on; an extent of 1 is repeated.
+The axes of `y` are aligned with those of `x` from `axis` on. `y` is broadcast over the axes that it lacks and over
+those in which its extent is 1.
 
 Args:
     x (Variable): any shape; {types}.
-    y (Variable): the type of `x`, with no more axes than `x`.
-    axis (int): the axis of `x` beside which the first axis of `y` stands; -1: the last axes of both coincide.
+    y (Variable): same type as `x`, with no more axes than `x`.
+    axis (int): the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
     act (str | None): name of an activation.
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape and type of `x`.
+    Variable: same shape and type as `x`.
 
 Raises:
-    TypeError: `x` or `y` is not a Variable, or has another element type.
-    penstock.ProgramError: the extents of `y` do not fit those of `x`.
+    TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+    penstock.ProgramError: `y` cannot be broadcast to the shape of `x`.
 
 Example:
     x = fluid.data('x', [None, 3, 4], {dtype!r})
@@ -260,19 +261,19 @@ elementwise_mod = _elementwise('elementwise_mod', 'the remainder of x / y', 'int
 elementwise_floordiv = _elementwise('elementwise_floordiv', 'x / y, rounded down', 'int32 or int64')
 
 
-_REDUCE_DOC = """Computes {what} along axes, or of all elements.
+_REDUCE_DOC = """Computes {what} over the given axes, or over all axes.
 
 Args:
     input (Variable): any shape, {types}.
-    dim (int | list[int] | None): the axes, negative ones counted from the end; None: all.
-    keep_dim (bool): keep the axes, with extent 1.
+    dim (int | list[int] | None): the axes; negative: counted from the end; None: all.
+    keep_dim (bool): keep the reduced axes, with extent 1.
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape of `input` without the axes (shape [1] for all), the type of `input`.
+    Variable: the shape of `input` without the reduced axes ([1] if none remains), same type as `input`.
 
 Raises:
-    TypeError: `input` is not a Variable, or has another element type.
+    TypeError: `input` is not a Variable, or has an unsupported element type.
     penstock.ProgramError: `input` lacks an axis.
 
 Example:
@@ -307,4 +308,4 @@ reduce_max = _reduce('reduce_max', 'the maximum')
 reduce_min = _reduce('reduce_min', 'the minimum')
 reduce_prod = _reduce('reduce_prod', 'the product')
 reduce_all = _reduce('reduce_all', 'whether all elements are true', 'bool')
-reduce_any = _reduce('reduce_any', 'whether one element is true', 'bool')
+reduce_any = _reduce('reduce_any', 'whether any element is true', 'bool')

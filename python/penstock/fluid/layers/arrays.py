@@ -1,4 +1,4 @@
-"""Tensor arrays, and sequences that a rank table cuts into steps."""
+"""Tensor arrays, and sequences that are split into steps by a rank table."""
 
 from penstock.fluid import unique_name
 from penstock.fluid._argument_types import element_types
@@ -17,13 +17,13 @@ def require_array(layer, array):
 
 
 def create_array(dtype):
-    """Declares a LoDTensorArray without elements.
+    """Declares an empty LoDTensorArray.
 
     Args:
         dtype (str | VarType): element type of the tensors.
 
     Returns:
-        Variable: of type LOD_TENSOR_ARRAY.
+        Variable: the array, of type LOD_TENSOR_ARRAY.
 
     Example:
         array = fluid.layers.create_array('float32')
@@ -38,15 +38,15 @@ def _array(helper, name, dtype):
 
 @element_types(i='int64')
 def array_write(x, i, array=None):
-    """Sets element i of an array, which grows if necessary.
+    """Writes element i of an array, which grows if necessary.
 
     Args:
-        x (Variable): the element.
-        i (Variable): shape [1], int64.
-        array (Variable | None): the array; None: a new one.
+        x (Variable): the element, any shape and type.
+        i (Variable): the index, shape [1], int64.
+        array (Variable | None): the array, of type LOD_TENSOR_ARRAY; None: a new array.
 
     Returns:
-        Variable: the array.
+        Variable: the array, of type LOD_TENSOR_ARRAY.
 
     Raises:
         TypeError: `x` or `i` is not a Variable, or `array` is not a LOD_TENSOR_ARRAY.
@@ -69,11 +69,11 @@ def array_read(array, i):
     """Returns element i of an array.
 
     Args:
-        array (Variable): of type LOD_TENSOR_ARRAY.
-        i (Variable): shape [1], int64.
+        array (Variable): the array, of type LOD_TENSOR_ARRAY.
+        i (Variable): the index, shape [1], int64.
 
     Returns:
-        Variable: the element.
+        Variable: the element, same element type as `array`.
 
     Raises:
         TypeError: `array` or `i` is not a Variable, or `array` is not a LOD_TENSOR_ARRAY.
@@ -94,13 +94,13 @@ def array_length(array):
     """Returns the number of elements of an array.
 
     Args:
-        array (Variable): of type LOD_TENSOR_ARRAY.
+        array (Variable): the array, of type LOD_TENSOR_ARRAY.
 
     Returns:
         Variable: shape [1], int64.
 
     Raises:
-        TypeError: `array` is not a Variable of kind LOD_TENSOR_ARRAY.
+        TypeError: `array` is not a Variable of type LOD_TENSOR_ARRAY.
 
     Example:
         count = fluid.layers.array_length(fluid.layers.create_array('float32'))
@@ -116,13 +116,14 @@ def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     """Joins the elements of an array along one axis.
 
     Args:
-        input (Variable): of type LOD_TENSOR_ARRAY.
-        axis (int): the axis.
+        input (Variable): the array, of type LOD_TENSOR_ARRAY.
+        axis (int): the axis along which the elements are joined.
         name (str | None): prefix of the names of the variables that the layer creates.
-        use_stack (bool): join along a new axis.
+        use_stack (bool): stack the elements along a new axis instead of concatenating them.
 
     Returns:
-        tuple[Variable, Variable]: the tensor, and the extent of each element along the axis, int32.
+        tuple[Variable, Variable]: the tensor, same element type as `input`, and the extent of each element along the
+            axis, int32.
 
     Raises:
         TypeError: `input` is not a Variable, or not a LOD_TENSOR_ARRAY.
@@ -150,11 +151,11 @@ def lod_rank_table(x, level=0):
     """Sorts sequences by length, the longest first.
 
     Args:
-        x (Variable): with sequences (lod_level of 1 or more).
+        x (Variable): shape [rows, ...] with sequences (lod_level of 1 or more), any type.
         level (int): the level whose sequences are sorted.
 
     Returns:
-        Variable: of type LOD_RANK_TABLE.
+        Variable: the rank table, of type LOD_RANK_TABLE.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -170,7 +171,7 @@ def max_sequence_len(rank_table):
     """Returns the length of the longest sequence of a rank table.
 
     Args:
-        rank_table (Variable): of type LOD_RANK_TABLE.
+        rank_table (Variable): the rank table, of type LOD_RANK_TABLE.
 
     Returns:
         Variable: shape [1], int64.
@@ -186,14 +187,17 @@ def max_sequence_len(rank_table):
 
 
 def lod_tensor_to_array(x, table):
-    """Cuts sequences into steps: element t of the array contains element t of each sequence that has one.
+    """Splits sequences into steps: element t of the array holds row t of each sequence that is long enough.
 
     Args:
-        x (Variable): with sequences.
-        table (Variable): the rank table of `x`; its order is that of the rows of a step.
+        x (Variable): shape [rows, ...] with sequences, any type.
+        table (Variable): the rank table of `x`, of type LOD_RANK_TABLE; it gives the order of the rows of a step.
 
     Returns:
-        Variable: of type LOD_TENSOR_ARRAY.
+        Variable: the array, of type LOD_TENSOR_ARRAY.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -206,14 +210,17 @@ def lod_tensor_to_array(x, table):
 
 
 def array_to_lod_tensor(x, table):
-    """Joins steps to sequences; the inverse of lod_tensor_to_array.
+    """Joins steps into sequences; the inverse of lod_tensor_to_array.
 
     Args:
-        x (Variable): of type LOD_TENSOR_ARRAY.
-        table (Variable): the rank table.
+        x (Variable): the array, of type LOD_TENSOR_ARRAY.
+        table (Variable): the rank table that split the sequences, of type LOD_RANK_TABLE.
 
     Returns:
-        Variable: with sequences.
+        Variable: shape [rows, ...] with sequences, same element type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -231,12 +238,15 @@ def shrink_memory(x, i, table):
     """Keeps the rows of the sequences that have an element in step i.
 
     Args:
-        x (Variable): a row for each sequence, in the order of the table.
-        i (Variable): shape [1], int64: the step.
-        table (Variable): of type LOD_RANK_TABLE.
+        x (Variable): shape [sequences, ...]: a row for each sequence, in the order of the table.
+        i (Variable): the step, shape [1], int64.
+        table (Variable): the rank table, of type LOD_RANK_TABLE.
 
     Returns:
-        Variable: the first rows of `x`.
+        Variable: the first rows of `x`, same type as `x`.
+
+    Raises:
+        TypeError: `x` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -254,11 +264,11 @@ def reorder_lod_tensor_by_rank(x, rank_table):
     """Puts sequences into the order of a rank table.
 
     Args:
-        x (Variable): with sequences, or with a row for each sequence.
-        rank_table (Variable): of type LOD_RANK_TABLE.
+        x (Variable): shape [rows, ...] with sequences, or a row for each sequence; any type.
+        rank_table (Variable): the rank table, of type LOD_RANK_TABLE.
 
     Returns:
-        Variable: the sequences of `x` in that order.
+        Variable: the sequences of `x` in that order, same type as `x`.
 
     Raises:
         TypeError: `x` or `rank_table` is not a Variable, or `rank_table` has another type.
@@ -279,12 +289,15 @@ def split_lod_tensor(input, mask, level=0):
     """Splits rows, or sequences, by a mask.
 
     Args:
-        input (Variable): rows or sequences.
+        input (Variable): shape [rows, ...], with or without sequences; any type.
         mask (Variable): shape [N, 1], bool: one value for each row or sequence.
         level (int): the level of the sequences.
 
     Returns:
-        tuple[Variable, Variable]: the parts where the mask holds, and the others.
+        tuple[Variable, Variable]: the rows or sequences where the mask is true, and the others; same type as `input`.
+
+    Raises:
+        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -301,17 +314,20 @@ def split_lod_tensor(input, mask, level=0):
 
 
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
-    """Joins two parts in the original order; the inverse of split_lod_tensor.
+    """Merges two parts in the original order; the inverse of split_lod_tensor.
 
     Args:
-        in_true (Variable): the parts where the mask holds.
-        in_false (Variable): the others.
-        x (Variable): the tensor that was split, whose sequences are taken.
+        in_true (Variable): the rows or sequences where the mask is true, shape [rows, ...], any type.
+        in_false (Variable): the others, same type as `in_true`.
+        x (Variable): the tensor that was split, any shape and type; the result has its sequences.
         mask (Variable): shape [N, 1], bool.
         level (int): the level of the sequences.
 
     Returns:
-        Variable: all parts.
+        Variable: shape [rows, ...], same type as `in_true`.
+
+    Raises:
+        TypeError: `in_true` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4])

@@ -62,11 +62,14 @@ class BeamSearchDecoder(Decoder):
         """Repeats each row for the branches of its beam.
 
         Args:
-            x (Variable): shape [sequences, ...].
+            x (Variable): shape [sequences, ...], any type.
             beam_size (int): the number of copies of each row.
 
         Returns:
-            Variable: shape [sequences * beam_size, ...]; the copies of a row are adjacent.
+            Variable: shape [sequences * beam_size, ...], same type as `x`; the copies of a row are adjacent.
+
+        Raises:
+            TypeError: `x` is not a Variable.
 
         Example:
             rows = fluid.data('rows', [None, 7, 8])
@@ -95,7 +98,7 @@ class BeamSearchDecoder(Decoder):
         return ended - elementwise_mul(probs, finished - 1, axis=0)
 
     def _gather(self, x, indices, batch_size):
-        """Returns, for each sequence, the rows of x that its indices name."""
+        """Returns, for each sequence, the rows of x at its indices."""
         if batch_size.dtype != indices.dtype:
             batch_size = tensor.cast(batch_size, indices.dtype)
         batch_size.stop_gradient = True
@@ -163,8 +166,8 @@ class BeamSearchDecoder(Decoder):
         Args:
             time (Variable): the number of the step, int64, shape [1].
             inputs (Variable): the cell's inputs, shape [sequences, beam_size, ...].
-            states (StateWrapper): from the previous step.
-            **kwargs (object): for the cell.
+            states (StateWrapper): the states after the previous step.
+            **kwargs (object): passed to the cell.
 
         Returns:
             tuple: (output, next states, next inputs, finished): an `OutputWrapper` of scores, tokens and the branches
@@ -195,12 +198,13 @@ class BeamSearchDecoder(Decoder):
         """Follows the branches of the last step back to the first step.
 
         Args:
-            outputs (OutputWrapper): of all steps, each of shape [steps, sequences, beam_size].
-            final_states (StateWrapper): those of the last step.
+            outputs (OutputWrapper): the outputs of all steps, each of shape [steps, sequences, beam_size].
+            final_states (StateWrapper): the states after the last step.
             sequence_lengths (Variable): not used.
 
         Returns:
-            tuple: (the tokens of whole branches, int64, shape [steps, sequences, beam_size]; `final_states`).
+            tuple: (tokens, final_states), where `tokens` holds the complete branches, int64, shape [steps, sequences,
+            beam_size].
 
         Example:
             decoder = fluid.layers.BeamSearchDecoder(fluid.layers.GRUCell(8), 0, 1, beam_size=2)

@@ -1,4 +1,4 @@
-"""Collects the results of a beam search from the end of each branch to its beginning."""
+"""Layers that assemble the results of a beam search by following each branch from its end to its beginning."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
@@ -8,22 +8,23 @@ __all__ = ['beam_search_decode', 'gather_tree']
 
 @element_types(ids='int64', scores='float32 float64')
 def beam_search_decode(ids, scores, beam_size, end_id, name=None):
-    """Collects the sentences that the steps of `beam_search` have selected.
+    """Assembles the sentences from the tokens that the steps of `beam_search` selected.
 
     Args:
         ids (Variable): array of the selected tokens of each step, int64, with two levels of sequences.
-        scores (Variable): array of their scores, float32 or float64.
+        scores (Variable): array of their scores, float32 or float64, with the same sequences.
         beam_size (int): the maximum number of sentences per source.
-        end_id (int): the token that ends a sentence; one is kept at the end of each sentence.
-        name (str): name of the layer.
+        end_id (int): the token that ends a sentence; each sentence keeps one at its end.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: (tokens, scores), two Variables with two levels of sequences: sources of sentences, the best first,
-        and sentences of tokens.
+        tuple: (tokens, scores), two Variables of the types of `ids` and `scores` with two levels of sequences. The
+        outer level groups the sentences of each source, the best first; the inner level groups the tokens of each
+        sentence.
 
     Raises:
-        TypeError: `ids` or `scores` is not a Variable, or has another element type.
-        penstock.ProgramError: `beam_size` is below 1, or an array has another element type.
+        TypeError: `ids` or `scores` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `beam_size` is below 1, or an array has an unsupported element type.
 
     Example:
         step = fluid.layers.fill_constant([1], 'int64', 0)
@@ -49,13 +50,13 @@ def gather_tree(ids, parents):
 
     Args:
         ids (Variable): the token of each branch at each step, int32 or int64, shape [steps, sources, branches].
-        parents (Variable): the branch of the previous step that each branch continues, of the same shape and type.
+        parents (Variable): the branch of the previous step that each branch continues; same shape and type as `ids`.
 
     Returns:
-        Variable: the tokens of the branches of the last step, of the same shape and type.
+        Variable: the tokens of the branches of the last step; same shape and type as `ids`.
 
     Raises:
-        TypeError: `ids` or `parents` is not a Variable, or has another element type.
+        TypeError: `ids` or `parents` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes or types differ.
 
     Example:

@@ -88,7 +88,7 @@ def _c_sync_calc_stream(x):
 
 
 def _c_sync_comm_stream(x, ring_id):
-    """x, when all exchanges of the ring before have ended."""
+    """Returns x after all earlier exchanges of the ring have ended."""
     helper = LayerHelper('c_sync_comm_stream').takes(x=x)
     helper.append_op('c_sync_comm_stream', {'X': x}, {'Out': x}, {'ring_id': ring_id})
     return x

@@ -34,10 +34,10 @@ def increment(x, value=1.0, in_place=True):
         in_place (bool): True: change `x` itself.
 
     Returns:
-        Variable: `x`, or without `in_place` a new variable.
+        Variable: `x` itself, or a new variable of the same shape and type without `in_place`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         counter = fluid.layers.fill_constant([1], 'int64', 0)
@@ -62,16 +62,16 @@ def less_than(x, y, force_cpu=None, cond=None):
     """Tests whether x < y, element by element.
 
     Args:
-        x (Variable): any shape; numbers.
-        y (Variable): the type of `x`, and its shape or a shape that broadcasts over its axes.
+        x (Variable): any shape; int32, int64, float32 or float64.
+        y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
         force_cpu (bool | None): keep the result in host memory.
-        cond (Variable | None): receives the result; bool.
+        cond (Variable | None): receives the result, same shape as `x`, bool; None: a new Variable.
 
     Returns:
-        Variable: the shape of `x`, bool, with stop_gradient set.
+        Variable: same shape as `x`, bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type, or `force_cpu` is not a bool.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `force_cpu` is not a bool.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -87,11 +87,11 @@ _COMPARE_DOC = """Tests whether {formula}, element by element.
 
 Args:
     x (Variable): any shape; numbers or bool.
-    y (Variable): the shape and type of `x`, or a shape that is repeated over the axes of `x`.
-    cond (Variable | None): where to put the result; bool.
+    y (Variable): same type as `x`; its shape is that of `x` or can be broadcast to it.
+    cond (Variable | None): receives the result; bool.
 
 Returns:
-    Variable: the shape of `x`, bool, with stop_gradient set.
+    Variable: same shape as `x`, bool, with stop_gradient set.
 
 Raises:
     TypeError: `x` or `y` is not a Variable.
@@ -126,13 +126,13 @@ def is_empty(x, cond=None):
 
     Args:
         x (Variable): any shape and type.
-        cond (Variable | None): receives the result; bool.
+        cond (Variable | None): receives the result, shape [1], bool; None: a new Variable.
 
     Returns:
         Variable: shape [1], bool, with stop_gradient set.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -153,8 +153,8 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
     Args:
         input (Variable): any shape and type.
         first_n (int): number of times to print; -1: always.
-        message (str | None): text before the value.
-        summarize (int): number of elements that are printed; -1: all.
+        message (str | None): text to print before the value.
+        summarize (int): number of elements to print; -1: all.
         print_tensor_name (bool): print the name.
         print_tensor_type (bool): print the type.
         print_tensor_shape (bool): print the shape.
@@ -162,10 +162,10 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
         print_phase (str): 'forward', 'backward' (the gradient), or 'both'.
 
     Returns:
-        Variable: the value of `input`.
+        Variable: the value of `input`, same shape and type.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.layers.fill_constant([2], 'float32', 1.0)
@@ -189,7 +189,7 @@ def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True,
 
 
 class Switch:
-    """Runs the ops of the first case whose condition holds, or those of the default.
+    """Runs the ops of the first case whose condition is true, or those of the default.
 
     Args:
         name (str | None): prefix of the names of the variables that the layer creates.
@@ -218,7 +218,7 @@ class Switch:
         self._inside = False
 
     def case(self, condition):
-        """Opens a block whose ops run if the condition holds and that of no earlier case does.
+        """Opens a block whose ops run if the condition is true and no earlier condition is.
 
         Args:
             condition (Variable): shape [1], bool.
@@ -243,7 +243,7 @@ class Switch:
         return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
 
     def default(self):
-        """Opens a block whose ops run if no condition holds.
+        """Opens a block whose ops run if no condition is true.
 
         Returns:
             ConditionalBlock: a context manager.
@@ -267,7 +267,7 @@ def cond(pred, true_fn=None, false_fn=None, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        The structure that both functions return, of new Variables; None if they return None.
+        The results as new Variables, in the structure that both functions return; None if they return None.
 
     Raises:
         TypeError: `pred` is not a bool Variable, or a function is not callable.
@@ -327,18 +327,18 @@ def _require_list(layer, name, given):
 
 
 def select_output(input, outputs, mask):
-    """Copies a variable to one of several others, and does not change the rest.
+    """Copies a variable to one of several others and leaves the rest unchanged.
 
     Args:
         input (Variable): any shape and type.
-        outputs (list[Variable]): the possible targets.
+        outputs (list[Variable]): the possible targets, same shape and type as `input`.
         mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
         list[Variable]: `outputs`.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
     """
     if not isinstance(input, Variable):
         raise TypeError('select_output: input must be a Variable, not %r' % (input,))
@@ -356,10 +356,10 @@ def select_input(inputs, mask):
         mask (Variable): shape [1], int32: the position in the list.
 
     Returns:
-        Variable: a copy of the selected variable.
+        Variable: a copy of the selected variable, same shape and type.
 
     Raises:
-        TypeError: an argument has another type.
+        TypeError: an argument has the wrong type.
     """
     _require_list('select_input', 'inputs', inputs)
     _require_mask('select_input', mask)
@@ -391,11 +391,11 @@ def _form(results):
 
 
 def case(pred_fn_pairs, default=None, name=None):
-    """Runs the function of the first predicate that holds, or the default, and returns its results.
+    """Runs the function of the first predicate that is true, or the default, and returns its results.
 
     Args:
         pred_fn_pairs (list[tuple[Variable, callable]]): predicates of shape [1], bool, each with its function.
-        default (callable | None): None: the last pair's function.
+        default (callable | None): runs if no predicate is true; None: the last pair's function.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:

@@ -74,8 +74,8 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         stride (int | list[int]): distance between neighbouring positions of the filter, down and across.
         padding (int | list | str): rows and columns of zeros around the image: one number, [height, width],
             [top, bottom, left, right], a pair for each of the four axes, 'SAME' or 'VALID'.
-        dilation (int | list[int]): distance between the elements of the image that one filter reads.
-        groups (int | None): number of groups into which channels are split, each with its own filters; None: 1.
+        dilation (int | list[int]): distance between neighbouring elements of a window.
+        groups (int | None): number of groups into which the channels are split, each with its own filters; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [num_filters, C / groups, height, width].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d, as in Fluid.
@@ -84,10 +84,10 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: images of `num_filters` channels, the type and format of `input`.
+        Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `groups` does not divide C, or an argument has an invalid value.
 
     Example:
@@ -136,16 +136,17 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         pool_stride (int | list[int]): distance between neighbouring windows.
         pool_padding (int | list | str): as `padding` of conv2d.
         global_pooling (bool): the window is the whole image.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
-        ceil_mode (bool): keep the last window, which reaches beyond the image.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
+        ceil_mode (bool): round the number of windows up, so that the last window may extend beyond the image.
         name (str | None): prefix of the names of the variables that the layer creates.
-        exclusive (bool): a mean counts only the elements of the image, not the padding.
+        exclusive (bool): compute a mean over the elements of the image only, without the padding.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: images with the same number of channels, the type and format of `input`.
+        Variable: shape [N, C, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: an argument has an invalid value.
 
     Example:
@@ -188,12 +189,13 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
     Args:
         input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
         num_filters (int): number of channels of the result.
-        output_size (int | list[int] | None): height and width of the result; the filter's size follows from it.
+        output_size (int | list[int] | None): height and width of the result; without `filter_size`, the size of the
+            filter is derived from it.
         filter_size (int | list[int] | None): height and width of a filter; one of the two sizes is required.
-        padding (int | list | str): as in conv2d; this layer crops the rows and columns that conv2d adds.
+        padding (int | list | str): as in conv2d, but the rows and columns are cropped from the result.
         stride (int | list[int]): distance between the positions of neighbouring elements in the result.
         dilation (int | list[int]): distance between neighbouring elements of a filter in the result.
-        groups (int | None): number of groups into which channels are split; None: 1.
+        groups (int | None): number of groups into which the channels are split; None: 1.
         param_attr (ParamAttr | None): the filters, of shape [C, num_filters / groups, height, width].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         use_cudnn (bool): False with groups=C makes the op depthwise_conv2d_transpose, as in Fluid.
@@ -202,11 +204,11 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: images of `num_filters` channels, the type and format of `input`.
+        Variable: shape [N, num_filters, out_height, out_width] in the order of `data_format`, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: both sizes are missing, or an argument has an invalid value.
+        ValueError: neither `output_size` nor `filter_size` is given, or an argument has an invalid value.
 
     Example:
         features = fluid.data('features', [None, 8, 16, 16])
@@ -247,7 +249,7 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 
 
 def _filter_size(input, output_size, paddings, stride, dilation, data_format):
-    """Returns the size of the filter that makes images of output_size."""
+    """Returns the size of the filter that produces images of output_size."""
     if not output_size:
         raise ValueError('conv2d_transpose needs output_size or filter_size')
     if isinstance(output_size, Variable):

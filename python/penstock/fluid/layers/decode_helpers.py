@@ -257,7 +257,7 @@ class SampleEmbeddingHelper(GreedyEmbeddingHelper):
             states (Variable): not used.
 
         Returns:
-            Variable: the tokens, of the type of `start_tokens`, shape [sequences].
+            Variable: the tokens, same type as `start_tokens`, shape [sequences].
 
         Example:
             start = fluid.data('start', [None], 'int64')

@@ -38,7 +38,7 @@ class Decoder:
         """Returns the input of the first step; subclasses define it.
 
         Args:
-            inits (object): the argument of `dynamic_decode`.
+            inits (object): the argument `inits` of `dynamic_decode`.
 
         Returns:
             tuple: (input, state, finished): structures of Variables, and a bool Variable.
@@ -58,9 +58,9 @@ class Decoder:
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
-            inputs (Variable): from the previous step, or a structure of Variables.
-            states (Variable): from the step before, or a structure of Variables.
-            **kwargs (object): the arguments of `dynamic_decode`.
+            inputs (Variable): the inputs that the previous step returned, or a structure of Variables.
+            states (Variable): the states that the previous step returned, or a structure of Variables.
+            **kwargs (object): further arguments of `dynamic_decode`.
 
         Returns:
             tuple: (output, next state, next input, finished).
@@ -82,7 +82,7 @@ class Decoder:
 
         Args:
             outputs (Variable): shape [steps, ...], in the structure of a step's output.
-            final_states (Variable): those of the last step.
+            final_states (Variable): the states after the last step, or a structure of Variables.
             sequence_lengths (Variable): the number of steps of each sequence, int64.
 
         Returns:
@@ -125,7 +125,7 @@ class BasicDecoder(Decoder):
         """Returns the input of the first step, from the helper.
 
         Args:
-            initial_cell_states (Variable): of the cell, or a structure of Variables.
+            initial_cell_states (Variable): the initial states of the cell, or a structure of Variables.
 
         Returns:
             tuple: (inputs, initial_cell_states, finished).
@@ -143,9 +143,9 @@ class BasicDecoder(Decoder):
 
         Args:
             time (Variable): the number of the step, int64, shape [1].
-            inputs (Variable): of the cell, or a structure of Variables.
-            states (Variable): from the step before, or a structure of Variables.
-            **kwargs (object): for the cell.
+            inputs (Variable): the inputs of the cell, or a structure of Variables.
+            states (Variable): the states of the previous step, or a structure of Variables.
+            **kwargs (object): passed to the cell.
 
         Returns:
             tuple: (output, next states, next inputs, finished): an `OutputWrapper` of the cell's output and the
@@ -173,17 +173,17 @@ def dynamic_decode(decoder, inits=None, max_step_num=None, output_time_major=Fal
 
     Args:
         decoder (Decoder): computes the steps.
-        inits (object): for `decoder.initialize`.
-        max_step_num (int): the maximum number of the last step; None: no limit.
+        inits (object): passed to `decoder.initialize`.
+        max_step_num (int): the number, counted from 0, of the last step that may run; None: no limit.
         output_time_major (bool): whether outputs are [steps, sequences, ...].
         impute_finished (bool): whether the states of a finished sequence stay unchanged.
-        is_test (bool): whether to keep only the last step; there is then no gradient.
+        is_test (bool): whether to keep only the last state, in which case there is no gradient.
         return_length (bool): whether the lengths of the sequences are returned too.
-        **kwargs (object): for `decoder.step`.
+        **kwargs (object): passed to `decoder.step`.
 
     Returns:
-        tuple: (outputs, last states), or with the lengths, int64, behind them. Outputs have shape [sequences, steps,
-        ...] and the structure that `decoder.step`, or `decoder.finalize`, gives.
+        tuple: (outputs, last states), or (outputs, last states, lengths) with `return_length`. Outputs have shape
+        [sequences, steps, ...] and the structure that `decoder.step` or `decoder.finalize` returns; lengths are int64.
 
     Example:
         x, length = fluid.data('x', [None, None, 4]), fluid.data('length', [None], 'int32')
@@ -214,8 +214,9 @@ class _Decoding:
         self.decoder, self.is_test = decoder, is_test
         self.inputs, self.states, self.finished = decoder.initialize(inits)
         if is_test and any(state is self.finished for state in flatten(self.states)):
-            # Of a beam each branch has its own state. Fluid writes both into one variable, and then a place in the
-            # beam where a branch has once ended goes on with END only.
+            # The flags in the state of a beam follow its branches; self.finished belongs to positions in the beam.
+            # Fluid keeps both in one variable, so a position where a branch once ended continues with the end token
+            # only.
             self.finished = tensor.assign(self.finished)
         self.finished.stop_gradient = True
         self.at = tensor.fill_constant([1], 'int64', 0)

@@ -1,4 +1,4 @@
-"""Layers that find objects in images: boxes, priors, targets and results."""
+"""Layers for object detection: boxes, priors, targets and results."""
 
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layers import detection_boxes, detection_priors, detection_results, detection_targets

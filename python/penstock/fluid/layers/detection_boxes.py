@@ -1,4 +1,4 @@
-"""Boxes: encoding and decoding, clipping, the output of a YOLO head, overlap."""
+"""Layers for boxes: encoding and decoding, clipping, overlap, the output of a YOLO head."""
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
@@ -7,20 +7,20 @@ __all__ = ['box_clip', 'box_coder', 'box_decoder_and_assign', 'iou_similarity', 
 
 
 def iou_similarity(x, y, box_normalized=True, name=None):
-    """Computes the overlap of each pair of boxes: the area of their intersection divided by that of their union.
+    """Computes the overlap (intersection over union) of each pair of boxes.
 
     Args:
-        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64. The result has its sequences.
-        y (Variable): shape [M, 4], the type of `x`.
-        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
-            1.
-        name (str): part of the names of the variables that the layer creates.
+        x (Variable): shape [N, 4]: x1, y1, x2, y2; float32 or float64.
+        y (Variable): shape [M, 4], same type as `x`.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
+            plus 1.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, M], the type of `x`.
+        Variable: shape [N, M], same type and sequences as `x`.
 
     Raises:
-        TypeError: x or y is not a Variable.
+        TypeError: `x` or `y` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 4], lod_level=1)
@@ -35,24 +35,25 @@ def iou_similarity(x, y, box_normalized=True, name=None):
 
 def box_coder(prior_box, prior_box_var, target_box, code_type='encode_center_size', box_normalized=True, name=None,
               axis=0):
-    """Encodes boxes as distances from prior boxes, or decodes such distances to boxes.
+    """Encodes boxes as offsets from prior boxes, or decodes such offsets to boxes.
 
     Args:
         prior_box (Variable): shape [M, 4]: x1, y1, x2, y2; float32 or float64.
-        prior_box_var (Variable|list): variances, by which distances are divided: shape [M, 4], or 4 numbers.
+        prior_box_var (Variable|list): variances, by which encoded offsets are divided: shape [M, 4], or 4 numbers.
         target_box (Variable): shape [N, 4] to encode; [N, M, 4], or [M, N, 4] with axis=1, to decode.
         code_type (str): 'encode_center_size' or 'decode_center_size'.
-        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their ends plus
-            1.
-        name (str): part of the names of the variables that the layer creates.
-        axis (int): when decoding, 0 or 1: the priors are axis 1 or axis 0 of target_box.
+        box_normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners
+            plus 1.
+        name (str): prefix of the names of the variables that the layer creates.
+        axis (int): used for decoding: with 0, axis 1 of `target_box` runs over the priors; with 1, axis 0 does.
 
     Returns:
-        Variable: shape [N, M, 4] of encoded boxes; that of `target_box` of decoded ones.
+        Variable: the encoded boxes, shape [N, M, 4], or the decoded boxes, same shape as `target_box`; same type as
+        `prior_box`.
 
     Raises:
-        TypeError: prior_box_var is neither a Variable nor a list.
-        penstock.ProgramError: code_type or axis has another value, or the shapes do not fit.
+        TypeError: `prior_box` or `target_box` is not a Variable, or `prior_box_var` is neither a Variable nor a list.
+        penstock.ProgramError: `code_type` or `axis` has another value, or the shapes are incompatible.
 
     Example:
         prior = fluid.data('prior', [7, 4])
@@ -79,15 +80,15 @@ def box_clip(input, im_info, name=None):
 
     Args:
         input (Variable): shape [boxes, 4], in a sequence for each image; float32 or float64.
-        im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to height and width
-            divided by the scale.
-        name (str): part of the names of the variables that the layer creates.
+        im_info (Variable): shape [N, 3]: height, width and scale of each image; boxes are clipped to the height and
+            width divided by the scale.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape, sequences and type of `input`.
+        Variable: same shape, type and sequences as `input`.
 
     Raises:
-        TypeError: input or im_info is not a Variable.
+        TypeError: `input` or `im_info` is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 4], lod_level=1)
@@ -101,18 +102,17 @@ def box_clip(input, im_info, name=None):
 
 
 def polygon_box_transform(input, name=None):
-    """Computes positions of corners from distances: 4 * x minus the element on even channels, 4 * y minus it on odd
-    ones.
+    """Converts offsets to positions of corners: 4 * x - offset on even channels, 4 * y - offset on odd channels.
 
     Args:
         input (Variable): shape [N, C, H, W] with an even C, float32 or float64.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: input is not a Variable.
+        TypeError: `input` is not a Variable.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -125,18 +125,18 @@ def polygon_box_transform(input, name=None):
 
 
 def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_clip, name=None):
-    """Decodes the boxes of all classes, and selects that of the best class.
+    """Decodes the boxes of all classes, and selects the box of the class with the highest score.
 
     Args:
         prior_box (Variable): shape [N, 4]: x1, y1, x2, y2 in pixels; float32 or float64.
-        prior_box_var (Variable): shape [4], by which distances are multiplied.
-        target_box (Variable): shape [N, 4 * classes], the distances.
-        box_score (Variable): shape [N, classes]; class 0 is the background.
-        box_clip (float): the maximum exponent of an extent.
-        name (str): part of the names of the variables that the layer creates.
+        prior_box_var (Variable): the variances, by which offsets are multiplied, shape [4].
+        target_box (Variable): the offsets, shape [N, 4 * classes], same type as `prior_box`.
+        box_score (Variable): the scores, shape [N, classes], same type as `prior_box`; class 0 is the background.
+        box_clip (float): upper bound of the encoded width and height before the exponential is taken.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: Variables of shapes [N, 4 * classes], all boxes, and [N, 4], those of the best classes.
+        tuple: (all boxes, best boxes): Variables of shapes [N, 4 * classes] and [N, 4], same type as `prior_box`.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -158,7 +158,7 @@ def box_decoder_and_assign(prior_box, prior_box_var, target_box, box_score, box_
 
 
 def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, clip_bbox=True, name=None, scale_x_y=1.):
-    """Computes the boxes and scores from the output of a YOLOv3 head.
+    """Computes boxes and scores from the output of a YOLOv3 head.
 
     Args:
         x (Variable): shape [N, anchors * (5 + class_num), H, W], float32 or float64.
@@ -166,16 +166,17 @@ def yolo_box(x, img_size, anchors, class_num, conf_thresh, downsample_ratio, cli
         anchors (list|tuple): width and height of each anchor, one after the other.
         class_num (int): the number of classes.
         conf_thresh (float): boxes with a lower confidence are set to 0.
-        downsample_ratio (int): pixels of the network's input for each cell.
+        downsample_ratio (int): width and height of a cell in pixels of the network's input.
         clip_bbox (bool): whether to clip boxes to their image.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
-        tuple: Variables of shapes [N, boxes, 4], the boxes in pixels, and [N, boxes, class_num], their scores.
+        tuple: (boxes, scores): Variables of shapes [N, boxes, 4], in pixels, and [N, boxes, class_num]; same type as
+        `x`.
 
     Raises:
-        TypeError: `x` or `img_size` is not a Variable, or an argument has another type.
+        TypeError: `x` or `img_size` is not a Variable, or an argument has the wrong type.
 
     Example:
         x = fluid.data('x', [None, 14, 4, 4])

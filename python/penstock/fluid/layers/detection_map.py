@@ -1,4 +1,4 @@
-"""The mean average precision of a detector, as an op; fluid.metrics.DetectionMAP keeps its state."""
+"""The op for the mean average precision of a detector; fluid.metrics.DetectionMAP keeps its state."""
 
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -11,23 +11,24 @@ def detection_map(detect_res, label, class_num, background_label=0, overlap_thre
 
     Args:
         detect_res (Variable): shape [found, 6]: rows of class, score and box, in a sequence for each image; float32.
-        label (Variable): shape [objects, 6] or [objects, 5]: rows of class, whether it is difficult (left out in the
-            latter) and box, in a sequence for each image; float32.
+        label (Variable): shape [objects, 6]: rows of class, difficult flag and box, or [objects, 5]: rows of class and
+            box; in a sequence for each image; float32.
         class_num (int): the number of classes.
         background_label (int): has no effect: class 0 has no average precision, as in Fluid.
-        overlap_threshold (float): a box is correct if its overlap is above this.
+        overlap_threshold (float): a found box is correct if its overlap with an object is above this.
         evaluate_difficult (bool): whether difficult boxes count.
         has_state (Variable): shape [1], int32: not 0 if the input states are used.
-        input_states (list): three Variables: the true boxes of each class so far, the correct found ones, the wrong
-            ones.
-        out_states (list): three Variables, their new values.
+        input_states (list): three Variables: the number of objects of each class so far, the correctly found boxes and
+            the incorrectly found boxes.
+        out_states (list): three Variables that receive the new states.
         ap_version (str): 'integral' or '11point'.
 
     Returns:
         Variable: shape [1], float32.
 
     Raises:
-        penstock.ProgramError: ap_version has another value, or the shapes do not fit.
+        TypeError: `detect_res` or `label` is not a Variable.
+        penstock.ProgramError: `ap_version` has another value, or the shapes are incompatible.
 
     Example:
         found = fluid.data('found', [None, 6], lod_level=1)

@@ -1,4 +1,4 @@
-"""Prior boxes of the cells of feature maps, and the heads that predict distances from them."""
+"""Prior boxes of the cells of feature maps, and the heads that predict offsets from them."""
 
 import math
 
@@ -31,30 +31,31 @@ def _priors(op_type, boxes, inputs, attrs, name):
 
 def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], variance=[0.1, 0.1, 0.2, 0.2], flip=False,
               clip=False, steps=[0.0, 0.0], offset=0.5, name=None, min_max_aspect_ratios_order=False):
-    """Computes, for each cell of a feature map, boxes of some sizes and ratios around its centre.
+    """Computes prior boxes of the given sizes and aspect ratios around the centre of each cell of a feature map.
 
     Args:
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
         min_sizes (list|float): the sizes of the boxes, in pixels.
-        max_sizes (list): one for each of min_sizes; adds a square whose size is the geometric mean of both.
+        max_sizes (list): one for each of `min_sizes`; adds a square whose size is the geometric mean of both.
         aspect_ratios (list|float): width / height of boxes; 1 is always included.
-        variance (list): 4 numbers that are returned with each box.
-        flip (bool): whether to use the reciprocals of the ratios, too.
-        clip (bool): whether boxes are cut to the image.
-        steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
-        offset (float): where the centre is in its cell.
-        name (str): part of the names of the variables that the layer creates.
-        min_max_aspect_ratios_order (bool): whether the squares of max_sizes are second instead of last.
+        variance (list): the 4 variances that are returned for each box.
+        flip (bool): whether to use the reciprocals of the ratios too.
+        clip (bool): whether boxes are clipped to the image.
+        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
+            map.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        name (str): prefix of the names of the variables that the layer creates.
+        min_max_aspect_ratios_order (bool): whether the square from `max_sizes` comes second instead of last.
 
     Returns:
-        tuple: the boxes (x1, y1, x2, y2), parts of the image, and their variances, both Variables of shape
-        [H, W, boxes of a cell, 4] and the type of `input`.
+        tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
+        x2, y2, relative to the width and height of the image.
 
     Raises:
         TypeError: `input` or `image` is not a Variable.
-        ValueError: steps has another number of values.
-        penstock.ProgramError: a max size is not above its min size.
+        ValueError: `steps` has the wrong number of values.
+        penstock.ProgramError: a value of `max_sizes` is not above that of `min_sizes`.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -84,28 +85,29 @@ def prior_box(input, image, min_sizes, max_sizes=None, aspect_ratios=[1.], varia
 
 def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_ratios=None, variance=[0.1, 0.1, 0.2, 0.2],
                       clip=False, steps=[0.0, 0.0], offset=0.5, flatten_to_2d=False, name=None):
-    """Computes, for each cell of a feature map, boxes that are spread evenly around its centre.
+    """Computes prior boxes that are spread evenly around the centre of each cell of a feature map.
 
     Args:
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
-        densities (list): for each of fixed_sizes the number of boxes along each axis.
+        densities (list): the number of boxes along each axis, for each of `fixed_sizes`.
         fixed_sizes (list): the sizes of the boxes, in pixels.
         fixed_ratios (list): width / height of boxes.
-        variance (list): 4 numbers that are returned with each box.
-        clip (bool): whether boxes are cut to the image.
-        steps (list): width and height of a cell in pixels; 0: those of the image divided by those of the feature map.
-        offset (float): where the centre is in its cell.
+        variance (list): the 4 variances that are returned for each box.
+        clip (bool): whether boxes are clipped to the image.
+        steps (list): width and height of a cell in pixels; 0: the extent of the image divided by that of the feature
+            map.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
         flatten_to_2d (bool): whether the results have shape [boxes, 4].
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: the boxes (x1, y1, x2, y2), parts of the image, and their variances, both Variables of shape
-        [H, W, boxes of a cell, 4] and the type of `input`.
+        tuple: (boxes, variances), Variables of shape [H, W, boxes per cell, 4], same type as `input`. Boxes are x1, y1,
+        x2, y2, relative to the width and height of the image.
 
     Raises:
         TypeError: `input` or `image` is not a Variable, or `densities` or `fixed_sizes` is missing.
-        ValueError: densities and fixed_sizes differ in length, or steps has another number of values.
+        ValueError: `densities` and `fixed_sizes` differ in length, or `steps` has the wrong number of values.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -133,24 +135,24 @@ def density_prior_box(input, image, densities=None, fixed_sizes=None, fixed_rati
 
 def anchor_generator(input, anchor_sizes=None, aspect_ratios=None, variance=[0.1, 0.1, 0.2, 0.2], stride=None,
                      offset=0.5, name=None):
-    """Computes, for each cell of a feature map, boxes of some sizes and ratios around its centre, in pixels.
+    """Computes anchors of the given sizes and aspect ratios around the centre of each cell of a feature map, in pixels.
 
     Args:
         input (Variable): the feature map, shape [N, C, H, W], float32 or float64; only its shape counts.
         anchor_sizes (list|float): the square roots of the boxes' areas.
         aspect_ratios (list|float): height / width of boxes.
-        variance (list): 4 numbers that are returned with each box.
+        variance (list): the 4 variances that are returned for each box.
         stride (list): width and height of a cell in pixels.
-        offset (float): where the centre is in its cell.
-        name (str): part of the names of the variables that the layer creates.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: the boxes (x1, y1, x2, y2) and their variances, both Variables of shape [H, W, boxes of a cell, 4] and
-        the type of `input`.
+        tuple: (anchors, variances), Variables of shape [H, W, anchors per cell, 4], same type as `input`. Anchors are
+        x1, y1, x2, y2.
 
     Raises:
         TypeError: `input` is not a Variable, or `anchor_sizes` or `aspect_ratios` is missing.
-        ValueError: `stride` has another number of values.
+        ValueError: `stride` has the wrong number of values.
 
     Example:
         feature = fluid.data('feature', [None, 8, 4, 4])
@@ -174,25 +176,26 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
                    min_sizes=None, max_sizes=None, steps=None, step_w=None, step_h=None, offset=0.5,
                    variance=[0.1, 0.1, 0.2, 0.2], flip=True, clip=False, kernel_size=1, pad=0, stride=1, name=None,
                    min_max_aspect_ratios_order=False):
-    """Computes distances and class scores for the prior boxes of several feature maps, with convolutions for each map.
+    """Predicts offsets and class scores for the prior boxes of several feature maps, with convolutions on each map.
 
     Args:
-        inputs (list): the feature maps, Variables of shape [N, C, H, W].
+        inputs (list): the feature maps, Variables of shape [N, C, H, W], float32 or float64.
         image (Variable): the images, shape [N, C, height, width]; only its shape counts.
-        base_size (int): the size of the images; min_ratio and max_ratio are percentages of it.
+        base_size (int): the size of the images; `min_ratio` and `max_ratio` are percentages of it.
         num_classes (int): the number of classes, including the background.
-        aspect_ratios (list): for each feature map the ratios of its boxes.
-        min_ratio (int): with three or more maps: the min size of the second one; the others follow evenly.
-        max_ratio (int): the max size of the last one.
+        aspect_ratios (list): the aspect ratios of the boxes of each feature map.
+        min_ratio (int): the min size of the second map, if there are three or more maps; the sizes of the further maps
+            are evenly spaced.
+        max_ratio (int): the max size of the last map.
         min_sizes (list): the min sizes of each map, instead of the ratios.
         max_sizes (list): the max sizes of each map.
-        steps (list): the size of a cell of each map in pixels, instead of step_w and step_h.
+        steps (list): the size of a cell of each map in pixels, instead of `step_w` and `step_h`.
         step_w (list): the width of a cell of each map.
         step_h (list): the height of a cell of each map.
-        offset (float): where the centre is in its cell.
-        variance (list): 4 numbers that are returned with each box.
-        flip (bool): whether to use the reciprocals of the ratios, too.
-        clip (bool): whether boxes are cut to the image.
+        offset (float): position of the centre in its cell: 0 is the left or upper edge, 1 the right or lower edge.
+        variance (list): the 4 variances that are returned for each box.
+        flip (bool): whether to use the reciprocals of the ratios too.
+        clip (bool): whether boxes are clipped to the image.
         kernel_size (int): filter size of the convolutions.
         pad (int): padding of the convolutions.
         stride (int): stride of the convolutions.
@@ -200,12 +203,12 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
         min_max_aspect_ratios_order (bool): as in `prior_box`.
 
     Returns:
-        tuple: Variables of shapes [N, boxes, 4] (distances), [N, boxes, num_classes] (scores), [boxes, 4] (boxes) and
-        [boxes, 4] (variances).
+        tuple: (offsets, scores, boxes, variances), Variables of shapes [N, boxes, 4], [N, boxes, num_classes],
+        [boxes, 4] and [boxes, 4], same type as `inputs`.
 
     Raises:
         TypeError: `image` is not a Variable.
-        ValueError: a list has another length than `inputs`.
+        ValueError: `inputs` is not a list, or another list does not have the length of `inputs`.
 
     Example:
         image = fluid.data('image', [None, 3, 32, 32])
@@ -253,8 +256,8 @@ def multi_box_head(inputs, image, base_size, num_classes, aspect_ratios, min_rat
 
 
 def _sizes_by_ratio(base_size, min_ratio, max_ratio, maps):
-    """Returns (min sizes, max sizes) of the maps: 10 % and 20 % for the first, then evenly spaced from min_ratio to
-    max_ratio."""
+    """Returns (min sizes, max sizes) of the maps: 10 % and 20 % for the first map, evenly spaced from min_ratio to
+    max_ratio for the others."""
     step = int(math.floor((max_ratio - min_ratio) / (maps - 2)))
     ratios = range(min_ratio, max_ratio + 1, step)
     return ([base_size * .10] + [base_size * ratio / 100. for ratio in ratios],

@@ -24,28 +24,29 @@ def _suppress(op_type, bboxes, scores, attrs, name=None, index=False):
 
 def multiclass_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                    nms_eta=1., background_label=0, name=None):
-    """Selects, for each image and class, boxes with high scores that do not overlap better boxes (non-maximum
+    """Selects the boxes of each image and class with high scores that do not overlap better boxes (non-maximum
     suppression).
 
     Args:
-        bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; or [M, classes, 4] in a sequence for
-            each image; float32 or float64.
-        scores (Variable): shape [N, classes, M], or [M, classes]; the type of `bboxes`.
-        score_threshold (float): scores of boxes are above this.
-        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; or shape [M, classes, 4] in a
+            sequence for each image; float32 or float64.
+        scores (Variable): shape [N, classes, M], or [M, classes]; same type as `bboxes`.
+        score_threshold (float): only boxes whose score is above this are considered.
+        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        nms_eta (float): factor by which nms_threshold shrinks with each kept box.
-        background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of the variables that the layer creates.
+        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
+        background_label (int): the class that is ignored; -1: none.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
+        Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
+        same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
-        TypeError: bboxes or scores is not a Variable.
-        penstock.ProgramError: their shapes do not fit.
+        TypeError: `bboxes` or `scores` is not a Variable.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -74,26 +75,27 @@ def _require_kinds(layer, kind, **values):
 @element_types(bboxes='float32 float64', scores='float32 float64')
 def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                        nms_eta=1., background_label=-1, name=None):
-    """Computes multiclass_nms after neighbouring boxes that overlap have been averaged.
+    """Merges overlapping neighbouring boxes by averaging, then applies multiclass_nms.
 
     Args:
-        bboxes (Variable): shape [N, M, 4], 8, 16, 24 or 32 numbers for polygons; float32 or float64.
-        scores (Variable): shape [N, 1, M], the type of `bboxes`.
-        score_threshold (float): scores of boxes are above this.
-        nms_top_k (int): how many boxes are looked at; -1: all.
+        bboxes (Variable): shape [N, M, 4], or 8, 16, 24 or 32 instead of 4 for polygons; float32 or float64.
+        scores (Variable): shape [N, 1, M], same type as `bboxes`.
+        score_threshold (float): only boxes whose score is above this are considered.
+        nms_top_k (int): the maximum number of boxes that are considered; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        nms_eta (float): factor by which nms_threshold shrinks with each kept box.
-        background_label (int): the class that is left out; -1: none.
-        name (str): part of the names of the variables that the layer creates.
+        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
+        background_label (int): the class that is ignored; -1: none.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; without any box, one row with one -1.
+        Variable: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each image,
+        same type as `bboxes`; if no box is kept, one row that holds a single -1.
 
     Raises:
-        TypeError: an argument has another type.
-        ValueError: `scores` has another shape.
+        TypeError: an argument has the wrong type.
+        ValueError: the shape of `scores` is not [N, 1, M].
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 8])
@@ -126,28 +128,30 @@ def locality_aware_nms(bboxes, scores, score_threshold, nms_top_k, keep_top_k, n
 
 def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_top_k, use_gaussian=False,
                gaussian_sigma=2., background_label=0, normalized=True, return_index=False, name=None):
-    """Lowers the score of each box by its overlap with better boxes, and selects boxes with high scores (matrix NMS).
+    """Lowers the score of each box according to its overlap with better boxes, and selects boxes with high scores
+    (matrix NMS).
 
     Args:
         bboxes (Variable): shape [N, M, 4], float32 or float64.
-        scores (Variable): shape [N, classes, M], the type of `bboxes`.
-        score_threshold (float): scores of boxes are above this.
+        scores (Variable): shape [N, classes, M], same type as `bboxes`.
+        score_threshold (float): only boxes whose score is above this are considered.
         post_threshold (float): only boxes whose lowered score is above this are kept.
-        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        use_gaussian (bool): whether to lower scores by a Gaussian of the overlap.
+        use_gaussian (bool): whether scores are lowered by a Gaussian function of the overlap instead of a linear one.
         gaussian_sigma (float): parameter of the Gaussian.
-        background_label (int): the class that is left out; -1: none.
-        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        return_index (bool): whether to return the numbers of the boxes, too.
-        name (str): part of the names of the variables that the layer creates.
+        background_label (int): the class that is ignored; -1: none.
+        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        return_index (bool): whether to return the indices of the boxes too.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
-        number of each box among those of all images, int32, shape [boxes, 1].
+        Variable: shape [kept boxes, 6], rows of class, score and box, in a sequence for each image, same type as
+        `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all images, int32,
+        shape [kept boxes, 1].
 
     Raises:
-        TypeError: bboxes or scores is not a Variable.
+        TypeError: `bboxes` or `scores` is not a Variable.
 
     Example:
         boxes = fluid.data('boxes', [None, 20, 4])
@@ -174,24 +178,25 @@ def matrix_nms(bboxes, scores, score_threshold, post_threshold, nms_top_k, keep_
 
 def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, nms_threshold=0.3, nms_top_k=400,
                      keep_top_k=200, score_threshold=0.01, nms_eta=1.0, return_index=False):
-    """Computes the boxes that an SSD head finds: decodes them and applies softmax and non-maximum suppression.
+    """Computes the boxes that an SSD head detects: decodes the boxes, then applies softmax and non-maximum suppression.
 
     Args:
-        loc (Variable): shape [N, M, 4], the distances from the priors; float32 or float64.
-        scores (Variable): shape [N, M, classes], the type of `loc`; their softmax counts.
-        prior_box (Variable): shape [M, 4].
-        prior_box_var (Variable): shape [M, 4].
-        background_label (int): has no effect: class 0 is left out, as in Fluid.
+        loc (Variable): shape [N, M, 4], the offsets from the priors; float32 or float64.
+        scores (Variable): shape [N, M, classes], the scores before softmax, same type as `loc`.
+        prior_box (Variable): the priors, shape [M, 4], same type as `loc`.
+        prior_box_var (Variable): their variances, shape [M, 4], same type as `loc`.
+        background_label (int): has no effect: class 0 is always ignored, as in Fluid.
         nms_threshold (float): the maximum overlap of two boxes that are kept.
-        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
-        score_threshold (float): scores of boxes are above this.
-        nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
-        return_index (bool): whether to return the numbers of the boxes, too.
+        score_threshold (float): only boxes whose score is above this are considered.
+        nms_eta (float): has no effect: `nms_threshold` does not shrink, as in Fluid.
+        return_index (bool): whether to return the indices of the boxes too.
 
     Returns:
-        Variable: rows of class, score and box, in a sequence for each image; with return_index a pair of it and the
-        number of each box among those of all images, int32, shape [boxes, 1].
+        Variable: shape [kept boxes, 6], rows of class, score and box, in a sequence for each image, same type as
+        `loc`; with `return_index`, a pair of it and the index of each box among the boxes of all images, int32, shape
+        [kept boxes, 1].
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -221,25 +226,26 @@ def detection_output(loc, scores, prior_box, prior_box_var, background_label=0, 
 
 def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms_top_n=6000, post_nms_top_n=1000,
                        nms_thresh=0.5, min_size=0.1, eta=1.0, name=None, return_rois_num=False):
-    """Computes the regions of images that may contain objects: decodes anchors and applies non-maximum suppression.
+    """Proposes regions of images that may contain objects: decodes anchors and applies non-maximum suppression.
 
     Args:
-        scores (Variable): shape [N, A, H, W], of each anchor; float32 or float64.
-        bbox_deltas (Variable): shape [N, 4 * A, H, W], how anchors are moved.
+        scores (Variable): the score of each anchor, shape [N, A, H, W], float32 or float64.
+        bbox_deltas (Variable): the offsets of the regions from the anchors, shape [N, 4 * A, H, W], same type as
+            `scores`.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
-        anchors (Variable): shape [H, W, A, 4].
-        variances (Variable): shape [H, W, A, 4], by which the deltas are multiplied.
-        pre_nms_top_n (int): how many anchors are looked at.
-        post_nms_top_n (int): how many regions of an image are kept.
+        anchors (Variable): shape [H, W, A, 4], same type as `scores`.
+        variances (Variable): the variances, by which the offsets are multiplied, shape [H, W, A, 4].
+        pre_nms_top_n (int): the maximum number of anchors that are considered per image.
+        post_nms_top_n (int): the maximum number of regions that are kept per image.
         nms_thresh (float): the maximum overlap of two regions that are kept.
         min_size (float): the minimum width and height of a region in the original image; at least 1.
-        eta (float): factor by which nms_thresh shrinks.
-        name (str): part of the names of the variables that the layer creates.
-        return_rois_num (bool): whether to return where the regions of each image end, too.
+        eta (float): factor by which `nms_thresh` shrinks.
+        name (str): prefix of the names of the variables that the layer creates.
+        return_rois_num (bool): whether to also return the index at which the regions of each image end.
 
     Returns:
-        tuple: Variables of shapes [regions, 4] and [regions, 1], the regions and their scores, in a sequence for each
-        image; with return_rois_num one of shape [N], int64, more.
+        tuple: (regions, scores), Variables of shapes [regions, 4] and [regions, 1] in a sequence for each image, same
+        type as `scores`; with `return_rois_num`, a third Variable, the ends, of shape [N], int64.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -278,22 +284,22 @@ def generate_proposals(scores, bbox_deltas, im_info, anchors, variances, pre_nms
 
 
 def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_scale, name=None):
-    """Computes the regions of each level of a feature pyramid, by their sizes.
+    """Assigns regions to the levels of a feature pyramid by their sizes.
 
     Args:
         fpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
         min_level (int): the finest level.
         max_level (int): the coarsest level.
-        refer_level (int): the level of regions of refer_scale.
-        refer_scale (int): the root of the area of such regions.
-        name (str): part of the names of the variables that the layer creates.
+        refer_level (int): the level of regions of size `refer_scale`.
+        refer_scale (int): the square root of the area of such regions.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: a list of Variables of shape [regions, 4], one for each level, and one of shape [regions, 1], int32: the
-        place of each region among those of all levels.
+        tuple: (levels, restore index): a list of Variables of shape [regions, 4], one for each level, same type as
+        `fpn_rois`, and a Variable of shape [regions, 1], int32: the position of each region in the concatenated levels.
 
     Raises:
-        TypeError: fpn_rois is not a Variable.
+        TypeError: `fpn_rois` is not a Variable.
 
     Example:
         rois = fluid.data('rois', [None, 4], lod_level=1)
@@ -319,22 +325,23 @@ def distribute_fpn_proposals(fpn_rois, min_level, max_level, refer_level, refer_
 
 
 def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_nms_top_n, name=None):
-    """Computes the best regions of all levels of a feature pyramid, by image.
+    """Selects the regions with the highest scores from all levels of a feature pyramid.
 
     Args:
         multi_rois (list): Variables of shape [regions, 4], one for each level, in a sequence for each image; float32
             or float64.
-        multi_scores (list): Variables of shape [regions, 1], their scores.
+        multi_scores (list): their scores, Variables of shape [regions, 1], in the same sequences and of the same type.
         min_level (int): the finest level.
         max_level (int): the coarsest level.
-        post_nms_top_n (int): how many regions of all images together.
-        name (str): part of the names of the variables that the layer creates.
+        post_nms_top_n (int): the maximum number of regions that are kept for all images together.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, 4], in a sequence for each image, best first.
+        Variable: shape [regions, 4], in a sequence for each image, the best first; same type as the regions.
 
     Raises:
-        ValueError: multi_rois is empty.
+        TypeError: an element of `multi_rois` is not a Variable.
+        ValueError: `multi_rois` is empty.
 
     Example:
         rois = [fluid.data('rois%d' % i, [None, 4], lod_level=1) for i in range(2)]
@@ -354,24 +361,25 @@ def collect_fpn_proposals(multi_rois, multi_scores, min_level, max_level, post_n
 
 def retinanet_detection_output(bboxes, scores, anchors, im_info, score_threshold=0.05, nms_top_k=1000, keep_top_k=100,
                                nms_threshold=0.3, nms_eta=1.0):
-    """Computes the boxes that RetinaNet finds, of all levels of its feature pyramid.
+    """Computes the boxes that RetinaNet detects on all levels of its feature pyramid.
 
     Args:
-        bboxes (list): Variables of shape [N, M, 4], the distances of each level; float32 or float64.
-        scores (list): Variables of shape [N, M, classes], of each level.
-        anchors (list): Variables of shape [M, 4], of each level.
+        bboxes (list): the offsets of each level, Variables of shape [N, M, 4], float32 or float64.
+        scores (list): the scores of each level, Variables of shape [N, M, classes], same type as `bboxes`.
+        anchors (list): the anchors of each level, Variables of shape [M, 4], same type as `bboxes`.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
-        score_threshold (float): scores are above this; above 0 on the last level.
-        nms_top_k (int): how many scores of a level are looked at; -1: all.
+        score_threshold (float): only scores above this are considered; on the last level, all scores above 0.
+        nms_top_k (int): the maximum number of scores that are considered per level; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         nms_threshold (float): the maximum overlap of two boxes that are kept.
-        nms_eta (float): has no effect: nms_threshold does not shrink, as in Fluid.
+        nms_eta (float): has no effect: `nms_threshold` does not shrink, as in Fluid.
 
     Returns:
-        Variable: rows of class (from 1), score and box, in a sequence for each image.
+        Variable: shape [kept boxes, 6], rows of class (counted from 1), score and box, in a sequence for each image,
+        same type as `scores`.
 
     Raises:
-        TypeError: `im_info` is not a Variable.
+        TypeError: `im_info` or an element of a list is not a Variable.
         ValueError: a list is empty.
 
     Example:

@@ -1,4 +1,4 @@
-"""Training of detectors: matching of boxes with objects, targets and losses."""
+"""Training of detectors: matching boxes with objects, targets and losses."""
 
 from penstock.fluid.framework import Variable
 from penstock.fluid._argument_types import element_types
@@ -24,21 +24,22 @@ def _given(**attrs):
 
 
 def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None):
-    """Computes which row each column of a distance matrix is matched with, the largest distances first.
+    """Matches columns of a distance matrix with rows, in descending order of distance.
 
     Args:
-        dist_matrix (Variable): shape [rows, columns], in a sequence of rows for each image; the larger a distance, the
-            better; float32 or float64.
-        match_type (str): 'bipartite' (None, too), or 'per_prediction', which matches columns that are left, too.
-        dist_threshold (float): the minimum distance of those; None: 0.5.
-        name (str): part of the names of the variables that the layer creates.
+        dist_matrix (Variable): shape [rows, columns] with a sequence of rows for each image, float32 or float64; a
+            larger distance is a better match.
+        match_type (str): 'bipartite', the default, matches each row with one column; 'per_prediction' then matches the
+            remaining columns too.
+        dist_threshold (float): the minimum distance for matching the remaining columns; None: 0.5.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: Variables of shape [N, columns]: the row of each column within its image, int32, -1 without one; and
-        its distance.
+        tuple: (rows, distances), Variables of shape [N, columns]: the matched row of each column within its image,
+        int32, or -1; and the distance of the match, same type as `dist_matrix`.
 
     Raises:
-        TypeError: dist_matrix is not a Variable.
+        TypeError: `dist_matrix` is not a Variable.
 
     Example:
         distances = fluid.data('distances', [None, 7], lod_level=1)
@@ -56,22 +57,23 @@ def bipartite_match(dist_matrix, match_type=None, dist_threshold=None, name=None
 
 
 def target_assign(input, matched_indices, negative_indices=None, mismatch_value=None, name=None):
-    """Computes the targets of boxes: those of the objects that they are matched with.
+    """Assigns to each box the target of the object that it is matched with.
 
     Args:
-        input (Variable): shape [objects, P, K], in a sequence for each image; box j takes column j modulo P; float32,
-            float64, int32 or int64.
-        matched_indices (Variable): shape [N, boxes], int32: the object of each box within its image, -1 without one.
-        negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: boxes that count without
-            an object.
+        input (Variable): the targets of the objects, shape [objects, P, K], in a sequence for each image; box j takes
+            column j modulo P; float32, float64, int32 or int64.
+        matched_indices (Variable): shape [N, boxes], int32: the object of each box within its image, or -1.
+        negative_indices (Variable): shape [indices, 1], int32, in a sequence for each image: the boxes that have weight
+            1 without an object.
         mismatch_value (int): the target of a box without an object; None: 0.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: Variables of shapes [N, boxes, K], the targets, and [N, boxes, 1], float32: 1 if a box counts, else 0.
+        tuple: (targets, weights): Variables of shapes [N, boxes, K], same type as `input`, and [N, boxes, 1], float32:
+        1 if a box counts, else 0.
 
     Raises:
-        TypeError: input or matched_indices is not a Variable.
+        TypeError: `input` or `matched_indices` is not a Variable.
 
     Example:
         objects = fluid.data('objects', [None, 1, 4], lod_level=1)
@@ -92,21 +94,21 @@ def target_assign(input, matched_indices, negative_indices=None, mismatch_value=
 def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=None, background_label=0,
              overlap_threshold=0.5, neg_pos_ratio=3.0, neg_overlap=0.5, loc_loss_weight=1.0, conf_loss_weight=1.0,
              match_type='per_prediction', mining_type='max_negative', normalize=True, sample_size=None):
-    """Computes the loss of an SSD head: cross entropies of classes, and distances of boxes from the true ones.
+    """Computes the loss of an SSD head: the cross entropy of the classes plus the smooth L1 loss of the boxes.
 
     Args:
-        location (Variable): shape [N, M, 4], distances from the priors; float32.
+        location (Variable): shape [N, M, 4], offsets from the priors; float32.
         confidence (Variable): shape [N, M, classes], scores of classes; float32.
         gt_box (Variable): shape [objects, 4], the true boxes, in a sequence for each image; float32.
         gt_label (Variable): shape [objects, 1], their classes, in the same sequences; int32.
-        prior_box (Variable): shape [M, 4].
+        prior_box (Variable): the priors, shape [M, 4], float32.
         prior_box_var (Variable|list): the variances of the priors: shape [M, 4], or 4 numbers.
         background_label (int): the class of boxes without an object.
-        overlap_threshold (float): the minimum overlap of matches beyond one for each object.
-        neg_pos_ratio (float): how many boxes without an object count for each match.
-        neg_overlap (float): overlaps of those are below this.
-        loc_loss_weight (float): the weight of the distances.
-        conf_loss_weight (float): the weight of the cross entropies.
+        overlap_threshold (float): the minimum overlap of matches after the best match of each object.
+        neg_pos_ratio (float): the number of boxes without an object that count per match.
+        neg_overlap (float): boxes without an object count only if their overlap is below this.
+        loc_loss_weight (float): the weight of the loss of the boxes.
+        conf_loss_weight (float): the weight of the cross entropy.
         match_type (str): as in `bipartite_match`.
         mining_type (str): 'max_negative'.
         normalize (bool): whether to divide by the number of matches.
@@ -117,7 +119,7 @@ def ssd_loss(location, confidence, gt_box, gt_label, prior_box, prior_box_var=No
 
     Raises:
         TypeError: `location`, `confidence`, `gt_box`, `gt_label` or `prior_box` is not a Variable.
-        ValueError: mining_type has an invalid value.
+        ValueError: `mining_type` has another value.
 
     Example:
         location, confidence = fluid.data('location', [None, 8, 4]), fluid.data('confidence', [None, 8, 3])
@@ -181,24 +183,24 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
 
     Args:
         x (Variable): shape [N, len(anchor_mask) * (5 + class_num), H, H], float32 or float64.
-        gt_box (Variable): shape [N, boxes, 4]: x, y, width and height of the true boxes, parts of the image; those of
-            no extent do not count.
+        gt_box (Variable): shape [N, boxes, 4], same type as `x`: centre x and y, width and height of the true boxes,
+            relative to the image; boxes without an extent do not count.
         gt_label (Variable): shape [N, boxes], int32, their classes.
         anchors (list|tuple): width and height of each anchor, one after the other.
-        anchor_mask (list|tuple): which of the anchors `x` has.
+        anchor_mask (list|tuple): the indices of the anchors that `x` predicts.
         class_num (int): the number of classes.
         ignore_thresh (float): boxes whose overlap with a true box is above this do not count as background.
-        downsample_ratio (int): pixels of the network's input for each cell.
-        gt_score (Variable): shape [N, boxes], how much the true boxes count.
+        downsample_ratio (int): width and height of a cell in pixels of the network's input.
+        gt_score (Variable): the weights of the true boxes, shape [N, boxes], same type as `x`.
         use_label_smooth (bool): whether to smooth the target probabilities of classes.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
         scale_x_y (float): scale of the centre's offset in its cell.
 
     Returns:
-        Variable: shape [N], the type of `x`.
+        Variable: shape [N], same type as `x`.
 
     Raises:
-        TypeError: `x`, `gt_box` or `gt_label` is not a Variable, or an argument is of another type.
+        TypeError: `x`, `gt_box`, `gt_label` or `gt_score` is not a Variable, or an argument has the wrong type.
 
     Example:
         x = fluid.data('x', [None, 14, 4, 4])
@@ -233,20 +235,20 @@ def yolov3_loss(x, gt_box, gt_label, anchors, anchor_mask, class_num, ignore_thr
 
 
 def sigmoid_focal_loss(x, label, fg_num, gamma=2.0, alpha=0.25):
-    """Computes the focal loss: logistic cross entropies in which easy samples count less.
+    """Computes the focal loss: the sigmoid cross entropy with a lower weight for easy samples.
 
     Args:
-        x (Variable): shape [N, classes], float32 or float64.
-        label (Variable): shape [N, 1], int32: 0 the background, c + 1 class c; -1 does not count.
-        fg_num (Variable): shape [1], int32: the number of samples that are no background.
+        x (Variable): the logits, shape [N, classes], float32 or float64.
+        label (Variable): shape [N, 1], int32: 0 is the background, c + 1 is class c, and -1 does not count.
+        fg_num (Variable): shape [1], int32: the number of samples that are not background.
         gamma (float): exponent of the weight that reduces easy samples.
         alpha (float): the weight of samples of a class.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: x, label or fg_num is not a Variable.
+        TypeError: `x`, `label` or `fg_num` is not a Variable.
 
     Example:
         x, label = fluid.data('x', [None, 5]), fluid.data('label', [None, 1], 'int32')
@@ -282,23 +284,25 @@ def rpn_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_boxes, i
     """Selects the anchors on which a region proposal network is trained, its predictions for them, and their targets.
 
     Args:
-        bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
-        cls_logits (Variable): shape [N, A, 1], its scores.
-        anchor_box (Variable): shape [A, 4].
+        bbox_pred (Variable): the predicted offsets, shape [N, A, 4], float32 or float64.
+        cls_logits (Variable): the predicted scores, shape [N, A, 1], same type as `bbox_pred`.
+        anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
         anchor_var (Variable): has no effect.
-        gt_boxes (Variable): shape [objects, 4], the true boxes, in a sequence for each image.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
         rpn_batch_size_per_im (int): the number of anchors per image.
-        rpn_straddle_thresh (float): how far outside of the image an anchor may be; negative: no matter.
+        rpn_straddle_thresh (float): the maximum distance by which an anchor may extend beyond the image; negative: no
+            limit.
         rpn_fg_fraction (float): the maximum share of anchors for objects.
-        rpn_positive_overlap (float): overlaps of anchors for objects are at least this.
-        rpn_negative_overlap (float): overlaps of anchors for the background are below this.
+        rpn_positive_overlap (float): the minimum overlap of anchors for objects.
+        rpn_negative_overlap (float): anchors for the background have an overlap below this.
         use_random (bool): whether to draw anchors at random.
 
     Returns:
-        tuple: Variables: scores [S, 1], distances [F, 4], labels [S, 1], the distances aimed at [F, 4] and their
-        weights [F, 4], of the S anchors that are kept and the F of them for objects.
+        tuple: Variables (scores [S, 1], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the target
+        offsets [F, 4]), where S is the number of selected anchors and F the number of those for objects. Labels are
+        int32.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -343,25 +347,25 @@ def retinanet_target_assign(bbox_pred, cls_logits, anchor_box, anchor_var, gt_bo
     """Selects the anchors on which RetinaNet is trained, its predictions for them, and their targets.
 
     Args:
-        bbox_pred (Variable): shape [N, A, 4], the distances that the network finds; float32 or float64.
-        cls_logits (Variable): shape [N, A, num_classes], its scores.
-        anchor_box (Variable): shape [A, 4].
+        bbox_pred (Variable): the predicted offsets, shape [N, A, 4], float32 or float64.
+        cls_logits (Variable): the predicted scores, shape [N, A, num_classes], same type as `bbox_pred`.
+        anchor_box (Variable): the anchors, shape [A, 4], same type as `bbox_pred`.
         anchor_var (Variable): has no effect.
-        gt_boxes (Variable): shape [objects, 4], the true boxes, in a sequence for each image.
-        gt_labels (Variable): shape [objects, 1], int32, their classes, from 1.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image.
+        gt_labels (Variable): their classes, counted from 1, shape [objects, 1], int32.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd, which does not count.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
         num_classes (int): the number of classes.
-        positive_overlap (float): overlaps of anchors for objects are at least this.
-        negative_overlap (float): overlaps of anchors for the background are below this.
+        positive_overlap (float): the minimum overlap of anchors for objects.
+        negative_overlap (float): anchors for the background have an overlap below this.
 
     Returns:
-        tuple: Variables: scores [S, num_classes], distances [F, 4], labels [S, 1], the distances aimed at [F, 4], their
-        weights [F, 4], and the number of anchors for objects of each image plus one, [N, 1], of the S anchors that are
-        kept and the F of them for objects.
+        tuple: Variables (scores [S, num_classes], offsets [F, 4], labels [S, 1], target offsets [F, 4], weights of the
+        target offsets [F, 4], number of anchors for objects of each image plus 1 [N, 1]), where S is the number of
+        selected anchors and F the number of those for objects. Labels and numbers are int32.
 
     Raises:
-        TypeError: an argument is not a Variable, or has another element type.
+        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         found, logits = fluid.data('found', [None, 20, 4]), fluid.data('logits', [None, 20, 3])
@@ -408,22 +412,23 @@ def generate_proposal_labels(rpn_rois, gt_classes, is_crowd, gt_boxes, im_info, 
         rpn_rois (Variable): shape [regions, 4], in a sequence for each image; float32 or float64.
         gt_classes (Variable): shape [objects, 1], int32, the classes of the true boxes.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if a box is a crowd.
-        gt_boxes (Variable): shape [objects, 4], in a sequence for each image.
+        gt_boxes (Variable): the true boxes, shape [objects, 4], in a sequence for each image; same type as `rpn_rois`.
         im_info (Variable): shape [N, 3]: height, width and scale of each image.
         batch_size_per_im (int): the number of regions per image.
         fg_fraction (float): the maximum share of regions for objects.
-        fg_thresh (float): overlaps of regions for objects are at least this.
-        bg_thresh_hi (float): overlaps of the others are below this.
-        bg_thresh_lo (float): and at least this.
-        bbox_reg_weights (list): divisors of the four distances.
+        fg_thresh (float): the minimum overlap of regions for objects.
+        bg_thresh_hi (float): regions for the background have an overlap below this.
+        bg_thresh_lo (float): the minimum overlap of regions for the background.
+        bbox_reg_weights (list): divisors of the four offsets.
         class_nums (int): the number of classes, including the background.
         use_random (bool): whether to draw regions at random.
         is_cls_agnostic (bool): whether all classes share the targets.
-        is_cascade_rcnn (bool): whether to keep all regions, and not to add true boxes as regions.
+        is_cascade_rcnn (bool): whether to keep all regions and add no true boxes to the regions.
 
     Returns:
-        tuple: Variables in a sequence for each image: the regions [R, 4], their classes [R, 1], the distances aimed at
-        [R, 4 * class_nums], and weights of two kinds of the same shape.
+        tuple: Variables (regions [R, 4], classes [R, 1], target offsets [R, 4 * class_nums], inside weights and outside
+        weights of the same shape), in a sequence for each image. Classes are int32, the others have the type of
+        `rpn_rois`.
 
     Raises:
         TypeError: an argument is not a Variable.
@@ -466,19 +471,19 @@ def generate_mask_labels(im_info, gt_classes, is_crowd, gt_segms, rois, labels_i
 
     Args:
         im_info (Variable): shape [N, 3]: height, width and scale of each image; float32 or float64.
-        gt_classes (Variable): shape [objects, 1], int32, in a sequence for each image.
+        gt_classes (Variable): the classes of the objects, shape [objects, 1], int32, in a sequence for each image.
         is_crowd (Variable): shape [objects, 1], int32: not 0 if an object is a crowd, which has no mask.
-        gt_segms (Variable): shape [points, 2]: x and y of the objects' polygons, in sequences on three levels: images,
-            objects, polygons.
-        rois (Variable): shape [regions, 4], in a sequence for each image, as `generate_proposal_labels` makes them.
-        labels_int32 (Variable): shape [regions, 1], int32, their classes.
+        gt_segms (Variable): shape [points, 2]: x and y of the objects' polygons, with three levels of sequences:
+            images, objects, polygons; same type as `im_info`.
+        rois (Variable): shape [regions, 4], in a sequence for each image, as returned by `generate_proposal_labels`.
+        labels_int32 (Variable): their classes, shape [regions, 1], int32.
         num_classes (int): the number of classes, including the background.
         resolution (int): the height and width of a mask.
 
     Returns:
-        tuple: Variables in a sequence for each image: the regions with a mask [masks, 4], their numbers within their
-        image [masks, 1], and [masks, num_classes * resolution * resolution], int32: at the place of the class 1 within
-        the object and 0 outside, elsewhere -1.
+        tuple: Variables (regions with a mask [M, 4], their indices within their image [M, 1], masks [M, num_classes *
+        resolution * resolution]), in a sequence for each image. Masks and indices are int32. The part of a mask that
+        belongs to the region's class is 1 inside the object and 0 outside; the parts of the other classes are -1.
 
     Raises:
         TypeError: an argument is not a Variable.

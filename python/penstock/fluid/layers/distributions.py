@@ -1,4 +1,4 @@
-"""Probability distributions; layers compute their samples, densities and entropies."""
+"""Probability distributions, with layers that compute samples, densities, entropies and divergences."""
 
 import math
 import warnings
@@ -21,13 +21,13 @@ __all__ = ['Categorical', 'MultivariateNormalDiag', 'Normal', 'Uniform']
 
 
 class Distribution:
-    """Base of the distributions. A distribution raises an error for a method that it does not support."""
+    """Base class of distributions; its methods raise an error if a distribution does not override them."""
 
     def sample(self):
         """Draws samples.
 
         Raises:
-            NotImplementedError: the distribution has none.
+            NotImplementedError: the distribution does not support this method.
         """
         raise NotImplementedError('%s has no sample' % type(self).__name__)
 
@@ -35,18 +35,18 @@ class Distribution:
         """Computes the entropy.
 
         Raises:
-            NotImplementedError: the distribution has none.
+            NotImplementedError: the distribution does not support this method.
         """
         raise NotImplementedError('%s has no entropy' % type(self).__name__)
 
     def kl_divergence(self, other):
-        """Computes the Kullback-Leibler divergence from another distribution.
+        """Computes the Kullback-Leibler divergence to another distribution.
 
         Args:
             other (Distribution): the other distribution.
 
         Raises:
-            NotImplementedError: the distribution has none.
+            NotImplementedError: the distribution does not support this method.
         """
         raise NotImplementedError('%s has no kl_divergence' % type(self).__name__)
 
@@ -54,15 +54,15 @@ class Distribution:
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): the points.
+            value (Variable): the points, any shape, float32 or float64.
 
         Raises:
-            NotImplementedError: the distribution has none.
+            NotImplementedError: the distribution does not support this method.
         """
         raise NotImplementedError('%s has no log_prob' % type(self).__name__)
 
     def _take(self, kinds, **arguments):
-        """The arguments as Variables; each is one already, or none is. `kinds` may be given otherwise."""
+        """Returns the arguments as Variables. Either all are Variables, or all are of one of `kinds`."""
         for name, value in arguments.items():
             if not isinstance(value, kinds + (Variable,)):
                 raise TypeError('%s: %s must be a Variable or one of %s, not %s' % (
@@ -81,7 +81,7 @@ class Distribution:
 
 
 def _constants(values):
-    """Each as a float32 Variable, all of one shape."""
+    """Returns the values as float32 Variables, broadcast to a common shape."""
     arrays = [numpy.array([value] if isinstance(value, float) else value) for value in values]
     if any(array.dtype != 'float32' for array in arrays):
         warnings.warn('arguments of distributions are converted to float32', stacklevel=4)
@@ -108,8 +108,8 @@ class Uniform(Distribution):
         high (float, list, numpy.ndarray or Variable): upper bounds, exclusive; a Variable if `low` is one.
 
     Raises:
-        TypeError: an argument has another type.
-        ValueError: just one of the arguments is a Variable.
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
 
     Example:
         u = fluid.layers.Uniform(low=[1.0, 2.0], high=[3.0, 4.0])
@@ -124,14 +124,14 @@ class Uniform(Distribution):
         """Draws samples.
 
         Args:
-            shape (list): extents of the sample, before those of the distribution.
+            shape (list): shape of the sample, which precedes the shape of the distribution.
             seed (int): seed of the random numbers; 0: different numbers in each run.
 
         Returns:
-            Variable: shape `shape` + that of `low`.
+            Variable: shape `shape` + the shape of `low`, or `shape` if both bounds are floats; float32.
 
         Raises:
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
 
         Example:
             numbers = fluid.layers.Uniform(0.0, 3.0).sample([4])
@@ -150,10 +150,10 @@ class Uniform(Distribution):
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): float32 or float64.
+            value (Variable): any shape, float32 or float64.
 
         Returns:
-            Variable: the shape of `value`; minus infinity outside of (low, high).
+            Variable: same shape and type as `value`; minus infinity outside (low, high).
 
         Raises:
             TypeError: `value` is not a Variable.
@@ -169,7 +169,7 @@ class Uniform(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `low`.
+            Variable: same shape and type as `low`.
 
         Example:
             entropy = fluid.layers.Uniform(0.0, 3.0).entropy()
@@ -185,8 +185,8 @@ class Normal(Distribution):
         scale (float, list, numpy.ndarray or Variable): the standard deviations; a Variable if `loc` is one.
 
     Raises:
-        TypeError: an argument has another type.
-        ValueError: just one of the arguments is a Variable.
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
 
     Example:
         a = fluid.layers.Normal(loc=[0.0, 1.0], scale=[1.0, 2.0])
@@ -201,14 +201,14 @@ class Normal(Distribution):
         """Draws samples.
 
         Args:
-            shape (list): extents of the sample, before those of the distribution.
+            shape (list): shape of the sample, which precedes the shape of the distribution.
             seed (int): seed of the random numbers; 0: different numbers in each run.
 
         Returns:
-            Variable: shape `shape` + that of `loc`.
+            Variable: shape `shape` + the shape of `loc`, or `shape` if both arguments are floats; float32.
 
         Raises:
-            TypeError: an argument has another type.
+            TypeError: an argument has the wrong type.
 
         Example:
             numbers = fluid.layers.Normal(0.0, 3.0).sample([4])
@@ -227,7 +227,7 @@ class Normal(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `loc`.
+            Variable: same shape and type as `loc`.
 
         Example:
             entropy = fluid.layers.Normal(0.0, 3.0).entropy()
@@ -240,10 +240,10 @@ class Normal(Distribution):
         """Computes the logarithm of the density at a value.
 
         Args:
-            value (Variable): float32 or float64.
+            value (Variable): any shape, float32 or float64.
 
         Returns:
-            Variable: the shape of `value`.
+            Variable: same shape and type as `value`.
 
         Raises:
             TypeError: `value` is not a Variable.
@@ -259,13 +259,13 @@ class Normal(Distribution):
         """Computes the Kullback-Leibler divergence to another normal distribution.
 
         Args:
-            other (Normal): the other one.
+            other (Normal): the other distribution.
 
         Returns:
-            Variable: the shape of `loc`.
+            Variable: same shape and type as `loc`.
 
         Raises:
-            TypeError: `other` is no Normal.
+            TypeError: `other` is not a Normal.
 
         Example:
             apart = fluid.layers.Normal(0.0, 3.0).kl_divergence(fluid.layers.Normal(1.0, 2.0))
@@ -284,7 +284,7 @@ class Categorical(Distribution):
         logits (list, numpy.ndarray or Variable): shape [..., classes]; the probabilities are their softmax.
 
     Raises:
-        TypeError: `logits` is of another kind.
+        TypeError: `logits` is not a list, a numpy.ndarray or a Variable.
 
     Example:
         a = fluid.layers.Categorical(fluid.data('a', [None, 3]))
@@ -296,7 +296,7 @@ class Categorical(Distribution):
         self.logits, = self._take((numpy.ndarray, list), logits=logits)
 
     def _shares(self):
-        """The logits without their maximum, exp of them, and the sum of these."""
+        """Returns the logits minus their maximum, the exponentials of these, and the sum of the exponentials."""
         logits = self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
         shares = exp(logits)
         return logits, shares, reduce_sum(shares, dim=-1, keep_dim=True)
@@ -305,13 +305,13 @@ class Categorical(Distribution):
         """Computes the Kullback-Leibler divergence to another distribution over the same classes.
 
         Args:
-            other (Categorical): the other one.
+            other (Categorical): the other distribution.
 
         Returns:
-            Variable: the shape of `logits`, the last extent made 1.
+            Variable: the shape of `logits` with 1 as last extent, same type as `logits`.
 
         Raises:
-            TypeError: `other` is no Categorical.
+            TypeError: `other` is not a Categorical.
 
         Example:
             a, b = (fluid.layers.Categorical(fluid.data(name, [None, 3])) for name in 'ab')
@@ -327,7 +327,7 @@ class Categorical(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: the shape of `logits`, the last extent made 1.
+            Variable: the shape of `logits` with 1 as last extent, same type as `logits`.
 
         Example:
             entropy = fluid.layers.Categorical(fluid.data('a', [None, 3])).entropy()
@@ -337,16 +337,16 @@ class Categorical(Distribution):
 
 
 class MultivariateNormalDiag(Distribution):
-    """The multivariate normal distribution with independent elements.
+    """The multivariate normal distribution with a diagonal covariance matrix.
 
     Args:
-        loc (list, numpy.ndarray or Variable): shape [k], the means.
-        scale (list, numpy.ndarray or Variable): shape [k, k], a diagonal matrix: the variances; a Variable if `loc`
-            is one.
+        loc (list, numpy.ndarray or Variable): the means, shape [k].
+        scale (list, numpy.ndarray or Variable): the covariance matrix, shape [k, k], which is diagonal; a Variable if
+            `loc` is one.
 
     Raises:
-        TypeError: an argument has another type.
-        ValueError: just one of the arguments is a Variable.
+        TypeError: an argument has the wrong type.
+        ValueError: only one of the arguments is a Variable.
 
     Example:
         loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
@@ -354,7 +354,7 @@ class MultivariateNormalDiag(Distribution):
     """
 
     def __init__(self, loc, scale):
-        # Their shapes differ, so none is repeated to the shape of the other.
+        # The shapes differ, so neither argument is broadcast to the shape of the other.
         given = self._check(loc=loc, scale=scale)
         self.loc, self.scale = given if self._has_variables else (_constants([one])[0] for one in given)
 
@@ -386,7 +386,7 @@ class MultivariateNormalDiag(Distribution):
         """Computes the entropy.
 
         Returns:
-            Variable: shape [1].
+            Variable: shape [1], same type as `loc`.
 
         Example:
             loc, scale = fluid.data('loc', [2]), fluid.data('scale', [2, 2])
@@ -396,16 +396,16 @@ class MultivariateNormalDiag(Distribution):
         return 0.5 * (size * (1.0 + math.log(2 * math.pi)) + log(self._determinant(self.scale)))
 
     def kl_divergence(self, other):
-        """Computes the Kullback-Leibler divergence to another such distribution.
+        """Computes the Kullback-Leibler divergence to another diagonal normal distribution.
 
         Args:
-            other (MultivariateNormalDiag): the other one, of vectors of the same size.
+            other (MultivariateNormalDiag): the other distribution, over vectors of the same size.
 
         Returns:
-            Variable: shape [1].
+            Variable: shape [1], same type as `loc`.
 
         Raises:
-            TypeError: `other` is no MultivariateNormalDiag.
+            TypeError: `other` is not a MultivariateNormalDiag.
 
         Example:
             a, b = (fluid.layers.MultivariateNormalDiag(fluid.data('loc' + n, [2]), fluid.data('scale' + n, [2, 2]))

@@ -35,24 +35,25 @@ def _like(op_type, input, shape, input_dim_idx, output_dim_idx, dtype, attrs):
 @element_types(input='float32 float64')
 def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=0, output_dim_idx=0, min=-1.0, max=1.0,
                                    seed=0):
-    """Draws numbers from a uniform distribution over [min, max), with one extent taken from another tensor.
+    """Draws numbers from a uniform distribution over [min, max), taking one extent of the shape from another tensor.
 
     Args:
-        input (Variable): gives the extent; of sequences, how many there are.
-        shape (list): the shape of the result; the extent that `input` gives may be anything.
+        input (Variable): the tensor that provides the extent, float32 or float64; with sequences, the extent is their
+            number.
+        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
         dtype (str): float32 or float64.
-        input_dim_idx (int): the extent of `input`.
-        output_dim_idx (int): the extent of the result that it gives.
+        input_dim_idx (int): the axis of `input` whose extent is taken.
+        output_dim_idx (int): the axis of the result that gets it.
         min (float): lower bound, inclusive.
         max (float): upper bound, exclusive.
         seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
-        Variable: shape `shape` but for that extent, type `dtype`.
+        Variable: shape `shape` with the extent of `input`, type `dtype`.
 
     Raises:
-        penstock.ProgramError: `min` is above `max`, or an extent is not there.
-        TypeError: `input` is not a Variable, or `shape` is not a list.
+        penstock.ProgramError: `min` is above `max`, or an axis does not exist.
+        TypeError: `input` is not a Variable, or has an unsupported element type, or `shape` is not a list.
 
     Example:
         y = fluid.layers.uniform_random_batch_size_like(fluid.data('x', [None, 3]), [-1, 11])
@@ -63,23 +64,23 @@ def uniform_random_batch_size_like(input, shape, dtype='float32', input_dim_idx=
 
 def gaussian_random_batch_size_like(input, shape, input_dim_idx=0, output_dim_idx=0, mean=0.0, std=1.0, seed=0,
                                     dtype='float32'):
-    """Draws normally distributed numbers, with one extent taken from another tensor.
+    """Draws normally distributed numbers, taking one extent of the shape from another tensor.
 
     Args:
-        input (Variable): gives the extent; of sequences, how many there are.
-        shape (list): the shape of the result; the extent that `input` gives may be anything.
-        input_dim_idx (int): the extent of `input`.
-        output_dim_idx (int): the extent of the result that it gives.
+        input (Variable): the tensor that provides the extent, any type; with sequences, the extent is their number.
+        shape (list): the shape of the result; the extent at `output_dim_idx` is replaced.
+        input_dim_idx (int): the axis of `input` whose extent is taken.
+        output_dim_idx (int): the axis of the result that gets it.
         mean (float): the mean.
         std (float): the standard deviation.
         seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str): float32 or float64.
 
     Returns:
-        Variable: shape `shape` but for that extent, type `dtype`.
+        Variable: shape `shape` with the extent of `input`, type `dtype`.
 
     Raises:
-        penstock.ProgramError: `std` is negative, or an extent is not there.
+        penstock.ProgramError: `std` is negative, or an axis does not exist.
         TypeError: `input` is not a Variable, or `shape` is not a list.
 
     Example:
@@ -93,18 +94,18 @@ def sampling_id(x, min=0.0, max=1.0, seed=0, dtype='float32'):
     """Draws a column index for each row, from the row's distribution.
 
     Args:
-        x (Variable): shape [rows, columns], float32 or float64: probabilities, which add up to 1 in each row.
-        min (float): the least number that is drawn and compared with the sums of a row.
-        max (float): above all these numbers.
+        x (Variable): the probabilities, shape [rows, columns], float32 or float64; each row sums to 1.
+        min (float): lower bound of the uniform random number that selects a column by the cumulative sums of a row.
+        max (float): upper bound of that number, exclusive.
         seed (int): seed of the random numbers; 0: different numbers in each run.
-        dtype (str): has no effect: the result holds int64, as in Fluid when it runs.
+        dtype (str): has no effect: the values are int64, as in Fluid.
 
     Returns:
         Variable: shape [rows], int64.
 
     Raises:
         TypeError: `x` is not a Variable.
-        penstock.ProgramError: `x` is no matrix, or `min` is above `max`.
+        penstock.ProgramError: `x` is not a matrix, or `min` is above `max`.
 
     Example:
         shares = fluid.layers.softmax(fluid.data('x', [None, 5]))
@@ -124,7 +125,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         low (int): lower bound, inclusive; without `high`, the range is [0, low).
         high (int): upper bound, exclusive.
         shape (Variable or list): the shape, by default [1]; a list may hold Variables.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): int64 (the default) or int32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -135,7 +136,7 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: `shape` is not a list, tuple or Variable, or `dtype` or that of `out` is neither int32 nor int64.
+        TypeError: `shape` is not a list, tuple or Variable, or the type of `dtype` or `out` is neither int32 nor int64.
         ValueError: `low` is not below `high`, or `shape` is empty.
 
     Example:
@@ -174,11 +175,11 @@ def randint(low, high=None, shape=None, out=None, dtype=None, device=None, stop_
 
 @element_types(dtype='float32 float64')
 def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=None):
-    """Draws normally distributed numbers, of mean 0 and standard deviation 1.
+    """Draws numbers from the standard normal distribution (mean 0, standard deviation 1).
 
     Args:
         shape (list): the shape.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): float32 (the default) or float64.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -188,8 +189,8 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: `shape` is not a list.
-        ValueError: it is empty.
+        TypeError: `shape` is not a list, or `dtype` is neither float32 nor float64.
+        ValueError: `shape` is empty.
 
     Example:
         noise = fluid.layers.randn([2, 3])
@@ -203,7 +204,7 @@ def randn(shape, out=None, dtype=None, device=None, stop_gradient=True, name=Non
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     out.stop_gradient = stop_gradient
-    # Fluid draws a seed from NumPy too, so numpy.random.seed makes a script repeat itself.
+    # Fluid draws the seed from NumPy too, so numpy.random.seed makes a script reproducible.
     helper.append_op('gaussian_random', None, {'Out': out}, {
         'shape': list(shape),
         'mean': 0.0,
@@ -220,7 +221,7 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
 
     Args:
         n (int): the number of numbers, at least 1.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): int64 or int32.
         device (str): None, 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
         stop_gradient (bool): whether gradients stop at the result.
@@ -230,7 +231,8 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
         Variable: shape [n], type `dtype`.
 
     Raises:
-        ValueError: `n` is below 1, or there is no such device.
+        TypeError: `dtype` is neither int32 nor int64, or `out` has another type.
+        ValueError: `n` is below 1, or `device` has another value.
 
     Example:
         order = fluid.layers.randperm(6)
@@ -253,7 +255,7 @@ def randperm(n, out=None, dtype='int64', device=None, stop_gradient=True, seed=0
 
 
 def seed_variable(helper, name, seed):
-    """Creates a persistable variable that passes a seed from run to run; the startup program sets the first one."""
+    """Creates a persistable variable that passes a seed from run to run; the startup program sets the initial seed."""
     variable = helper.create_variable(name=unique_name.generate(name), shape=[1], dtype='int64', persistable=True)
     helper.set_variable_initializer(variable, Constant(float(seed)))
     return variable
@@ -261,19 +263,20 @@ def seed_variable(helper, name, seed):
 
 @element_types(x='uint8 int16 int32 float32 float64')
 def random_crop(x, shape, seed=None):
-    """Crops a box from each instance, at a random position.
+    """Crops a box at a random position from each instance.
 
     Args:
-        x (Variable): any type; the extents that `shape` leaves out in front are instances.
-        shape (list): the box's extents.
-        seed (int or Variable): the first seed, or an int64 Variable of one element that contains the seeds; by default
+        x (Variable): shape [instances..., *box], uint8, int16, int32, float32 or float64; the leading axes that `shape`
+            leaves out are instances.
+        shape (list): the extents of the cropped box.
+        seed (int or Variable): the initial seed, or an int64 Variable of one element that holds the seed; by default
             NumPy draws one.
 
     Returns:
-        Variable: `x` with its last extents made `shape`, the type of `x`.
+        Variable: shape [instances..., *shape], same type as `x`.
 
     Raises:
-        TypeError: `shape` is not a list.
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is not a list.
         ValueError: `seed` is neither an int nor a Variable.
         penstock.ProgramError: the box is larger than `x`.
 

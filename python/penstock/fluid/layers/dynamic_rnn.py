@@ -15,7 +15,7 @@ __all__ = ['DynamicRNN']
 class DynamicRNN:
     """Runs ops once for each step of sequences of different lengths.
 
-    Sequences that have ended take no part in a step.
+    Each step runs only on the sequences that have not ended.
 
     Args:
         name (str | None): prefix of the names of the variables that the layer creates.
@@ -56,7 +56,7 @@ class DynamicRNN:
             level (int): the level of the sequences.
 
         Returns:
-            Variable: the rows of the step.
+            Variable: the rows of the step, shape [sequences in the step, ...], same type as `x`.
 
         Raises:
             ValueError: called outside the block.
@@ -83,13 +83,13 @@ class DynamicRNN:
         return arrays.array_read(array, self.step_idx)
 
     def static_input(self, x):
-        """Declares a variable that each step reads as a whole, without sequences that have ended.
+        """Declares a variable that every step reads whole, except the parts of sequences that have ended.
 
         Args:
-            x (Variable): a row or a sequence for each sequence of the inputs.
+            x (Variable): a row or a sequence for each sequence of the inputs, shape [rows, ...], any type.
 
         Returns:
-            Variable: its part in the step.
+            Variable: the parts of the sequences that take part in the step, same type as `x`.
 
         Raises:
             ValueError: called outside the block.
@@ -153,14 +153,15 @@ class DynamicRNN:
         """Declares a state that each step passes to the next; it has a row for each sequence.
 
         Args:
-            init (Variable | None): its value in the first step; None: a constant.
+            init (Variable | None): its value in the first step, shape [sequences, ...]; None: a constant.
             shape (list[int] | None): shape of a row of the constant.
             value (float): value of the constant.
-            need_reorder (bool): the rows of `init` are in the order of the sequences of the input.
+            need_reorder (bool): whether the rows of `init` are in the order of the input's sequences, so that they
+                must be sorted like these, by length.
             dtype (str | VarType): type of the constant.
 
         Returns:
-            Variable: the value of the previous step.
+            Variable: the value of the previous step, shape [sequences in the step, ...].
 
         Raises:
             ValueError: called outside the block, before `step_input`, or with neither `init` nor `shape`.
@@ -220,7 +221,7 @@ class DynamicRNN:
 
         Args:
             ex_mem (Variable): the result of `memory`.
-            new_mem (Variable): the new value.
+            new_mem (Variable): the new value, same shape and type as `ex_mem`.
 
         Raises:
             ValueError: called outside the block, or `ex_mem` is not a memory of this network.
@@ -235,10 +236,10 @@ class DynamicRNN:
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
-        """Declares outputs of the network; each becomes sequences as long as those of the input.
+        """Declares outputs of the network; their sequences have the lengths of the input's sequences.
 
         Args:
-            outputs (Variable): their values in the step.
+            outputs (Variable): the values of the outputs in the step.
 
         Raises:
             ValueError: called outside the block.

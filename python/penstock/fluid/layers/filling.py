@@ -1,4 +1,4 @@
-"""Tensors of one value, and of evenly spaced ones."""
+"""Tensors filled with one value or with evenly spaced values."""
 
 import numpy
 
@@ -14,22 +14,23 @@ __all__ = ['arange', 'full', 'full_like', 'linspace', 'ones_like', 'rank', 'size
 
 @element_types(dtype='bool int32 int64 float16 float32 float64')
 def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
-    """Makes a tensor of one value.
+    """Creates a tensor filled with one value.
 
     Args:
         shape (Variable or list): its shape; a list may hold Variables.
-        fill_value (float or Variable): the value.
-        out (Variable): receives the result; by default a new Variable.
+        fill_value (float or Variable): the value; a Variable has one element.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default float32.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at it.
+        stop_gradient (bool): whether gradients stop at the result.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
         Variable: shape `shape`, type `dtype`.
 
     Raises:
-        TypeError: `out` has another type.
+        TypeError: `dtype` is not supported, or `out` has another type.
+        ValueError: `shape` is empty.
 
     Example:
         x = fluid.layers.full([2, 3], 1.5)
@@ -47,23 +48,23 @@ def full(shape, fill_value, out=None, dtype=None, device=None, stop_gradient=Tru
 
 @element_types(dtype='bool int32 int64 float16 float32 float64')
 def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradient=True, name=None):
-    """Makes a tensor of one value in the shape of another one.
+    """Creates a tensor filled with one value in the shape of another tensor.
 
     Args:
-        input (Variable): gives the shape.
+        input (Variable): the tensor that provides the shape; any type.
         fill_value (float): the value.
-        out (Variable): receives the result; by default a new Variable.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         dtype (str): the type, by default that of `input`.
         device (str): 'cpu' or 'gpu'; has no effect, because the place of the executor decides.
-        stop_gradient (bool): whether gradients stop at it.
+        stop_gradient (bool): whether gradients stop at the result.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `input`, type `dtype`.
+        Variable: same shape as `input`, type `dtype`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: there are no tensors of type `dtype`.
+        TypeError: `input` is not a Variable, or `dtype` is not supported.
+        penstock.ProgramError: the op does not support the type of `input`.
 
     Example:
         y = fluid.layers.full_like(fluid.data('x', [None, 3]), 2.0, dtype='int64')
@@ -79,17 +80,17 @@ def full_like(input, fill_value, out=None, dtype=None, device=None, stop_gradien
 
 @element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
 def zeros_like(x, out=None):
-    """Makes zeros in the shape of a tensor.
+    """Creates a tensor of zeros in the shape and type of another tensor.
 
     Args:
-        x (Variable): gives shape and type.
-        out (Variable): receives the result; by default a new Variable.
+        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
 
     Returns:
-        Variable: the shape and type of `x`; it has no gradient.
+        Variable: same shape and type as `x`; it has no gradient.
 
     Raises:
-        TypeError: `x` is not a Variable.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         zeros = fluid.layers.zeros_like(fluid.data('x', [None, 3]))
@@ -104,17 +105,17 @@ def zeros_like(x, out=None):
 
 @element_types(x='bool int32 int64 float32 float64', out='bool int32 int64 float32 float64')
 def ones_like(x, out=None):
-    """Makes ones in the shape of a tensor.
+    """Creates a tensor of ones in the shape and type of another tensor.
 
     Args:
-        x (Variable): gives shape and type.
-        out (Variable): receives the result; by default a new Variable.
+        x (Variable): the tensor that provides shape and type; bool, int32, int64, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         ones = fluid.layers.ones_like(fluid.data('x', [None, 3], 'int64'))
@@ -127,12 +128,12 @@ def ones_like(x, out=None):
 
 
 def arange(start, end, step=1, dtype=None, name=None):
-    """Makes evenly spaced numbers: start, start + step, ..., before end.
+    """Creates the evenly spaced numbers start, start + step, ... up to but not including end.
 
     Args:
-        start (float or Variable): the first number.
-        end (float or Variable): upper bound, exclusive.
-        step (float or Variable): the difference of neighbours.
+        start (float or Variable): the first number; a Variable has one element of type `dtype`.
+        end (float or Variable): the bound, which is excluded; a Variable has one element of type `dtype`.
+        step (float or Variable): the difference between neighbours; a Variable has one element of type `dtype`.
         dtype (str): float32 (the default), float64, int32 or int64.
         name (str): has no effect, as in Fluid.
 
@@ -150,18 +151,19 @@ def arange(start, end, step=1, dtype=None, name=None):
 
 @element_types(start='float32 float64', stop='float32 float64', num='int32')
 def linspace(start, stop, num, dtype):
-    """Makes `num` evenly spaced numbers from start to stop, both included.
+    """Creates `num` evenly spaced numbers from start to stop, both included.
 
     Args:
-        start (float or Variable): the first number.
-        stop (float or Variable): the last number.
-        num (int or Variable): how many, at least 1; an int32 Variable.
+        start (float or Variable): the first number; a Variable has one element of type `dtype`.
+        stop (float or Variable): the last number; a Variable has one element of type `dtype`.
+        num (int or Variable): the number of elements, at least 1; a Variable is int32.
         dtype (str): float32 or float64.
 
     Returns:
-        Variable: shape [-1], the type of `start`.
+        Variable: shape [-1], same type as `start`.
 
     Raises:
+        TypeError: a Variable has an unsupported element type.
         penstock.ProgramError: a Variable does not hold one element, or `num` is below 1 when the program runs.
 
     Example:
@@ -176,13 +178,13 @@ def linspace(start, stop, num, dtype):
 
 
 def rank(input):
-    """Returns the rank of a tensor.
+    """Returns the rank of a tensor, the number of its axes.
 
     Args:
         input (Variable): any shape and type.
 
     Returns:
-        Variable: one number without extents, int32.
+        Variable: shape [], int32.
 
     Raises:
         TypeError: `input` is not a Variable.

@@ -1,4 +1,4 @@
-"""IfElse: one block for the rows where a condition holds, another for the others."""
+"""IfElse: one block for the rows where a condition is true, another for the others."""
 
 import contextlib
 
@@ -12,10 +12,10 @@ __all__ = ['IfElse']
 
 
 class IfElse:
-    """Runs one block for the rows where a condition holds and another for the others, and joins the results.
+    """Runs one block for the rows where a condition is true and another for the others, and joins the results.
 
     Args:
-        cond (Variable): shape [N, 1], bool: one for each row.
+        cond (Variable): shape [N, 1], bool: one value for each row.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Raises:
@@ -42,16 +42,16 @@ class IfElse:
         self.cond = cond
         self.input_table = {}
         self.status = IfElse.OUT_IF_ELSE_BLOCKS
-        self.output_table = ([], [])    # of the false block, of the true one
+        self.output_table = ([], [])    # of the false block, of the true block
 
     def input(self, x):
         """Returns the rows of `x` for which the current block runs.
 
         Args:
-            x (Variable): shape [N, ...].
+            x (Variable): shape [N, ...], any type.
 
         Returns:
-            Variable: the rows.
+            Variable: shape [rows, ...], same type as `x`.
 
         Raises:
             ValueError: called outside true_block and false_block.
@@ -72,7 +72,7 @@ class IfElse:
         return held if self.status == IfElse.IN_IF_ELSE_TRUE_BLOCKS else others
 
     def true_block(self):
-        """Opens the block for the rows where the condition holds.
+        """Opens the block for the rows where the condition is true.
 
         Returns:
             A context manager.
@@ -80,7 +80,7 @@ class IfElse:
         return self._branch(IfElse.IN_IF_ELSE_TRUE_BLOCKS)
 
     def false_block(self):
-        """Opens the block for the rows where the condition does not hold.
+        """Opens the block for the rows where the condition is false.
 
         Returns:
             A context manager.
@@ -130,7 +130,7 @@ class IfElse:
         if not others and not held:
             raise ValueError('an IfElse needs a true_block or a false_block before it returns outputs')
         if len(others) != len(held) and others and held:
-            raise ValueError('true_block has %d outputs and false_block %d; they must have as many' %
+            raise ValueError('true_block has %d outputs and false_block %d; both must have the same number' %
                              (len(held), len(others)))
         if not others or not held:
             return others or held

@@ -1,5 +1,4 @@
-"""x[1], x[:, 2:4], x[i], x[0:9:2], x[::-1]: parts of a Variable, cut out by one slice or strided_slice op, and turned
-round by reverse."""
+"""Subscripts of Variables: x[1], x[:, 2:4], x[i] and x[0:9:2] add a slice or strided_slice op, x[::-1] a reverse op."""
 
 import numbers
 
@@ -8,25 +7,25 @@ from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import require_variables
 
-_FAR = 10000000    # bounds beyond an extent mean the extent
+_FAR = 10000000    # a bound beyond the extent is clipped to the extent
 
 
 def subscript(var, item):
     """Returns the part of a Variable that `item` selects: x[item].
 
-    A number removes its axis; if no axis is left, the result has one element.
+    A number removes its axis; if no axis remains, the result has shape [1].
 
     Args:
-        var (Variable): any shape.
-        item (int | slice | Variable | tuple): a number, a slice, or a tuple of them for the leading axes;
-            numbers may be Variables of one element.
+        var (Variable): any shape and type.
+        item (int | slice | Variable | tuple): a number, a slice, or a tuple of them for the leading axes; numbers may
+            be int32 or int64 Variables of one element.
 
     Returns:
-        Variable: the part, of the type of `var`.
+        Variable: the selected part, same type as `var`.
 
     Raises:
-        IndexError: `var` has fewer axes.
-        TypeError: `var` is not a Variable, or `item` holds something else.
+        IndexError: `var` has fewer axes than `item` needs.
+        TypeError: `var` is not a Variable, or `item` contains another kind of value.
 
     Example:
         x = fluid.data('x', [4, 6])
@@ -50,7 +49,7 @@ def subscript(var, item):
     out = _cut(var, cuts, numbered) if cuts else var
     if turned:
         turned_round = var.block.create_var(name=unique_name.generate(var.name + '_slice_reverse'), dtype=var.dtype)
-        # Axes that were removed before are not counted.
+        # Axes that the slice has already removed are not counted.
         kept = [axis - sum(gone < axis for gone in numbered) for axis in turned]
         var.block.append_op('reverse', {'X': out}, {'Out': turned_round}, {'axis': kept})
         out = turned_round
@@ -76,7 +75,7 @@ def _cut(var, cuts, numbered):
 
 
 def _bounds(var, part):
-    """Returns (start, end, step) of a slice; missing bounds are the ends of the axis in the slice's direction."""
+    """Returns (start, end, step) of a slice; a missing bound is the end of the axis in the slice's direction."""
     step = 1 if part.step is None else _number(var, part.step)
     backwards = not isinstance(step, Variable) and step < 0
     start = (_FAR if backwards else 0) if part.start is None else _number(var, part.start)
@@ -95,7 +94,7 @@ def _number(var, one):
 
 
 def _number_after(var, one):
-    """Returns the end of a part of one element."""
+    """Returns the end of the slice that contains only element `one`."""
     if not isinstance(one, Variable):
         return _FAR if one == -1 else one + 1
     step = _constant(var.block, 1, one.dtype)

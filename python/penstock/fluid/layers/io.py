@@ -1,4 +1,4 @@
-"""layers.data, a variable that the caller feeds; layers.py_reader, variables that a reader of the user fills."""
+"""layers.data declares a variable that the caller feeds; layers.py_reader declares variables that a reader fills."""
 
 import collections
 
@@ -34,6 +34,9 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
     Returns:
         Variable: the variable.
 
+    Raises:
+        TypeError: `name` is not a str.
+
     Example:
         x = fluid.layers.data('x', [13])
         assert x.shape == (-1, 13)
@@ -48,12 +51,12 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
 
 
 def load(out, file_path, load_as_fp16=None):
-    """Adds the op that reads a variable from a file when the program runs.
+    """Adds an op that reads a variable from a file when the program runs.
 
     Args:
-        out (Variable): the variable.
+        out (Variable): the variable, any shape and type.
         file_path (str): a file that `fluid.io.save_vars` wrote.
-        load_as_fp16 (bool | None): convert it to float16.
+        load_as_fp16 (bool | None): convert the values to float16.
 
     Raises:
         TypeError: `out` is not a Variable.
@@ -101,7 +104,7 @@ class Reader(Variable):
     def thread(self):
         return self._pump.thread
 
-    exited = property(lambda self: not self._pump.started, lambda self, value: None)    # scripts of Fluid set it
+    exited = property(lambda self: not self._pump.started, lambda self, value: None)    # Fluid's scripts assign to it
 
     def decorate_sample_list_generator(self, reader, places=None):
         """Sets a function that returns lists of samples, with one value for each variable."""
@@ -138,7 +141,7 @@ class Reader(Variable):
         self._pump.start(lambda: (list(values) for values in source()))
 
     def reset(self):
-        """Ends a pass at any point."""
+        """Ends a pass, even before its last batch."""
         self._pump.stop()
 
 
@@ -181,22 +184,22 @@ def append_read_op(reader, out, attrs):
 
 def _require_reader(layer, reader):
     if not isinstance(reader, Reader):
-        raise TypeError('%s: reader must be what py_reader returns, not %s' % (layer, describe(reader)))
+        raise TypeError('%s: reader must be the result of py_reader, not %s' % (layer, describe(reader)))
 
 
 def double_buffer(reader, place=None, name=None):
-    """Makes a reader that keeps one batch of another reader ready.
+    """Creates a reader that prefetches one batch of another reader.
 
     Args:
         reader (Variable): the result of `py_reader`.
-        place (Place | None): the place of the batch.
-        name (str | None): its name.
+        place (Place | None): the place of the prefetched batch.
+        name (str | None): the name of the new reader; None: a generated one.
 
     Returns:
-        Variable: the reader.
+        Variable: the new reader.
 
     Raises:
-        TypeError: `reader` is not what py_reader returns.
+        TypeError: `reader` is not the result of `py_reader`.
 
     Example:
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'], use_double_buffer=False)
@@ -228,15 +231,15 @@ def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buf
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
-    """Makes a reader whose batches come from a Python generator, through a queue that a thread fills.
+    """Creates a reader whose batches come from a Python generator through a queue, which a thread fills.
 
     Args:
-        capacity (int): number of batches that the queue holds.
+        capacity (int): maximum number of batches in the queue.
         shapes (list[list[int]]): the shape of each variable; -1: known at run time.
-        dtypes (list[str | VarType]): their types.
-        lod_levels (list[int] | None): their levels of sequences; None: 0.
+        dtypes (list[str | VarType]): the element type of each variable.
+        lod_levels (list[int] | None): the number of levels of sequences of each variable; None: 0.
         name (str | None): prefix of the names of the variables that the layer creates.
-        use_double_buffer (bool): keep one more batch ready.
+        use_double_buffer (bool): prefetch one more batch.
 
     Returns:
         Variable: the reader; `read_file` returns its variables.
@@ -264,16 +267,16 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
 
 
 def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
-    """Makes a py_reader for the shapes and types of variables that exist already.
+    """Creates a py_reader for the shapes and types of existing variables.
 
     Args:
-        capacity (int): number of batches that the queue holds.
-        feed_list (list[Variable]): the variables.
+        capacity (int): maximum number of batches in the queue.
+        feed_list (list[Variable]): the variables that provide shapes, types and levels of sequences.
         name (str | None): prefix of the names of the variables that the layer creates.
-        use_double_buffer (bool): keep one more batch ready.
+        use_double_buffer (bool): prefetch one more batch.
 
     Returns:
-        Variable: the reader; `read_file` returns new variables of these shapes.
+        Variable: the reader; `read_file` returns new variables of these shapes and types.
 
     Raises:
         ValueError: `capacity` is below 1.
@@ -287,16 +290,16 @@ def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=T
 
 
 def read_file(reader):
-    """Adds the op that reads the next batch of a reader.
+    """Adds an op that reads the next batch of a reader.
 
     Args:
         reader (Variable): the result of `py_reader`.
 
     Returns:
-        Variable | list[Variable]: its variables; a single one is not in a list.
+        Variable | list[Variable]: the variables of the reader; a list only if there are several.
 
     Raises:
-        TypeError: `reader` is not what py_reader returns.
+        TypeError: `reader` is not the result of `py_reader`.
 
     Example:
         reader = fluid.layers.py_reader(4, [[-1, 8]], ['float32'])

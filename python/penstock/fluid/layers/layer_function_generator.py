@@ -11,10 +11,10 @@ __all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'templatedoc']
 
 
 def generate_activation_fn(op_type):
-    """Returns a layer for an op of one input X and one output Out.
+    """Returns a layer for an op with one input X and one output Out.
 
     Args:
-        op_type (str): the op.
+        op_type (str): the type of the op.
 
     Returns:
         function: takes x (Variable) and a name; returns a Variable.
@@ -54,10 +54,10 @@ def deprecated(func_or_class):
 
 
 def autodoc(comment=''):
-    """Makes a decorator of layers: Fluid adds the op's text to the docstring; here it adds `comment`.
+    """Returns a decorator that appends `comment` to the docstring of a layer. Fluid also adds the op's text.
 
     Args:
-        comment (str): the text.
+        comment (str): the text to append.
 
     Returns:
         callable: the decorator.
@@ -75,10 +75,10 @@ def autodoc(comment=''):
 
 
 def templatedoc(op_type=None):
-    """Makes a decorator of layers: Fluid fills the op's text into the docstring; here the layer stays as it is.
+    """Returns a decorator that returns the layer unchanged. Fluid's inserts the op's description into the docstring.
 
     Args:
-        op_type (str | None): accepted for Fluid's scripts.
+        op_type (str | None): ignored; accepted for compatibility with Fluid.
 
     Returns:
         callable: the decorator.

@@ -1,6 +1,6 @@
-"""Learning rates that follow the number of steps: ops that a program runs before its updates.
+"""Learning rate schedules: ops that compute the rate from the number of steps, before a program's updates.
 
-Each counts steps in a variable of the program and returns the rate as a Variable. Pass it to an optimizer:
+Each schedule counts steps in a variable of the program and returns the rate as a Variable. Pass it to an optimizer:
 
     fluid.optimizer.SGD(layers.exponential_decay(0.1, decay_steps=1000, decay_rate=0.9))
 """
@@ -22,7 +22,7 @@ _COUNTER = '@LR_DECAY_COUNTER@'
 
 
 def _schedule(layer):
-    """Makes a layer whose ops have the role by which the transpiler recognises schedules."""
+    """Decorates a layer so that its ops have the role by which the transpiler recognises schedules."""
     signature = inspect.signature(layer)
 
     @functools.wraps(layer)
@@ -54,9 +54,9 @@ def noam_decay(d_model, warmup_steps, learning_rate=1.0):
     Steps are counted from 1.
 
     Args:
-        d_model (int | Variable): width of the model.
-        warmup_steps (int | Variable): number of steps in which the rate rises.
-        learning_rate (float | Variable): factor.
+        d_model (int | Variable): width of the model; a Variable has shape [1], float32.
+        warmup_steps (int | Variable): number of steps in which the rate rises; a Variable has shape [1], float32.
+        learning_rate (float | Variable): factor of the rate; a Variable has shape [1], float32.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.
@@ -79,8 +79,8 @@ def exponential_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate * decay_rate ** (step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate of step 0.
-        decay_steps (int): number of steps in which the rate is multiplied by `decay_rate` once.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
+        decay_steps (int): number of steps after which the rate has been multiplied by `decay_rate` once.
         decay_rate (float): the factor.
         staircase (bool): round step / decay_steps down.
 
@@ -99,9 +99,9 @@ def natural_exp_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate * exp(-decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate of step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
-        decay_rate (float): exponent of one period.
+        decay_rate (float): amount by which the exponent decreases in one period.
         staircase (bool): round step / decay_steps down.
 
     Returns:
@@ -118,7 +118,7 @@ def inverse_time_decay(learning_rate, decay_steps, decay_rate, staircase=False):
     """Computes learning_rate / (1 + decay_rate * step / decay_steps).
 
     Args:
-        learning_rate (float | Variable): rate of step 0.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
         decay_steps (int): number of steps of one period.
         decay_rate (float): growth of the divisor in one period.
         staircase (bool): round step / decay_steps down.
@@ -139,12 +139,12 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
     The rate is (learning_rate - end_learning_rate) * (1 - step / decay_steps) ** power + end_learning_rate.
 
     Args:
-        learning_rate (float | Variable): rate of step 0.
-        decay_steps (int): number of steps.
-        end_learning_rate (float): rate after them.
-        power (float): exponent; 1: a straight line.
-        cycle (bool): True: start again each time, with a period longer by `decay_steps` steps; False: the rate stays
-            constant.
+        learning_rate (float | Variable): rate in step 0; a Variable has shape [1], float32.
+        decay_steps (int): number of steps of the decay.
+        end_learning_rate (float): rate after `decay_steps` steps.
+        power (float): exponent; 1 decreases the rate linearly.
+        cycle (bool): True: after each period the decay starts again with a period that is `decay_steps` steps longer;
+            False: the rate stays constant afterwards.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.
@@ -169,17 +169,17 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
 
 @_schedule
 def piecewise_decay(boundaries, values):
-    """Uses values[i] before step boundaries[i], and the last value after all boundaries.
+    """Sets the rate to values[i] before step boundaries[i], and to the last value after all boundaries.
 
     Args:
         boundaries (list[int]): steps in ascending order.
-        values (list[float]): rates; one more than boundaries.
+        values (list[float]): rates, one more than `boundaries`.
 
     Returns:
         Variable: shape [1], float32: the rate of this step.
 
     Raises:
-        ValueError: the number of values is not that of boundaries plus 1.
+        ValueError: the number of values is not the number of boundaries plus 1.
 
     Example:
         rate = fluid.layers.piecewise_decay(boundaries=[1000, 2000], values=[0.1, 0.01, 0.001])
@@ -206,7 +206,7 @@ def cosine_decay(learning_rate, step_each_epoch, epochs):
     """Computes learning_rate * 0.5 * (cos(epoch * pi / epochs) + 1).
 
     Args:
-        learning_rate (float | Variable): rate of epoch 0.
+        learning_rate (float | Variable): rate in epoch 0; a Variable has shape [1], float32.
         step_each_epoch (int): number of steps of an epoch.
         epochs (int): number of epochs.
 
@@ -228,9 +228,9 @@ def linear_lr_warmup(learning_rate, warmup_steps, start_lr, end_lr):
     """Raises the rate from `start_lr` to `end_lr` in `warmup_steps` steps, then uses `learning_rate`.
 
     Args:
-        learning_rate (float | Variable): the rate afterwards: a number, or another schedule.
-        warmup_steps (int): number of steps.
-        start_lr (float): rate of step 0.
+        learning_rate (float | Variable): the rate after the warm-up: a number, or another schedule.
+        warmup_steps (int): number of steps of the warm-up.
+        start_lr (float): rate in step 0.
         end_lr (float): rate at the end of the warm-up.
 
     Returns:

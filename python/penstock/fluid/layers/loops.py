@@ -12,15 +12,15 @@ __all__ = ['While', 'while_loop']
 
 
 class While:
-    """Runs the ops of a block repeatedly while a condition holds; the ops compute its next value.
+    """Runs the ops of a block repeatedly while a condition is true; the ops must update the condition.
 
     Args:
-        cond (Variable): one bool; the block's ops set it.
-        is_test (bool): keep no values for a gradient.
+        cond (Variable): the condition, one bool element; the ops of the block write it.
+        is_test (bool): do not keep the values that a gradient needs.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Raises:
-        TypeError: `cond` is not one bool.
+        TypeError: `cond` is not a Variable with one bool element.
 
     Example:
         i = fluid.layers.fill_constant([1], 'int64', 0)
@@ -66,7 +66,7 @@ class While:
         """Opens the block of the loop.
 
         Returns:
-            A context manager; ops that are made inside belong to the loop.
+            A context manager; ops created inside it belong to the loop.
         """
         return self._body()
 
@@ -120,22 +120,23 @@ class WhileGuard(BlockGuard):
 
 
 def while_loop(cond, body, loop_vars, is_test=False, name=None):
-    """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) holds.
+    """Computes loop_vars = body(*loop_vars) while cond(*loop_vars) is true.
 
     Args:
-        cond (callable): takes the loop variables, returns one bool Variable.
+        cond (callable): takes the loop variables and returns a Variable with one bool element.
         body (callable): takes the loop variables and returns the same number of Variables of the same shapes and types.
             A list or dict of Variables may also be a loop variable; `body` gets a copy, which it may change.
-        loop_vars (list[Variable] | tuple): initial values; they contain the results afterwards.
-        is_test (bool): keep no values for a gradient.
+        loop_vars (list[Variable] | tuple): initial values, of any shape and type; the loop writes the results to the
+            same Variables.
+        is_test (bool): do not keep the values that a gradient needs.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         list[Variable] | tuple: `loop_vars`.
 
     Raises:
-        TypeError: an argument, or what `cond` returns, has another type.
-        ValueError: `loop_vars` is empty, or `body` returns another number of variables, or other keys of a dict.
+        TypeError: an argument or the result of `cond` has the wrong type.
+        ValueError: `loop_vars` is empty, or `body` returns another number of variables or a dict with other keys.
 
     Example:
         i = fluid.layers.fill_constant([1], 'int64', 0)
@@ -165,14 +166,17 @@ def while_loop(cond, body, loop_vars, is_test=False, name=None):
 
 
 def _copied(value):
-    """Returns the same Variables in new lists and dicts, so that `body` may change these."""
+    """Returns the same Variables in new lists and dicts, which `body` may change."""
     if isinstance(value, (list, tuple)):
         return type(value)(_copied(one) for one in value) if type(value) in (list, tuple) else value
     return {key: _copied(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 def _assign_all(source, target):
-    """Assigns to the loop's variables, which may be nested in lists and dicts; an array is written in place."""
+    """Assigns source to the loop variables in target, which may be nested in lists and dicts.
+
+    Tensor arrays are skipped, because the loop writes them in place.
+    """
     if isinstance(target, (list, tuple, dict)):
         keys = sorted(target) if isinstance(target, dict) else range(len(target))
         kind = dict if isinstance(target, dict) else (list, tuple)

@@ -1,4 +1,4 @@
-"""Losses, with one value per example."""
+"""Losses of examples, most with one value per example."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -12,20 +12,20 @@ __all__ = [
 
 @element_types(input='float16 float32 float64')
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
-    """Computes -log of the probability of the label, for probabilities such as softmax gives.
+    """Computes the cross entropy, -log of the probability of the label.
 
     Args:
-        input (Variable): shape [..., D], probabilities; float32 or float64.
-        label (Variable): shape [..., 1], int64: class numbers; with `soft_label` the shape and type of `input`: a
-            probability for each class.
-        soft_label (bool): labels are distributions.
-        ignore_index (int): examples of this class have a loss of 0; hard labels only.
+        input (Variable): the probabilities, such as the result of softmax, shape [..., D], float32 or float64.
+        label (Variable): the class indices, shape [..., 1], int64; with `soft_label`, a probability for each class,
+            same shape and type as `input`.
+        soft_label (bool): whether labels are distributions.
+        ignore_index (int): examples of this class have loss 0; used for class indices only.
 
     Returns:
-        Variable: shape [..., 1], the type of `input`.
+        Variable: shape [..., 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         probabilities = fluid.layers.softmax(fluid.data('x', [None, 10]))
@@ -55,21 +55,21 @@ def _cross_entropy2(input, label, ignore_index):
 
 def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
                                return_softmax=False, axis=-1):
-    """Computes softmax and cross entropy in one op, which does not overflow.
+    """Computes softmax and cross entropy in one numerically stable op.
 
     Args:
-        logits (Variable): shape [..., D] (D at `axis`), float32 or float64.
-        label (Variable): as `logits` with extent 1 at `axis`, int64: class numbers; with `soft_label` the shape and
-            type of `logits`.
-        soft_label (bool): labels are distributions.
-        ignore_index (int): examples of this class have a loss of 0; hard labels only.
-        numeric_stable_mode (bool): kept for Fluid's programs; the computation is always stable.
+        logits (Variable): shape [..., D] with the classes at `axis`, float32 or float64.
+        label (Variable): the class indices, the shape of `logits` with extent 1 at `axis`, int64; with `soft_label`, a
+            probability for each class, same shape and type as `logits`.
+        soft_label (bool): whether labels are distributions.
+        ignore_index (int): examples of this class have loss 0; used for class indices only.
+        numeric_stable_mode (bool): has no effect: the computation is always stable.
         return_softmax (bool): return the probabilities too.
         axis (int): the axis of the classes; negative: counted from the end.
 
     Returns:
-        Variable | tuple[Variable, Variable]: the loss, of extent 1 at `axis`; with `return_softmax` also the
-            probabilities.
+        Variable | tuple[Variable, Variable]: the loss, the shape of `logits` with extent 1 at `axis`; with
+            `return_softmax`, also the probabilities, same shape as `logits`. Both have the type of `logits`.
 
     Raises:
         TypeError: `logits` or `label` is not a Variable.
@@ -100,13 +100,13 @@ def square_error_cost(input, label):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `input`.
+        label (Variable): same shape and type as `input`.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -127,15 +127,15 @@ def log_loss(input, label, epsilon=0.0001, name=None):
 
     Args:
         input (Variable): shape [N, 1], probabilities; float32 or float64.
-        label (Variable): the shape and type of `input`; 0 or 1.
+        label (Variable): same shape and type as `input`; 0 or 1.
         epsilon (float): keeps the logarithms finite.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.sigmoid(fluid.data('x', [None, 1]))
@@ -150,20 +150,20 @@ def log_loss(input, label, epsilon=0.0001, name=None):
 
 @element_types(x='float16 float32 float64')
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
-    """Computes the log loss of sigmoid(x), element by element, without overflow.
+    """Computes the cross entropy of sigmoid(x), element by element, in a numerically stable way.
 
     Args:
-        x (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `x`; probabilities.
-        ignore_index (int): elements with this label have a loss of 0.
+        x (Variable): the logits, any shape, float32 or float64.
+        label (Variable): the target probabilities, same shape and type as `x`.
+        ignore_index (int): elements with this label have loss 0.
         name (str | None): prefix of the names of the variables that the layer creates.
         normalize (bool): divide by the number of elements that are not ignored.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` or `label` is not a Variable, or has another element type.
+        TypeError: `x` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -187,14 +187,14 @@ def huber_loss(input, label, delta):
 
     Args:
         input (Variable): shape [N, 1], float32 or float64.
-        label (Variable): the shape and type of `input`.
-        delta (float): the error from which on the loss is linear.
+        label (Variable): same shape and type as `input`.
+        delta (float): the error above which the loss is linear.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1])
@@ -213,18 +213,18 @@ def huber_loss(input, label, delta):
 
 @element_types(input='int32 int64')
 def one_hot(input, depth, allow_out_of_range=False):
-    """Converts class numbers, whose last extent is 1, to rows with a 1 at the number and 0 elsewhere.
+    """Converts class indices to one-hot rows, with 1 at the index and 0 elsewhere.
 
     Args:
-        input (Variable): shape [..., 1], int32 or int64.
+        input (Variable): the class indices, shape [..., 1], int32 or int64.
         depth (int | Variable): length of a row; a Variable is int32 of shape [1].
-        allow_out_of_range (bool): a number outside [0, depth) gives a row of zeros instead of an error.
+        allow_out_of_range (bool): an index outside [0, depth) becomes a row of zeros instead of an error.
 
     Returns:
-        Variable: shape [..., depth], float32.
+        Variable: shape [..., depth], float32, with stop_gradient set.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -244,20 +244,20 @@ def one_hot(input, depth, allow_out_of_range=False):
 
 @element_types(label='float32 float64')
 def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None):
-    """Computes (1 - epsilon) * label + epsilon * prior.
+    """Smooths one-hot labels: (1 - epsilon) * label + epsilon * prior.
 
     Args:
-        label (Variable): shape [N, D], one-hot rows; float32 or float64.
-        prior_dist (Variable | None): shape [1, D], a distribution over the classes; None: uniform.
+        label (Variable): one-hot rows, shape [N, D], float32 or float64.
+        prior_dist (Variable | None): a distribution over the classes, shape [1, D]; None: uniform.
         epsilon (float): weight of the prior, above 0 and at most 1.
         dtype (str | VarType): type of the result.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape of `label`, of type `dtype`.
+        Variable: same shape as `label`, of type `dtype`.
 
     Raises:
-        TypeError: `label` is not a Variable, or has another element type.
+        TypeError: `label` is not a Variable, or has an unsupported element type.
         ValueError: `epsilon` is out of range.
 
     Example:
@@ -282,16 +282,16 @@ def kldiv_loss(x, target, reduction='mean', name=None):
     """Computes the Kullback-Leibler divergence target * (log(target) - x).
 
     Args:
-        x (Variable): shape [N, ...], logarithms of probabilities; float32 or float64.
-        target (Variable): the shape and type of `x`; probabilities.
+        x (Variable): the logarithms of probabilities, shape [N, ...], float32 or float64.
+        target (Variable): the target probabilities, same shape and type as `x`.
         reduction (str): 'mean' over all elements, 'batchmean' (the sum divided by N), 'sum', or 'none'.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [1], or with 'none' the shape of `x`.
+        Variable: shape [1], or the shape of `x` with 'none'; same type as `x`.
 
     Raises:
-        TypeError: `x` or `target` is not a Variable, or has another element type.
+        TypeError: `x` or `target` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -310,16 +310,16 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
     Args:
         x (Variable): shape [N, ...], float32 or float64.
-        y (Variable): the shape and type of `x`.
-        inside_weight (Variable | None): the shape of `x`; multiplies the differences.
-        outside_weight (Variable | None): the shape of `x`; multiplies the losses of the elements.
-        sigma (float | None): None: 1.
+        y (Variable): same shape and type as `x`.
+        inside_weight (Variable | None): same shape as `x`; multiplies the differences.
+        outside_weight (Variable | None): same shape as `x`; multiplies the losses of the elements.
+        sigma (float | None): sets the point where the loss becomes linear; None: 1.
 
     Returns:
-        Variable: shape [N, 1], the sum over each row, the type of `x`.
+        Variable: shape [N, 1], the sum over each row, same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -344,19 +344,19 @@ def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
 
 @element_types(label='float32 float64', left='float32 float64', right='float32 float64')
 def rank_loss(label, left, right, name=None):
-    """Computes the log loss of the order of two scores, log(1 + exp(o)) - label * o with o = left - right.
+    """Computes the RankNet loss of two scores, log(1 + exp(o)) - label * o with o = left - right.
 
     Args:
         label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, 0 if `right` does.
-        left (Variable): shape [N, 1], float32.
-        right (Variable): shape [N, 1], float32.
+        left (Variable): the left scores, shape [N, 1], float32.
+        right (Variable): the right scores, shape [N, 1], float32.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], float32.
 
     Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
+        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))
@@ -373,20 +373,20 @@ def rank_loss(label, left, right, name=None):
 
 @element_types(label='float32 float64')
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
-    """Computes the hinge loss of the order of two scores, max(0, -label * (left - right) + margin).
+    """Computes the margin ranking loss of two scores, max(0, -label * (left - right) + margin).
 
     Args:
         label (Variable): shape [N, 1], float32: 1 if `left` ranks higher, -1 if `right` does.
-        left (Variable): shape [N, 1], float32.
-        right (Variable): shape [N, 1], float32.
-        margin (float): the difference that scores should have.
+        left (Variable): the left scores, shape [N, 1], float32.
+        right (Variable): the right scores, shape [N, 1], float32.
+        margin (float): the required difference of the scores.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
         Variable: shape [N, 1], float32.
 
     Raises:
-        TypeError: `label`, `left` or `right` is not a Variable, or has another element type.
+        TypeError: `label`, `left` or `right` is not a Variable, or has an unsupported element type.
 
     Example:
         label, left, right = (fluid.data(name, [None, 1]) for name in ('label', 'left', 'right'))

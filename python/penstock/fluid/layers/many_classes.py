@@ -1,4 +1,4 @@
-"""Losses for large numbers of classes, which use only some of them."""
+"""Losses for large numbers of classes, which evaluate only some of the classes."""
 
 import numpy
 
@@ -15,28 +15,29 @@ _SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
 @element_types(input='float32 float64', label='int64')
 def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
         name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
-    """Computes the loss of noise-contrastive estimation: true classes against randomly drawn noise classes.
+    """Computes the noise-contrastive estimation loss of the true classes against randomly drawn noise classes.
 
     Args:
         input (Variable): shape [N, D], float32 or float64.
-        label (Variable): shape [N, number of true classes], int64.
+        label (Variable): the true classes, shape [N, number of true classes], int64.
         num_total_classes (int): number of classes.
-        sample_weight (Variable | None): shape [N, 1]: weight of each example.
+        sample_weight (Variable | None): the weight of each example, shape [N, 1], same type as `input`.
         param_attr (ParamAttr | None): the weights, of shape [num_total_classes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_total_classes, 1]; False: no bias.
-        num_neg_samples (int | None): noise classes drawn for each example; None: 10.
+        num_neg_samples (int | None): number of noise classes drawn for each example; None: 10.
         name (str | None): prefix of the names of the variables that the layer creates.
         sampler (str): 'uniform', 'log_uniform' or 'custom_dist'.
         custom_dist (list[float] | None): probability of each class, for 'custom_dist'.
-        seed (int): 0: different classes in each run; otherwise the same classes in each run.
-        is_sparse (bool): the gradient of the weights is selected rows.
+        seed (int): seed of the drawn classes; 0: different classes in each run.
+        is_sparse (bool): whether the gradient of the weights is selected rows.
 
     Returns:
-        Variable: shape [N, 1], the loss divided by num_neg_samples + 1.
+        Variable: the loss divided by num_neg_samples + 1, shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
-        ValueError: the sampler is unknown, or `custom_dist` is missing or of another length.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        ValueError: `sampler` is unknown, `custom_dist` is missing or has the wrong length, or `input` has fewer than 2
+            axes.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -77,8 +78,8 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
 
 
 def _alias_tables(helper, custom_dist, classes):
-    """Returns the tables of the alias method (Walker, 1977): entry i draws class i with its probability, otherwise its
-    alias."""
+    """Returns the tables of the alias method (Walker, 1977): entry i draws class i with the probability of the entry,
+    and the alias of i otherwise."""
     if len(custom_dist) != classes:
         raise ValueError('custom_dist has %d probabilities for %d classes' % (len(custom_dist), classes))
     shares = [float(probability) * classes for probability in custom_dist]
@@ -91,7 +92,7 @@ def _alias_tables(helper, custom_dist, classes):
         shares[high] -= 1 - shares[low]
         if shares[high] != 1:
             (small if shares[high] < 1 else large).append(high)
-    for rest in small + large:    # remainders of rounding
+    for rest in small + large:    # left over because of rounding
         shares[rest] = 1.0
 
     def constant(values, dtype):
@@ -111,27 +112,27 @@ def _alias_tables(helper, custom_dist, classes):
 @element_types(input='float32 float64', label='int64')
 def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
              is_custom=False, is_sparse=False):
-    """Computes the hierarchical sigmoid loss: the log loss of the decisions on the path of a class through a binary
-    tree.
+    """Computes the hierarchical sigmoid loss: the log loss of the decisions on a class's path through a binary tree.
 
     Args:
         input (Variable): shape [N, D], float32 or float64.
-        label (Variable): shape [N, 1], int64.
-        num_classes (int): number of classes; with `is_custom` the number of inner nodes. At least 2.
+        label (Variable): the true classes, shape [N, 1], int64.
+        num_classes (int): number of classes, or with `is_custom` the number of inner nodes; at least 2.
         param_attr (ParamAttr | None): the weights, of shape [inner nodes, D].
         bias_attr (ParamAttr | bool | None): the bias, of shape [inner nodes, 1]; False: no bias.
         name (str | None): prefix of the names of the variables that the layer creates.
-        path_table (Variable | None): shape [N, depth], int64: nodes from the root to the class, then -1.
-        path_code (Variable | None): shape [N, depth], int64: 0 or 1 at each node, then -1.
-        is_custom (bool): True: paths are given; False: the tree is the complete binary one.
-        is_sparse (bool): the gradient of the weights is selected rows.
+        path_table (Variable | None): the nodes from the root to the class, padded with -1, shape [N, depth], int64.
+        path_code (Variable | None): 0 or 1 for each node, padded with -1, shape [N, depth], int64.
+        is_custom (bool): True: the paths are given; False: the tree is a complete binary tree.
+        is_sparse (bool): whether the gradient of the weights is selected rows.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
-        ValueError: paths are missing or given without is_custom, or there are fewer than 2 classes.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        ValueError: paths are missing, or are given without `is_custom`, there are fewer than 2 classes, or `input` has
+            fewer than 2 axes.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -170,28 +171,30 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
 def sampled_softmax_with_cross_entropy(logits, label, num_samples, num_true=1, remove_accidental_hits=True,
                                        use_customized_samples=False, customized_samples=None,
                                        customized_probabilities=None, seed=0):
-    """Computes the cross entropy of a softmax over the true class and some randomly drawn classes.
+    """Computes the cross entropy of a softmax over the true classes and some randomly drawn classes.
 
-    A class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), each once, so classes should be
-    sorted by their frequency. The logarithm of the probability of being drawn is subtracted from each logit.
+    Class c is drawn with probability log((c + 2) / (c + 1)) / log(classes + 1), without replacement, so classes should
+    be sorted by descending frequency. The logarithm of the probability of being drawn is subtracted from each logit.
 
     Args:
         logits (Variable): scores of all classes, float32 or float64, shape [rows, classes].
         label (Variable): the true classes, int64, shape [rows, num_true].
         num_samples (int): number of classes that are drawn for all rows together.
         num_true (int): number of true classes of a row.
-        remove_accidental_hits (bool): whether a drawn class that is a row's own is kept out of its softmax.
-        use_customized_samples (bool): whether the next two say what the samples are.
+        remove_accidental_hits (bool): whether drawn classes that are true classes of a row are excluded from the row's
+            softmax.
+        use_customized_samples (bool): whether the samples are given by the next two arguments.
         customized_samples (Variable): true classes and samples, int64, shape [rows, num_true + num_samples].
-        customized_probabilities (Variable): the probability of each, of the same shape and the type of `logits`.
-        seed (int): of the draws; 0 takes a new one at each run.
+        customized_probabilities (Variable): the probability of each, same shape as `customized_samples`, same type as
+            `logits`.
+        seed (int): seed of the draws; 0: different classes in each run.
 
     Returns:
-        Variable: the cost of each row, shape [rows, 1].
+        Variable: the cost of each row, shape [rows, 1], same type as `logits`.
 
     Raises:
-        TypeError: `logits` or `label` is not a Variable.
-        penstock.ProgramError: more samples are asked for than there are classes, or shapes do not fit.
+        TypeError: `logits`, `label`, `customized_samples` or `customized_probabilities` is not a Variable.
+        penstock.ProgramError: `num_samples` exceeds the number of classes, or the shapes are incompatible.
 
     Example:
         words, right = fluid.data('words', [None, 32]), fluid.data('right', [None, 1], 'int64')

@@ -1,4 +1,4 @@
-"""Functions of tensors that consist of several ops, or are one op under another name; and comparison of tensors."""
+"""Mathematical functions that combine several ops or rename an op, and comparisons of tensors."""
 
 import sys
 
@@ -19,19 +19,19 @@ def addcmul(input, tensor1, tensor2, value=1.0, out=None, name=None):
     """Computes input + tensor1 * tensor2 * value.
 
     Args:
-        input (Variable): float32, float64, int32 or int64.
-        tensor1 (Variable): the shape and type of `input`.
-        tensor2 (Variable): the shape and type of `input`.
-        value (float): a factor; an int if `input` has integers.
-        out (Variable): receives the result; by default a new Variable.
+        input (Variable): any shape; float32, float64, int32 or int64.
+        tensor1 (Variable): same shape and type as `input`.
+        tensor2 (Variable): same shape and type as `input`.
+        value (float): the factor of the product; an int if `input` has an integer type.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): has no effect, as in Fluid.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input`, `tensor1` or `tensor2` is not a Variable, or `value` is of another kind than the
-            elements.
+        TypeError: `input`, `tensor1` or `tensor2` is not a Variable, or has an unsupported element type, or `value` is
+            not a float for floating-point elements or not an int for integers.
 
     Example:
         a, b, c = (fluid.data(name, [None, 3]) for name in 'abc')
@@ -53,16 +53,18 @@ def clamp(input, min=None, max=None, output=None, name=None):
     """Clips each element to [min, max].
 
     Args:
-        input (Variable): float32 or float64.
-        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid.
-        max (float or Variable): upper bound, by default the largest number of float64.
-        output (Variable): receives the result; by default a new Variable.
+        input (Variable): any shape, float32 or float64.
+        min (float or Variable): lower bound, by default the smallest positive number of float64, as in Fluid; a
+            Variable has shape [1].
+        max (float or Variable): upper bound, by default the largest number of float64; a Variable has shape [1].
+        output (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
+        TypeError: `input` is not a Variable, or a bound has an unsupported element type.
         ValueError: neither bound is given.
 
     Example:
@@ -86,21 +88,21 @@ def clamp(input, min=None, max=None, output=None, name=None):
 
 @element_types(x='float32 float64')
 def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
-    """Computes the logarithm of the sum of exp(x) along some extents.
+    """Computes the logarithm of the sum of exp(x) over the given axes, or over all axes.
 
     Args:
-        x (Variable): float32 or float64.
-        dim (int or list): the extents that are summed over, by default all.
-        keepdim (bool): whether to keep them with extent 1 instead of removing them.
-        out (Variable): receives the result; by default a new Variable.
+        x (Variable): any shape, float32 or float64.
+        dim (int or list): the axes that are summed over, by default all.
+        keepdim (bool): whether to keep the reduced axes, with extent 1.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the remaining extents of `x`, or [1] if none remains; the type of `x`.
+        Variable: the shape of `x` without the reduced axes ([1] if none remains), same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: `x` has no extent of `dim`.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` lacks an axis of `dim`.
 
     Example:
         y = fluid.layers.logsumexp(fluid.data('x', [None, 3]), dim=1, keepdim=True)
@@ -116,18 +118,18 @@ def logsumexp(x, dim=None, keepdim=False, out=None, name=None):
 
 @element_types(x='float32 float64')
 def log1p(x, out=None, name=None):
-    """Computes log(1 + x), exact for small x.
+    """Computes log(1 + x), accurately for small x.
 
     Args:
-        x (Variable): float32 or float64.
-        out (Variable): receives the result; by default a new Variable.
+        x (Variable): any shape, float32 or float64.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `x`; NaN where `x` is below -1.
+        Variable: same shape and type as `x`; NaN where `x` is below -1.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -145,17 +147,17 @@ def log_softmax(input, axis=None, dtype=None, name=None):
     """Computes the logarithm of the softmax.
 
     Args:
-        input (Variable): float32 or float64.
-        axis (int): the extent of the classes, by default the last.
-        dtype (str): the type that `input` is cast to first.
+        input (Variable): any shape, float32 or float64.
+        axis (int): the axis of the classes, by default the last.
+        dtype (str): the type to which `input` is cast first; by default it is not cast.
         name (str): prefix of the results' names; by default the layer's.
 
     Returns:
-        Variable: the shape of `input`.
+        Variable: same shape as `input`, of type `dtype` or else the type of `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: `input` has no extent `axis`.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` has no axis `axis`.
 
     Example:
         y = fluid.layers.log_softmax(fluid.data('x', [None, 3]))
@@ -175,11 +177,11 @@ def log_softmax(input, axis=None, dtype=None, name=None):
 
 
 def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
-    """Tells whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
+    """Tests whether all elements of two tensors are close: |input - other| <= atol + rtol * |other|.
 
     Args:
-        input (Variable): float32 or float64.
-        other (Variable): the shape and type of `input`.
+        input (Variable): any shape, float32 or float64.
+        other (Variable): same shape and type as `input`.
         rtol (float): the relative tolerance.
         atol (float): the absolute tolerance.
         equal_nan (bool): whether two NaN count as close.
@@ -206,15 +208,15 @@ def allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False, name=None):
 
 
 def elementwise_equal(x, y, name=None):
-    """Tells element by element whether two tensors are equal.
+    """Tests whether x == y, element by element.
 
     Args:
-        x (Variable): float32, float64, int32 or int64.
-        y (Variable): the shape and type of `x`.
+        x (Variable): any shape; float32, float64, int32 or int64.
+        y (Variable): same shape and type as `x`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `x`, bool; it has no gradient.
+        Variable: same shape as `x`, bool; it has no gradient.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.

@@ -1,4 +1,4 @@
-"""Operators of Variables: x + y, x * 2.0, -x, x < y, x[1:] add the ops that Fluid adds."""
+"""Operators of Variables: x + y, x * 2.0, -x, x < y and x[1:] add the same ops as in Fluid."""
 
 import numbers
 
@@ -46,13 +46,13 @@ def _filled_like(var, value):
 
 
 def _astype(self, dtype):
-    """Casts the variable.
+    """Casts the variable to another element type.
 
     Args:
         dtype (str | VarType): the element type of the result.
 
     Returns:
-        Variable: the same shape, of type `dtype`.
+        Variable: same shape, of type `dtype`.
     """
     block, out = _new_temporary(self, dtype)
     block.append_op('cast', {'X': self}, {'Out': out}, {'in_dtype': int(self.dtype), 'out_dtype': int(out.dtype)})
@@ -85,7 +85,7 @@ def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=
 
 
 def patch_variable():
-    """Called once, when the layers exist.
+    """Adds the operators to Variable. Called once, after the layers are defined.
 
     Example:
         x = fluid.data('x', [2])
@@ -113,7 +113,7 @@ def patch_variable():
         '__le__': _binary('less_equal', compares=True),
         '__gt__': _binary('greater_than', compares=True),
         '__ge__': _binary('greater_equal', compares=True),
-        # Dicts and sets find a handle by identity.
+        # Dicts and sets compare handles by identity.
         '__hash__': object.__hash__,
         '__getitem__': subscript,
         '__iter__': None,    # otherwise x[0], x[1], ... would never end

@@ -26,19 +26,20 @@ def _layer(op_type, inputs, attrs=None, type_of='X', name=None, out=None, named=
 
 
 def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
-    """Makes the identity matrix.
+    """Creates an identity matrix, or a batch of them.
 
     Args:
         num_rows (int): the number of rows.
-        num_columns (int): the number of columns; by default as many as rows.
-        batch_shape (list): extents in front, along which the matrix is repeated.
+        num_columns (int): the number of columns; by default `num_rows`.
+        batch_shape (list): leading extents, over which the matrix is repeated.
         dtype (str): float32, float64, int32 or int64.
 
     Returns:
-        Variable: shape batch_shape + [num_rows, num_columns]; it has no gradient.
+        Variable: shape batch_shape + [num_rows, num_columns], of type `dtype`; it has no gradient.
 
     Raises:
-        TypeError: a number is not an int, or is negative.
+        TypeError: a number of rows or columns is not an int of at least 0, or `batch_shape` is not a list of positive
+            numbers.
 
     Example:
         matrices = fluid.layers.eye(3, num_columns=4, batch_shape=[2])  # shape [2, 3, 4]
@@ -61,17 +62,17 @@ def eye(num_rows, num_columns=None, batch_shape=None, dtype='float32'):
 
 @element_types(diagonal='int32 int64 float32 float64')
 def diag(diagonal):
-    """Makes a square matrix from its diagonal.
+    """Creates a square matrix with the given diagonal.
 
     Args:
         diagonal (Variable or numpy.ndarray): shape [n]; float32, float64, int32 or int64.
 
     Returns:
-        Variable: shape [n, n], the type of `diagonal`; it has no gradient.
+        Variable: shape [n, n], same type as `diagonal`; it has no gradient.
 
     Raises:
-        TypeError: `diagonal` is not a Variable, or has another element type.
-        penstock.ProgramError: `diagonal` is not of rank 1.
+        TypeError: `diagonal` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the rank of `diagonal` is not 1.
 
     Example:
         y = fluid.layers.diag(np.array([3, 4, 5], 'int32'))
@@ -88,20 +89,21 @@ def diag(diagonal):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    """Makes matrices from one of their diagonals.
+    """Creates matrices with the given diagonals.
 
     Args:
-        input (Variable or numpy.ndarray): rank 1 or more; its last extent lies on the diagonals.
-        offset (int): offset of the diagonal above the main one.
-        dim1 (int): the result's extent of the rows.
-        dim2 (int): the result's extent of the columns.
+        input (Variable or numpy.ndarray): shape [..., n]; int32, int64, float32 or float64; the last axis runs along
+            the diagonals.
+        offset (int): offset of the diagonal from the main diagonal; positive: above it.
+        dim1 (int): the axis of the result that holds the rows of the matrices.
+        dim2 (int): the axis of the result that holds the columns of the matrices.
 
     Returns:
-        Variable: one extent more than `input`, the type of `input`; it has no gradient.
+        Variable: one axis more than `input`, same type as `input`; it has no gradient.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: dim1 and dim2 do not name two extents of the result.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `dim1` and `dim2` are not two different axes of the result.
 
     Example:
         y = fluid.layers.diag_embed(fluid.data('x', [None, 3]), offset=1)   # shape [-1, 4, 4]
@@ -131,15 +133,15 @@ def tril(input, diagonal=0, name=None):
     """Keeps the lower triangle of each matrix and sets the other elements to 0.
 
     Args:
-        input (Variable): rank 2 or more; the last two extents are matrices.
-        diagonal (int): offset of the last kept diagonal above the main one.
+        input (Variable): shape [..., rows, columns], any type.
+        diagonal (int): offset of the highest kept diagonal from the main diagonal; positive: above it.
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        ValueError: the rank is below 2.
+        ValueError: `input` has fewer than 2 axes.
         TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
@@ -152,15 +154,15 @@ def triu(input, diagonal=0, name=None):
     """Keeps the upper triangle of each matrix and sets the other elements to 0.
 
     Args:
-        input (Variable): rank 2 or more; the last two extents are matrices.
-        diagonal (int): offset of the first kept diagonal above the main one.
+        input (Variable): shape [..., rows, columns], any type.
+        diagonal (int): offset of the lowest kept diagonal from the main diagonal; positive: above it.
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        ValueError: the rank is below 2.
+        ValueError: `input` has fewer than 2 axes.
         TypeError: `input` is not a Variable, or `diagonal` is not an int.
 
     Example:
@@ -174,19 +176,19 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
     """Computes the sum of a diagonal of each matrix.
 
     Args:
-        input (Variable): rank 2 or more; float32, float64, int32 or int64.
-        offset (int): offset of the diagonal above the main one.
-        dim1 (int): the extent of the rows; a negative one counts from the end.
-        dim2 (int): the extent of the columns.
-        out (Variable): receives the result; by default a new Variable.
+        input (Variable): at least 2 axes; float32, float64, int32 or int64.
+        offset (int): offset of the diagonal from the main diagonal; positive: above it.
+        dim1 (int): the axis of the rows; negative: counted from the end.
+        dim2 (int): the axis of the columns; negative: counted from the end.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the extents of `input` without dim1 and dim2, [1] if none is left; the type of `input`.
+        Variable: the shape of `input` without `dim1` and `dim2` ([1] if none remains), same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: dim1 and dim2 do not name two extents.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `dim1` and `dim2` are not two different axes.
 
     Example:
         y = fluid.layers.trace(fluid.data('x', [3, 4, 5]), offset=1, dim1=1, dim2=2)   # shape [3]
@@ -198,19 +200,19 @@ def trace(input, offset=0, dim1=0, dim2=1, out=None, name=None):
 @element_types(x='int32 int64 float16 float32 float64', y='int32 int64 float16 float32 float64',
                out='int32 int64 float16 float32 float64')
 def kron(x, y, out=None, name=None):
-    """Computes the Kronecker product: a copy of y, multiplied by the element, for each element of x.
+    """Computes the Kronecker product: each element of x is replaced by its product with y.
 
     Args:
-        x (Variable): float32, float64, int32 or int64.
-        y (Variable): the type of `x`; the one of lower rank gets extents of 1 in front.
-        out (Variable): receives the result; by default a new Variable.
+        x (Variable): any shape; float32, float64, int32 or int64.
+        y (Variable): any shape, same type as `x`; the operand of lower rank gets leading extents of 1.
+        out (Variable): receives the result, of its shape and type; by default a new Variable.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: each extent is the product of those of `x` and `y`; the type of `x`.
+        Variable: each extent is the product of the extents of `x` and `y`; same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the types differ.
 
     Example:
@@ -220,19 +222,19 @@ def kron(x, y, out=None, name=None):
 
 
 def cross(input, other, dim=None):
-    """Computes the vector product along an extent of 3 elements.
+    """Computes the cross product of vectors along an axis of extent 3.
 
     Args:
-        input (Variable): float32, float64, int32 or int64.
-        other (Variable): the shape and type of `input`.
-        dim (int): the extent; by default the first that has 3 elements.
+        input (Variable): any shape with an extent of 3; float32, float64, int32 or int64.
+        other (Variable): same shape and type as `input`.
+        dim (int): the axis; by default, and for 0, the first axis of extent 3.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` or `other` is not a Variable.
-        penstock.ProgramError: the shapes differ, or the extent has not 3 elements.
+        penstock.ProgramError: the shapes differ, or the extent of the axis is not 3.
 
     Example:
         z = fluid.layers.cross(fluid.data('x', [None, 3]), fluid.data('y', [None, 3]), dim=1)
@@ -245,16 +247,16 @@ def dist(x, y, p=2):
     """Computes the p-norm of x - y.
 
     Args:
-        x (Variable): float32 or float64.
-        y (Variable): the type of `x`; shapes are aligned at their last extents, and extents of 1 are repeated.
-        p (float): which norm; 0 counts the elements that differ, and infinities give the largest and the smallest
-            difference.
+        x (Variable): any shape, float32 or float64.
+        y (Variable): same type as `x`; the shapes are broadcast against each other.
+        p (float): order of the norm; 0 counts the elements that differ, infinity takes the largest absolute difference
+            and minus infinity the smallest.
 
     Returns:
-        Variable: shape [1], the type of `x`.
+        Variable: shape [1], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type, or `p` is not a number.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -267,18 +269,18 @@ def dist(x, y, p=2):
 
 @element_types(x='int32 int64 float32 float64', y='int32 int64 float32 float64')
 def dot(x, y, name=None):
-    """Computes the inner product of each row.
+    """Computes the dot product of each pair of rows.
 
     Args:
         x (Variable): shape [n] or [rows, n]; float32, float64, int32 or int64.
-        y (Variable): the shape and type of `x`.
+        y (Variable): same shape and type as `x`.
         name (str): the result's name; by default a generated one.
 
     Returns:
-        Variable: shape [1] or [rows, 1], the type of `x`.
+        Variable: shape [1] or [rows, 1], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ, or the rank is above 2.
 
     Example:
@@ -288,15 +290,15 @@ def dot(x, y, name=None):
 
 
 def bmm(x, y, name=None):
-    """Multiplies each pair of matrices.
+    """Multiplies each pair of matrices of two batches.
 
     Args:
         x (Variable): shape [batch, m, k], float32 or float64.
-        y (Variable): shape [batch, k, n], the type of `x`.
+        y (Variable): shape [batch, k, n], same type as `x`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [batch, m, n], the type of `x`.
+        Variable: shape [batch, m, n], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
@@ -310,21 +312,21 @@ def bmm(x, y, name=None):
 
 @element_types(x='float32 float64', y='float32 float64')
 def addmm(input, x, y, alpha=1.0, beta=1.0, name=None):
-    """Adds a matrix product to a matrix: alpha * x . y + beta * input.
+    """Adds a matrix product to a matrix: alpha * x @ y + beta * input.
 
     Args:
-        input (Variable): shape [m, n], where each extent may be 1 and is repeated then; float32 or float64.
-        x (Variable): shape [m, k], the type of `input`.
-        y (Variable): shape [k, n], the type of `input`.
+        input (Variable): shape [m, n], or a shape that can be broadcast to it; float32 or float64.
+        x (Variable): shape [m, k], same type as `input`.
+        y (Variable): shape [k, n], same type as `input`.
         alpha (float): the factor of the product.
         beta (float): the factor of `input`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [m, n], the type of `input`.
+        Variable: shape [m, n], same type as `input`.
 
     Raises:
-        TypeError: `input`, `x` or `y` is not a Variable, or has another element type.
+        TypeError: `input`, `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:

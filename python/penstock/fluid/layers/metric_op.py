@@ -10,20 +10,20 @@ __all__ = ['accuracy', 'auc']
 
 @element_types(input='float16 float32 float64')
 def accuracy(input, label, k=1, correct=None, total=None):
-    """Computes the share of rows whose label is among the k largest elements.
+    """Computes the top-k accuracy: the share of rows whose label is among the k highest scores.
 
     Args:
-        input (Variable): shape [N, D], scores; float32 or float64.
-        label (Variable): shape [N, 1], int64 or int32.
-        k (int): the number of largest elements of a row that count.
-        correct (Variable | None): shape [1], int32: where to put the number of such rows.
-        total (Variable | None): shape [1], int32: where to put N.
+        input (Variable): the scores, shape [N, D], float32 or float64.
+        label (Variable): the labels, shape [N, 1], int64 or int32.
+        k (int): the number of highest scores that count.
+        correct (Variable | None): receives the number of correct rows, shape [1], int32.
+        total (Variable | None): receives N, shape [1], int32.
 
     Returns:
         Variable: shape [1], float32.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         scores = fluid.data('scores', [None, 10])
@@ -47,22 +47,22 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 @element_types(input='float32 float64', label='int32 int64')
 def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
-    """Computes the area under a curve over all batches so far, and over the last batches.
+    """Computes the area under the ROC or precision-recall curve, over all batches so far and over the last batches.
 
     Args:
-        input (Variable): shape [N, 2], probabilities of both classes; float32.
-        label (Variable): shape [N, 1], int64; 0 or 1.
+        input (Variable): the probabilities of both classes, shape [N, 2], float32 or float64.
+        label (Variable): the labels, 0 or 1, shape [N, 1], int64.
         curve (str): 'ROC', or 'PR' for precision over recall.
-        num_thresholds (int): number of buckets of the histograms.
-        topk (int): kept for Fluid's scripts; has no effect.
-        slide_steps (int): number of last batches of the second result; 0: all batches.
+        num_thresholds (int): number of thresholds, one less than the buckets of the histograms.
+        topk (int): has no effect; kept for compatibility with Fluid.
+        slide_steps (int): number of batches that the second result covers; 0: all batches.
 
     Returns:
-        tuple: the area over all batches and that over the last ones, each of shape [1], float64, and the list of the
-            four persistable statistics.
+        tuple: the area over all batches and the area over the last batches, each of shape [1], float64, and the list of
+            the four persistable statistics.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         p = fluid.layers.softmax(fluid.data('x', [None, 2]))

@@ -1,4 +1,4 @@
-"""Layers with parameters, and the functions usually used between them."""
+"""Layers with parameters, and the functions commonly used between them."""
 
 import math
 
@@ -18,24 +18,25 @@ __all__ = [
 
 @element_types(input='float16 float32 float64')
 def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
-    """Computes a fully connected layer: act(sum over i of flatten(input_i) . W_i + b).
+    """Computes a fully connected layer: act(sum over i of flatten(input_i) @ W_i + b).
 
-    Each input is flattened to a matrix: its first `num_flatten_dims` extents are the rows, the others the columns.
+    Each input is flattened to a matrix: its first `num_flatten_dims` axes form the rows, the others the columns.
 
     Args:
-        input (Variable | list[Variable]): shape [N, ...], float32 or float64; several inputs have a weight each.
+        input (Variable | list[Variable]): shape [N, ...], float32 or float64; each input has its own weight.
         size (int): number of columns of the result.
-        num_flatten_dims (int): number of leading extents of `input` that form the rows; -1: all but the last.
+        num_flatten_dims (int): number of leading axes of `input` that form the rows; -1: all but the last.
         param_attr (ParamAttr | list | None): the weights, of shape [columns of the input, size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [size]; False: no bias.
         act (str | None): name of an activation.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [first `num_flatten_dims` extents of the input..., size], the type of `input`.
+        Variable: shape [first `num_flatten_dims` extents of the input..., size], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable or a list of Variables, or has an unsupported element type.
+        ValueError: `input` is an empty list.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -65,14 +66,14 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
 
 
 def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
-    """Looks up rows of a table by ids whose last extent is 1; the row replaces that extent.
+    """Looks up rows of a table by ids; unlike fluid.embedding, the last extent of the ids must be 1.
 
     Args:
-        input (Variable): shape [..., 1], int64: row numbers.
+        input (Variable): the ids, which are row numbers, shape [..., 1], int64.
         size (list[int]): [number of rows, width] of the table.
-        is_sparse (bool): the gradient is selected rows; with parameter servers trainers look rows up there.
-        is_distributed (bool): the table is sharded by id over the parameter servers, and no trainer holds it.
-        padding_idx (int | None): a row that reads as zeros and is not trained; negative: counted from the end.
+        is_sparse (bool): whether the gradient is selected rows; with pservers, trainers look up the rows there.
+        is_distributed (bool): whether the table is sharded by id over the pservers, so that no trainer holds it.
+        padding_idx (int | None): id whose row reads as zeros and is not trained; negative: counted from the end.
         param_attr (ParamAttr | None): the table.
         dtype (str | VarType): type of the table.
 
@@ -91,7 +92,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
 
 
 def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
-    """Both layers called embedding: they differ in their op."""
+    """Implements both layers named embedding, which differ in their op."""
     require_variables('embedding', input=input)
     if input.dtype != VarType.INT64:
         raise TypeError('embedding: the ids must be int64, but %s is %s' % (input.name, input.dtype.name))
@@ -116,9 +117,9 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     """Creates a counter that each run of the main program increases by `step` before its first op.
 
     Args:
-        counter_name (str | None): name of the variable; the same name gives the same counter.
+        counter_name (str | None): name of the variable; calls with the same name return the same counter.
         begin (int): value in the first run.
-        step (int): difference between two runs.
+        step (int): increment per run.
 
     Returns:
         Variable: shape [1], int64, persistable.
@@ -148,17 +149,17 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
     Args:
         x (Variable): any shape, float32 or float64.
         dropout_prob (float): probability that an element is dropped, in [0, 1].
-        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
-        seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a fresh one.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
+        seed (int | None): seed of the mask; None or 0: the program's `random_seed`, or a new one in each run.
         name (str | None): prefix of the names of the variables that the layer creates.
         dropout_implementation (str): 'downgrade_in_infer' multiplies by 1 - dropout_prob in inference;
-            'upscale_in_train' divides what is kept by 1 - dropout_prob in training and does nothing in inference.
+            'upscale_in_train' divides the kept elements by 1 - dropout_prob in training and does nothing in inference.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -189,15 +190,15 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
     Args:
         input (Variable): any shape, float32 or float64.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         name (str | None): prefix of the names of the variables that the layer creates.
-        axis (int): the axis along which the results add up to 1; negative: counted from the end.
+        axis (int): the axis along which the results sum to 1; negative: counted from the end.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -211,21 +212,21 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
 
 @element_types(x='float16 float32 float64', y='float16 float32 float64')
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
-    """Multiplies two tensors as matrices, each flattened to two dimensions first.
+    """Flattens two tensors to matrices and multiplies them.
 
     Args:
-        x (Variable): its first `x_num_col_dims` extents are the rows; float32 or float64.
-        y (Variable): its first `y_num_col_dims` extents are the rows, as many as `x` has columns; the type of `x`.
-        x_num_col_dims (int): at least 1.
-        y_num_col_dims (int): at least 1.
+        x (Variable): at least 2 axes, float32 or float64.
+        y (Variable): at least 2 axes, same type as `x`; it must have as many rows as `x` has columns.
+        x_num_col_dims (int): number of leading axes of `x` that form the rows, at least 1.
+        y_num_col_dims (int): number of leading axes of `y` that form the rows, at least 1.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [row extents of `x`..., column extents of `y`...], the type of `x`.
+        Variable: shape [row extents of `x`..., column extents of `y`...], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: the columns of `x` and the rows of `y` differ in number.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the number of columns of `x` is not the number of rows of `y`.
 
     Example:
         x = fluid.data('x', [None, 4])
@@ -243,22 +244,22 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
 
 @element_types(x='float16 float32 float64', y='float16 float32 float64')
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
-    """Computes alpha * X . Y over the last two axes; leading axes are batches and broadcast.
+    """Computes alpha * x @ y over the last two axes; the leading axes are batches and are broadcast.
 
     Args:
         x (Variable): shape [..., M, K], or [K]; float32 or float64.
-        y (Variable): shape [..., K, N], or [K]; the type of `x`.
+        y (Variable): shape [..., K, N], or [K]; same type as `x`.
         transpose_x (bool): exchange the last two axes of `x` first.
         transpose_y (bool): exchange the last two axes of `y` first.
         alpha (float): factor of the product.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [..., M, N], the type of `x`.
+        Variable: shape [..., M, N], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: the inner extents or the batches do not fit.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the inner extents or the batches are incompatible.
 
     Example:
         x = fluid.data('x', [2, 3, 4])
@@ -281,13 +282,13 @@ def cos_sim(X, Y):
 
     Args:
         X (Variable): shape [N, D], float32 or float64.
-        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; the type of `X`.
+        Y (Variable): shape [N, D], or [1, D] to compare one row with all of `X`; same type as `X`.
 
     Returns:
-        Variable: shape [N, 1], the type of `X`.
+        Variable: shape [N, 1], same type as `X`.
 
     Raises:
-        TypeError: `X` or `Y` is not a Variable, or has another element type.
+        TypeError: `X` or `Y` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -310,10 +311,10 @@ def transpose(x, perm, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: the shape of `x` permuted, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type; or `perm` is no list.
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `perm` is not a list.
         ValueError: `perm` is not a permutation of the axes.
 
     Example:
@@ -334,24 +335,25 @@ def transpose(x, perm, name=None):
 
 @element_types(x='int32 int64 float16 float32 float64')
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
-    """Gives a tensor another shape with the same elements in the same order.
+    """Changes the shape of a tensor; the elements and their order stay the same.
 
     Args:
         x (Variable): any shape and type.
-        shape (list[int | Variable] | Variable): the new extents. -1: whatever is left over, at most once; 0: the
-            extent of `x` at the same place. Extents that are known only at run time are Variables of shape [1],
-            int32.
+        shape (list[int | Variable] | Variable): the new extents. At most one may be -1, which is computed from the
+            others; 0 keeps the extent of `x` at the same axis. Extents that are known only at run time are int32
+            Variables of shape [1].
         actual_shape (Variable | None): shape [rank], int32; takes precedence over `shape` at run time.
         act (str | None): name of an activation.
-        inplace (bool): the result is `x` itself with the new shape.
+        inplace (bool): write the result to `x` itself.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: the new shape, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: the number of elements would change, or -1 stands more than once.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: -1 occurs more than once, an extent is below -1, or 0 occurs at an axis that `x` does not have.
+        penstock.ProgramError: the number of elements would change.
 
     Example:
         x = fluid.data('x', [2, 4, 6])
@@ -385,18 +387,18 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 @element_types(x='int8 int32 int64 float32 float64')
 def flatten(x, axis=1, name=None):
-    """Gives a tensor the shape of a matrix.
+    """Flattens a tensor to a matrix.
 
     Args:
         x (Variable): any shape and type.
-        axis (int): the extents before it form the rows, the others the columns; from 0 to the rank of `x`.
+        axis (int): the axes before it form the rows, the others the columns; from 0 to the rank of `x`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, columns], the type of `x`.
+        Variable: shape [rows, columns], same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         ValueError: `axis` is out of range.
 
     Example:
@@ -419,14 +421,14 @@ def squeeze(input, axes, name=None):
 
     Args:
         input (Variable): any shape and type.
-        axes (list[int]): the axes to remove; empty: all of extent 1. Negative: counted from the end.
+        axes (list[int]): the axes to remove, negative: counted from the end; empty: all axes of extent 1.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: the shape of `input` without the axes, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [5, 1, 10])
@@ -440,12 +442,12 @@ def unsqueeze(input, axes, name=None):
 
     Args:
         input (Variable): any shape and type.
-        axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, of shape [1] in a
-            list.
+        axes (int | list[int | Variable] | Variable): positions in the result; Variables are int32, and have shape [1]
+            in a list.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: the shape of `input` with the new axes, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -476,17 +478,17 @@ def split(input, num_or_sections, dim=-1, name=None):
 
     Args:
         input (Variable): any shape and type.
-        num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent
-            may be -1, which stands for what is left.
+        num_or_sections (int | list[int | Variable]): number of equal parts, or the extent of each part; one extent may
+            be -1 and is then computed from the others.
         dim (int | Variable): the axis; negative: counted from the end.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        list[Variable]: the parts, of the type of `input`.
+        list[Variable]: the parts, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: the parts do not add up to the extent.
+        penstock.ProgramError: the extents of the parts do not sum to the extent of the axis.
 
     Example:
         x = fluid.data('x', [3, 9, 5])
@@ -513,14 +515,14 @@ def split(input, num_or_sections, dim=-1, name=None):
 
 
 def merge_selected_rows(x, name=None):
-    """Adds up the rows of a SELECTED_ROWS variable that have the same number.
+    """Adds the rows of a SELECTED_ROWS variable that have the same row number.
 
     Args:
-        x (Variable): SELECTED_ROWS; row numbers may repeat.
+        x (Variable): SELECTED_ROWS, float32 or float64; row numbers may repeat.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: SELECTED_ROWS with each row number once, in ascending order, the type of `x`.
+        Variable: SELECTED_ROWS with unique row numbers in ascending order, same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -544,7 +546,7 @@ def get_tensor_from_selected_rows(x, name=None):
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [n, D], the type of `x`.
+        Variable: shape [n, D], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable, or not SELECTED_ROWS.
@@ -564,15 +566,16 @@ def get_tensor_from_selected_rows(x, name=None):
 
 
 def topk(input, k, name=None):
-    """Finds the k largest elements of each row and their positions.
+    """Finds the k largest elements of each row and their indices.
 
     Args:
         input (Variable): shape [..., D], float32 or float64.
-        k (int | Variable): how many, from 1 to D; a Variable is int32 of shape [1].
+        k (int | Variable): number of elements, from 1 to D; a Variable is int32 of shape [1].
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: values of shape [..., k] in descending order, and their int64 indices in the row.
+        tuple[Variable, Variable]: the elements in descending order, shape [..., k], same type as `input`, and their
+            indices in the row, shape [..., k], int64.
 
     Raises:
         TypeError: `input` is not a Variable.

@@ -18,15 +18,16 @@ __all__ = [
 def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
                do_model_average_for_mean_and_var=True, use_global_stats=False):
-    """Normalises each channel over the batch, then scales and shifts it by learned numbers.
+    """Normalises each channel over the batch, then applies a learned scale and shift.
 
-    Training uses the mean and variance of the batch and updates running ones; inference uses the running ones.
+    Training uses the mean and variance of the batch and updates the running mean and variance, which inference uses.
 
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64.
         act (str | None): name of an activation.
-        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
@@ -36,14 +37,14 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training, too.
+        use_global_stats (bool): use the running values in training too.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: `input` has fewer than two axes.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than two axes.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])
@@ -67,7 +68,7 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
 
 def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_mean_name, moving_variance_name,
                          do_model_average_for_mean_and_var, attrs):
-    """Appends batch_norm or inplace_abn, the helper's type, and the parameters of its channels."""
+    """Appends the op that the helper's type names, batch_norm or inplace_abn, with the parameters of the channels."""
     helper.takes(input=input)
     require_rank(helper.layer_type, 'input', input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
@@ -107,15 +108,16 @@ def _normalized_by_batch(helper, input, in_place, momentum, data_layout, moving_
 def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
                 data_layout='NCHW', name=None, moving_mean_name=None, moving_variance_name=None,
                 do_model_average_for_mean_and_var=True, use_global_stats=False, act_alpha=1.0):
-    """Replaces a variable by itself, normalised as by `batch_norm`, under an activation that can be undone.
+    """Normalises a variable in place, as `batch_norm` does, and applies an invertible activation.
 
-    The backward pass reads the result alone, so the memory of what was normalised is free.
+    The backward pass recovers the input from the result, so the input needs no memory of its own.
 
     Args:
-        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. Its old value is lost.
-        act (str | None): 'leaky_relu', 'elu', 'identity', or None, which is 'identity'.
-        is_test (bool): compute what inference computes; `Program.clone(for_test=True)` sets it.
-        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch.
+        input (Variable): shape [N, C, ...], or [N, ..., C] for NHWC; float32 or float64. It is overwritten.
+        act (str | None): 'leaky_relu', 'elu' or 'identity'; None: 'identity'.
+        is_test (bool): compute the result of inference; `Program.clone(for_test=True)` sets it.
+        momentum (float | Variable): running = momentum * running + (1 - momentum) * value of the batch; a
+            Variable has shape [1], float32.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [C], initially 1.
         bias_attr (ParamAttr | None): the shift, of shape [C], initially 0.
@@ -124,16 +126,15 @@ def inplace_abn(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, par
         moving_mean_name (str | None): name of the running mean.
         moving_variance_name (str | None): name of the running variance.
         do_model_average_for_mean_and_var (bool): ModelAverage averages the running values too.
-        use_global_stats (bool): use the running values in training, too.
-        act_alpha (float): of leaky_relu and elu, above 0.
+        use_global_stats (bool): use the running values in training too.
+        act_alpha (float): the parameter alpha of leaky_relu and elu, above 0.
 
     Returns:
-        Variable: `input`.
+        Variable: `input` itself.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        ValueError: `act` or `data_layout` is another one.
-        penstock.ProgramError: `input` has fewer than two axes.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `act` or `data_layout` has another value, or `input` has fewer than two axes.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])
@@ -167,10 +168,10 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
     """Normalises each example over its axes from `begin_norm_axis` on, then scales and shifts each element.
 
     Args:
-        input (Variable): any shape of two axes or more; float32 or float64.
+        input (Variable): at least two axes; float32 or float64.
         scale (bool): multiply by a learned scale.
         shift (bool): add a learned shift.
-        begin_norm_axis (int): the first axis that is normalised over.
+        begin_norm_axis (int): the first of the axes over which the layer normalises.
         epsilon (float): added to the variance.
         param_attr (ParamAttr | None): the scale, of shape [product of the normalised extents], initially 1.
         bias_attr (ParamAttr | None): the shift, of the same shape, initially 0.
@@ -178,10 +179,10 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -211,25 +212,25 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
 
 @element_types(input='float32 float64')
 def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, act=None, data_layout='NCHW', name=None):
-    """Computes each group of channels of each image normalised to mean 0 and variance 1.
+    """Normalises each group of channels of each image to mean 0 and variance 1.
 
     Args:
         input (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
         groups (int): the number of groups of channels.
         epsilon (float): added to the variance.
-        param_attr (ParamAttr|bool): of a factor for each channel; None or False: no factor.
-        bias_attr (ParamAttr|bool): of what is added to each channel; None or False: nothing.
-        act (str): the activation of the result.
+        param_attr (ParamAttr|bool): attributes of the scale, of shape [C]; None or False: no scale.
+        bias_attr (ParamAttr|bool): attributes of the shift, of shape [C]; None or False: no shift.
+        act (str): name of an activation.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        ValueError: data_layout has an invalid value.
-        penstock.ProgramError: there are more groups than channels.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `data_layout` has an invalid value.
+        penstock.ProgramError: `groups` exceeds the number of channels.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -263,21 +264,21 @@ def group_norm(input, groups, epsilon=1e-05, param_attr=None, bias_attr=None, ac
 
 @element_types(input='float32 float64')
 def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=None):
-    """Computes each channel of each image normalised to mean 0 and variance 1, then scaled and shifted.
+    """Normalises each channel of each image to mean 0 and variance 1, then applies a learned scale and shift.
 
     Args:
         input (Variable): shape [N, C, ...], float32 or float64.
         epsilon (float): added to the variance.
-        param_attr (ParamAttr): of the factor of each channel.
-        bias_attr (ParamAttr): of what is added to each channel.
-        name (str): part of the names of the variables that the layer creates.
+        param_attr (ParamAttr): attributes of the scale, of shape [C], initially 1.
+        bias_attr (ParamAttr): attributes of the shift, of shape [C], initially 0.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        ValueError: bias_attr is False, or `input` has less than 2 axes.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `bias_attr` is False, or `input` has fewer than 2 axes.
 
     Example:
         image = fluid.data('image', [None, 8, 4, 4])
@@ -304,21 +305,21 @@ def instance_norm(input, epsilon=1e-05, param_attr=None, bias_attr=None, name=No
 
 
 def spectral_norm(weight, dim=0, power_iters=1, eps=1e-12, name=None):
-    """Computes a weight divided by an estimate of its largest singular value.
+    """Divides a weight by an estimate of its largest singular value.
 
     Args:
         weight (Variable): a parameter of 2 to 5 axes, float32 or float64.
-        dim (int): the axis that the rows of the matrix run over, 0 or 1.
-        power_iters (int): how often the estimate is made better.
-        eps (float): keeps norms from 0.
-        name (str): part of the names of the variables that the layer creates.
+        dim (int): the axis that forms the rows of the matrix, 0 or 1.
+        power_iters (int): number of power iterations that improve the estimate.
+        eps (float): keeps norms above 0.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `weight`.
+        Variable: same shape and type as `weight`.
 
     Raises:
         TypeError: `weight` is not a Variable.
-        penstock.ProgramError: dim, power_iters or the rank of `weight` is out of range.
+        penstock.ProgramError: `dim`, `power_iters` or the rank of `weight` is out of range.
 
     Example:
         weight = fluid.layers.create_parameter([4, 3, 2], 'float32')
@@ -349,15 +350,15 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        axis (int | None): the axis of the vectors; None: 1; for a tensor of one axis always 0.
+        axis (int | None): the axis of the vectors; None: 1; ignored if `x` has only one axis.
         epsilon (float): added to the sum of squares.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 16])
@@ -390,10 +391,10 @@ def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: `input` does not have four axes, or `data_format` has an invalid value.
 
     Example:

@@ -1,4 +1,4 @@
-"""Layers of one input and one output; those without attributes are generated from a list of op types."""
+"""Layers with one input and one output; those without attributes are generated from a table of op types."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
@@ -17,7 +17,7 @@ _FORMULAS = {
     'logsigmoid': 'log(1 / (1 + exp(-x)))',
     'reciprocal': '1 / x',
     'relu': 'max(x, 0)',
-    'round': 'the integer nearest to x, halves away from 0',
+    'round': 'the integer nearest to x (halves are rounded away from 0)',
     'rsqrt': '1 / sqrt(x)',
     'sigmoid': '1 / (1 + exp(-x))',
     'sign': '-1, 0 or 1 as x is below, equal to or above 0',
@@ -39,10 +39,10 @@ Args:
     name (str | None): prefix of the names of the variables that the layer creates.
 
 Returns:
-    Variable: the shape and type of `x`.
+    Variable: same shape and type as `x`.
 
 Raises:
-    TypeError: `x` is not a Variable, or has another element type.
+    TypeError: `x` is not a Variable, or has an unsupported element type.
 
 Example:
     x = fluid.data('x', [None, 4])
@@ -82,10 +82,10 @@ def erf(x):
     """Computes the error function of each element.
 
     Args:
-        x (Variable): float32 or float64.
+        x (Variable): any shape, float32 or float64.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -102,14 +102,14 @@ def hard_shrink(x, threshold=None):
     """Sets elements in [-threshold, threshold] to zero.
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): by default 0.5.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): bound of the range, by default 0.5.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -120,17 +120,17 @@ def hard_shrink(x, threshold=None):
 
 @element_types(x='float16 float32 float64')
 def softshrink(x, alpha=None):
-    """Moves each element nearer to zero by alpha; those in [-alpha, alpha] become zero.
+    """Moves each element towards zero by alpha; elements in [-alpha, alpha] become zero.
 
     Args:
-        x (Variable): float32 or float64.
-        alpha (float): by default 0.5.
+        x (Variable): any shape, float32 or float64.
+        alpha (float): the distance, by default 0.5.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -141,17 +141,17 @@ def softshrink(x, alpha=None):
 
 @element_types(x='float16 float32 float64')
 def thresholded_relu(x, threshold=None):
-    """Sets elements up to a threshold to zero.
+    """Sets elements that do not exceed a threshold to zero.
 
     Args:
-        x (Variable): float32 or float64.
-        threshold (float): by default 1.
+        x (Variable): any shape, float32 or float64.
+        threshold (float): the threshold, by default 1.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: `x` contains integers.
 
     Example:
@@ -168,7 +168,7 @@ def gelu(x, approximate=False):
         approximate (bool): use the tanh approximation of the distribution function.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -187,16 +187,16 @@ def gelu(x, approximate=False):
 
 
 def cumsum(x, axis=None, exclusive=None, reverse=None):
-    """Computes running sums along one axis.
+    """Computes cumulative sums along one axis.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; float32, float64, int32 or int64.
         axis (int | None): the axis; None: the last.
         exclusive (bool | None): exclude the element itself from its sum.
         reverse (bool | None): sum from the end.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.

@@ -1,4 +1,4 @@
-"""Products of two tensors: bilinear products, channels of feature maps; and position encodings."""
+"""Bilinear products, products of feature maps, position encodings and similarity masks."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper
@@ -7,19 +7,19 @@ __all__ = ['add_position_encoding', 'bilinear_tensor_product', 'fsp_matrix', 'si
 
 
 def bilinear_tensor_product(x, y, size, act=None, name=None, param_attr=None, bias_attr=None):
-    """Computes x . W[i] . y for each row and each of several matrices, which are learned.
+    """Computes x @ W[i] @ y for each pair of rows and each of `size` learned matrices W[i].
 
     Args:
         x (Variable): shape [N, m], float32 or float64.
-        y (Variable): shape [N, n], the type of `x`.
+        y (Variable): shape [N, n], same type as `x`.
         size (int): the number of matrices.
-        act (str): an activation that is applied to the result.
-        name (str): prefix of the names of what the layer creates.
-        param_attr (ParamAttr): describes the matrices, of shape [size, m, n].
-        bias_attr (ParamAttr or bool): describes what is added, of shape [1, size]; False: nothing.
+        act (str): name of an activation.
+        name (str): prefix of the names of the variables that the layer creates.
+        param_attr (ParamAttr): attributes of the matrices, of shape [size, m, n].
+        bias_attr (ParamAttr or bool): attributes of the bias, of shape [1, size]; False: no bias.
 
     Returns:
-        Variable: shape [N, size], the type of `x`.
+        Variable: shape [N, size], same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
@@ -44,17 +44,17 @@ def add_position_encoding(input, alpha, beta, name=None):
     """Computes alpha * input + beta * P, where P encodes the position of a word in its text.
 
     Args:
-        input (Variable): shape [texts, places, columns], or [words, columns] in sequences; float32 or float64, an even
-            number of columns.
-        alpha (float): the factor of the words.
-        beta (float): the factor of the positions.
+        input (Variable): shape [texts, positions, columns], or [words, columns] with sequences, with an even number of
+            columns; float32 or float64.
+        alpha (float): the factor of the input.
+        beta (float): the factor of the position encoding.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the number of columns is odd.
 
     Example:
@@ -71,17 +71,17 @@ def add_position_encoding(input, alpha, beta, name=None):
 
 @element_types(x='float32 float64', y='float32 float64')
 def fsp_matrix(x, y):
-    """Computes the means of the products of each two channels of two feature maps, over all positions.
+    """Computes the mean over all positions of the product of each pair of channels of two feature maps.
 
     Args:
         x (Variable): shape [N, m, height, width], float32 or float64.
-        y (Variable): shape [N, n, height, width], the type of `x`.
+        y (Variable): shape [N, n, height, width], same type as `x`.
 
     Returns:
-        Variable: shape [N, m, n], the type of `x`.
+        Variable: shape [N, m, n], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the images differ in number or size.
 
     Example:
@@ -98,23 +98,23 @@ def fsp_matrix(x, y):
 
 @element_types(input='float32 float64')
 def similarity_focus(input, axis, indexes, name=None):
-    """Marks the positions of the largest elements of their row and column.
+    """Computes a mask that marks the largest elements of matrices, at most one in each row and column.
 
-    For each index, the matrix that `input` has there along `axis` is taken. From its largest element on, each element
-    is marked whose row and column have no mark yet.
+    Each index selects a matrix of `input` along `axis`. In descending order of the matrix's elements, an element is
+    marked if its row and column have no mark yet.
 
     Args:
         input (Variable): shape [N, a, b, c], float32 or float64.
-        axis (int): the extent that the indexes are of: 1, 2 or 3.
+        axis (int): the axis that the indexes select from: 1, 2 or 3.
         indexes (list): one or more indexes.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`: 1 at the marked places of all indexes, whatever the index along
-        `axis`, and 0 elsewhere.
+        Variable: same shape and type as `input`: 1 at the positions that are marked for any of the indexes, for all
+        elements along `axis`, and 0 elsewhere.
 
     Raises:
-        ValueError: there is no such axis, or `indexes` is empty.
+        ValueError: `axis` is not 1, 2 or 3, or `indexes` is empty.
         TypeError: `input` is not a Variable, or `axis` is not an int, or `indexes` is not a list.
 
     Example:

@@ -19,21 +19,23 @@ def _layer(op_type, inputs, attrs, name=None, type_of='X'):
 
 @element_types(x='float32 float64')
 def crop(x, shape=None, offsets=None, name=None):
-    """Cuts a box out of a tensor.
+    """Crops a box from a tensor.
 
     Args:
-        x (Variable): any type.
-        shape (Variable or list): a Variable of the box's shape, or its extents; the first may be -1, that of `x`.
-        offsets (Variable or list): where the box begins along each extent, as an int32 Variable or numbers; by
-            default 0.
+        x (Variable): any shape, float32 or float64.
+        shape (Variable or list): a Variable with the shape of the box, or its extents, of which the first may be -1,
+            the extent of `x`.
+        offsets (Variable or list): where the box begins along each axis, as an int32 Variable or numbers; by default
+            0.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the box, of the type of `x`.
+        Variable: the box, same type as `x`.
 
     Raises:
-        TypeError: `shape` is neither a Variable nor a list.
-        penstock.ProgramError: the box does not lie in `x`.
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is neither a Variable nor a
+            list.
+        penstock.ProgramError: the box extends beyond `x`.
 
     Example:
         x = fluid.data('x', [None, 3, 5])
@@ -58,22 +60,23 @@ def crop(x, shape=None, offsets=None, name=None):
 
 @element_types(x='int32 int64 float32 float64')
 def crop_tensor(x, shape=None, offsets=None, name=None):
-    """Cuts a box out of a tensor; its shape may come from Variables.
+    """Crops a box from a tensor; the extents of the box may be Variables.
 
     Args:
-        x (Variable): any type.
-        shape (Variable or list): the box's extents, as an int32 Variable or a list that may hold some; -1 reaches
-            to the end of `x`.
-        offsets (Variable or list): where the box begins along each extent, likewise; by default 0.
+        x (Variable): any shape; int32, int64, float32 or float64.
+        shape (Variable or list): the extents of the box, as an int32 Variable or a list that may contain int32
+            Variables; -1 extends the box to the end of `x`.
+        offsets (Variable or list): where the box begins along each axis, in the same form; by default 0.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the box, of the type of `x`.
+        Variable: the box, same type as `x`.
 
     Raises:
-        TypeError: `shape` is neither a Variable nor a list.
-        ValueError: an extent is 0 or below -1, or an offset below 0.
-        penstock.ProgramError: the box does not lie in `x`.
+        TypeError: `x` is not a Variable, or has an unsupported element type, or `shape` is neither a Variable nor a
+            list.
+        ValueError: an extent is 0 or below -1, or an offset is below 0.
+        penstock.ProgramError: the box extends beyond `x`.
 
     Example:
         x = fluid.data('x', [None, 3, 5])
@@ -114,21 +117,20 @@ def _require_numbers(what, numbers, fits, rule):
 
 @element_types(y='int32 int64 float32 float64')
 def pad_constant_like(x, y, pad_value=0.0, name=None):
-    """Pads a tensor to the shape of another one.
+    """Pads a tensor at the end of each axis to the shape of another tensor.
 
     Args:
-        x (Variable): gives the shape.
-        y (Variable): the tensor to pad, at the end of each extent; no extent is larger than that of `x`. float32,
-            float64, int32 or int64.
+        x (Variable): the tensor that provides the shape, same type as `y`.
+        y (Variable): the tensor to pad, no larger than `x` along any axis; float32, float64, int32 or int64.
         pad_value (float): the value of the padding.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `x`, the type of `y`.
+        Variable: same shape as `x`, same type as `y`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
-        penstock.ProgramError: `y` is larger than `x`, or has another type.
+        TypeError: `x` or `y` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `y` is larger than `x` along an axis, or has another type.
 
     Example:
         y = fluid.layers.pad_constant_like(fluid.data('x', [4, 5]), fluid.data('y', [3, 5]), pad_value=1.0)
@@ -138,19 +140,19 @@ def pad_constant_like(x, y, pad_value=0.0, name=None):
 
 @element_types(x='bool int32 int64 float32 float64', target_tensor='bool int32 int64 float32 float64')
 def expand_as(x, target_tensor, name=None):
-    """Repeats a tensor until it has the shape of another one.
+    """Repeats a tensor until it has the shape of another tensor.
 
     Args:
-        x (Variable): any type.
-        target_tensor (Variable): each of its extents is a multiple of that of `x`.
+        x (Variable): any shape; bool, int32, int64, float32 or float64.
+        target_tensor (Variable): the tensor that provides the shape; each extent is a multiple of the extent of `x`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape of `target_tensor`, the type of `x`.
+        Variable: same shape as `target_tensor`, same type as `x`.
 
     Raises:
-        TypeError: `x` or `target_tensor` is not a Variable, or has another element type.
-        penstock.ProgramError: the ranks differ, or an extent is no multiple.
+        TypeError: `x` or `target_tensor` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the ranks differ, or an extent is not a multiple of the extent of `x`.
 
     Example:
         y = fluid.layers.expand_as(fluid.data('x', [2, 1]), fluid.data('like', [4, 3]))
@@ -160,18 +162,18 @@ def expand_as(x, target_tensor, name=None):
 
 @element_types(input='bool int32 int64 float16 float32 float64')
 def flip(input, dims, name=None):
-    """Reverses the order of elements along some extents.
+    """Reverses the order of the elements along the given axes.
 
     Args:
         input (Variable): any shape and type.
-        dims (list): the extents; negative ones count from the end.
+        dims (list): the axes; negative: counted from the end.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        penstock.ProgramError: `input` has no such extent.
+        penstock.ProgramError: `input` lacks an axis.
         TypeError: `input` is not a Variable, or `dims` is not a list.
 
     Example:
@@ -183,19 +185,19 @@ def flip(input, dims, name=None):
 
 
 def roll(input, shifts, dims=None):
-    """Shifts elements along some extents; elements shifted beyond the end continue at the start.
+    """Shifts elements along the given axes; elements shifted beyond the end reappear at the start.
 
     Args:
         input (Variable): any shape and type.
-        shifts (int or list): by the number of elements, for each of `dims`.
-        dims (int or list): the extents; without them `input` is one row of elements.
+        shifts (int or list): the number of elements to shift by, for each axis of `dims`.
+        dims (int or list): the axes; None: the flattened `input` is shifted.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: there are not as many `shifts` as `dims`, or `input` has no such extent.
+        penstock.ProgramError: `shifts` and `dims` differ in length, or `input` lacks an axis.
 
     Example:
         y = fluid.layers.roll(fluid.data('x', [3, 4]), shifts=[1, -1], dims=[0, 1])
@@ -210,20 +212,20 @@ def roll(input, shifts, dims=None):
 
 
 def unstack(x, axis=0, num=None):
-    """Splits a tensor into its parts along one extent.
+    """Splits a tensor along one axis into tensors without that axis.
 
     Args:
-        x (Variable): rank 1 or more, any type.
-        axis (int): the extent; a negative one counts from the end.
-        num (int): how many parts there are; by default what the extent says.
+        x (Variable): at least 1 axis, any type.
+        axis (int): the axis; negative: counted from the end.
+        num (int): the number of results; by default the extent of the axis.
 
     Returns:
-        list: `num` Variables of the shape of `x` without that extent, and its type.
+        list: `num` Variables of the shape of `x` without the axis, same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: the extent is unknown and `num` is not given.
-        penstock.ProgramError: `x` has no such extent, or another number of parts.
+        ValueError: `num` is not given, and the axis does not exist or its extent is unknown.
+        penstock.ProgramError: `x` lacks the axis, or its extent is not `num`.
 
     Example:
         steps = fluid.layers.unstack(fluid.data('x', [None, 5, 8]), axis=1)     # 5 of shape [-1, 8]
@@ -239,18 +241,19 @@ def unstack(x, axis=0, num=None):
 
 
 def meshgrid(input, name=None):
-    """Places each vector along its own extent, and repeats it along the extents of the others.
+    """Creates coordinate grids: each vector varies along its own axis and is repeated along the axes of the others.
 
     Args:
         input (list): up to 6 Variables of shape [n0], [n1], ..., any type.
         name (str): prefix of the results' names; by default the layer's.
 
     Returns:
-        list: for each vector a Variable of shape [n0, n1, ...].
+        list: one Variable of shape [n0, n1, ...] for each vector, of its type.
 
     Raises:
-        TypeError: `input` is not a list.
-        penstock.ProgramError: one of them is no vector.
+        TypeError: `input` is not a list of Variables.
+        ValueError: `input` is empty.
+        penstock.ProgramError: an input is not a vector.
 
     Example:
         rows, columns = fluid.layers.meshgrid([fluid.data('r', [3]), fluid.data('c', [4])])
@@ -266,18 +269,18 @@ def meshgrid(input, name=None):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def t(input, name=None):
-    """Transposes a matrix.
+    """Transposes a matrix; a vector or scalar is returned unchanged.
 
     Args:
-        input (Variable): rank 2, or 1 or 0, which stays as it is.
+        input (Variable): at most 2 axes; int32, int64, float32 or float64.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [columns, rows], the type of `input`.
+        Variable: shape [columns, rows], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        ValueError: the rank is above 2.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has more than 2 axes.
 
     Example:
         y = fluid.layers.t(fluid.data('x', [3, 4]))     # shape [4, 3]

@@ -21,15 +21,16 @@ def bpr_loss(input, label, name=None):
     """Computes the Bayesian personalised ranking loss of the correct item against all others.
 
     Args:
-        input (Variable): shape [N, items], float32 or float64: scores.
-        label (Variable): shape [N, 1], int64: the right item.
+        input (Variable): the scores, shape [N, items], float32 or float64.
+        label (Variable): the correct items, shape [N, 1], int64.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`: the mean over the other items of log(1 + exp(score - right score)).
+        Variable: shape [N, 1], same type as `input`: the mean of log(1 + exp(score - correct score)) over the other
+        items.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -51,17 +52,17 @@ def center_loss(input, label, num_classes, alpha, param_attr, update_center=True
 
     Args:
         input (Variable): shape [N, columns], float32 or float64.
-        label (Variable): shape [N, 1], int64: the class of each row.
+        label (Variable): the class of each row, shape [N, 1], int64.
         num_classes (int): the number of classes.
-        alpha (float or Variable): the share of the mean distance by which the centres move.
-        param_attr (ParamAttr): describes the centres, a parameter of shape [num_classes, columns].
-        update_center (bool): whether they move.
+        alpha (float or Variable): the share of the mean distance by which a centre moves.
+        param_attr (ParamAttr): attributes of the centres, a parameter of shape [num_classes, columns].
+        update_center (bool): whether the centres move.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `alpha` is neither a float nor a Variable.
+        TypeError: `input` or `label` is not a Variable, or `alpha` is neither a float nor a Variable.
         penstock.ProgramError: the shapes are incompatible.
 
     Reference:
@@ -101,17 +102,17 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
     """Computes the log loss of clicks and of a teacher's predictions.
 
     Args:
-        input (Variable): shape [N, 1], float32 or float64: logits.
-        label (Variable): shape [N, 1], the type of `input`: -2 without click and teacher, -1 with a click and without
-            a teacher; else what the teacher said, in [0, 1], plus 1 if there was a click.
-        soft_max_up_bound (float): logits from it on have no gradient.
-        soft_max_lower_bound (float): logits up to it have no gradient.
+        input (Variable): the logits, shape [N, 1], float32 or float64.
+        label (Variable): shape [N, 1], same type as `input`. Without a prediction of the teacher: -2 without a click,
+            -1 with a click. Otherwise the prediction, in [0, 1], plus 1 if there was a click.
+        soft_max_up_bound (float): logits of at least this have no gradient.
+        soft_max_lower_bound (float): logits of at most this have no gradient.
 
     Returns:
-        Variable: shape [N, 1], the type of `input`.
+        Variable: shape [N, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes or types differ.
 
     Example:
@@ -128,20 +129,20 @@ def teacher_student_sigmoid_loss(input, label, soft_max_up_bound=15.0, soft_max_
 
 
 def dice_loss(input, label, epsilon=0.00001, name=None):
-    """Computes the dice loss: 1 - 2 * |A and B| / (|A| + |B|), the mean over a batch.
+    """Computes the dice loss 1 - 2 * |A and B| / (|A| + |B|), averaged over the batch.
 
     Args:
-        input (Variable): shape [N, ..., classes], float32 or float64: probabilities.
-        label (Variable): shape [N, ..., 1], int64: the right class.
+        input (Variable): the probabilities, shape [N, ..., classes], float32 or float64.
+        label (Variable): the correct classes, shape [N, ..., 1], int64.
         epsilon (float): keeps the divisor above 0.
         name (str): has no effect, as in Fluid.
 
     Returns:
-        Variable: shape [1], the type of `input`.
+        Variable: shape [1], same type as `input`.
 
     Raises:
         TypeError: `input` or `label` is not a Variable.
-        penstock.ProgramError: the shapes do not fit each other.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         x, label = fluid.data('x', [None, 8, 8, 2]), fluid.data('label', [None, 8, 8, 1], 'int64')
@@ -157,17 +158,17 @@ def dice_loss(input, label, epsilon=0.00001, name=None):
 
 @element_types(input='float32 float64', label='float32 float64')
 def mse_loss(input, label):
-    """Computes the mean of the squared errors.
+    """Computes the mean squared error.
 
     Args:
         input (Variable): any shape, float32 or float64.
-        label (Variable): the shape and type of `input`.
+        label (Variable): same shape and type as `input`.
 
     Returns:
-        Variable: shape [1], the type of `input`.
+        Variable: shape [1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Example:
@@ -181,15 +182,16 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
     """Computes the N-pair loss, which makes each anchor more similar to positives of its class than to others.
 
     Args:
-        anchor (Variable): shape [N, columns], float32 or float64; N is known.
-        positive (Variable): the shape and type of `anchor`.
-        labels (Variable): shape [N], float32, float64 or int64: the class of each pair.
-        l2_reg (float): the factor of the squared lengths.
+        anchor (Variable): shape [N, columns] with known N, float32 or float64.
+        positive (Variable): same shape and type as `anchor`.
+        labels (Variable): the class of each pair, shape [N], float32, float64 or int64.
+        l2_reg (float): the factor of the L2 regularisation.
 
     Returns:
-        Variable: shape [1], the type of `anchor`.
+        Variable: shape [1], same type as `anchor`.
 
     Raises:
+        TypeError: `anchor`, `positive` or `labels` has an unsupported element type.
         penstock.ProgramError: the shapes are incompatible.
 
     Reference:
@@ -213,19 +215,19 @@ def npair_loss(anchor, positive, labels, l2_reg=0.002):
 
 @element_types(input='int32 int64', label='int32 int64')
 def mean_iou(input, label, num_classes):
-    """Computes the mean over classes of intersection over union.
+    """Computes the mean intersection over union of the classes.
 
     Args:
-        input (Variable): any shape, int32 or int64: the predicted class of each element, in [0, num_classes).
-        label (Variable): the shape and type of `input`: the right class of each.
+        input (Variable): the predicted class of each element, in [0, num_classes), any shape, int32 or int64.
+        label (Variable): the correct class of each element, same shape and type as `input`.
         num_classes (int): the number of classes.
 
     Returns:
-        tuple: (mean, wrong, correct). `mean` has shape [1], float32: the mean over the classes that occur of correct /
-        (correct + wrong). `wrong` and `correct` have shape [num_classes], int32: how many elements of each class are.
+        tuple: (mean, wrong, correct). `mean`, shape [1], float32, is the mean of correct / (correct + wrong) over the
+        classes that occur. `wrong` and `correct`, shape [num_classes], int32, count the elements of each class.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
         penstock.ProgramError: the shapes differ.
 
     Example:

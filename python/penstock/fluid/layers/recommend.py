@@ -1,4 +1,4 @@
-"""Layers of recommender systems: shows and clicks, sums of all rows, tags."""
+"""Layers for recommender systems: shows and clicks, running sums, filtering by tags."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.initializer import Constant
@@ -13,17 +13,17 @@ def continuous_value_model(input, cvm, use_cvm=True):
     """Replaces the numbers of shows and clicks at the start of each row by their logarithms, or removes them.
 
     Args:
-        input (Variable): shape [N, 2 or more], float32 or float64, or sequences of such rows; the first columns are
-            how often something was shown and clicked.
-        cvm (Variable): shape [instances, 2], the type of `input`: the gradient of these columns.
-        use_cvm (bool): whether to keep them, as log(show + 1) and log(click + 1) - log(show + 1).
+        input (Variable): shape [N, D] with D of at least 2, with or without sequences, float32 or float64; the first
+            two columns are the numbers of shows and clicks.
+        cvm (Variable): the gradient of these two columns, shape [instances, 2], same type as `input`.
+        use_cvm (bool): True: keep the columns, as log(show + 1) and log(click + 1) - log(show + 1); False: remove them.
 
     Returns:
-        Variable: the shape of `input`, or two columns less; the type of `input`.
+        Variable: shape [N, D] with `use_cvm`, else [N, D - 2]; same type as `input`.
 
     Raises:
-        TypeError: `input` or `cvm` is not a Variable, or has another element type.
-        penstock.ProgramError: `input` has fewer columns, or `cvm` another shape.
+        TypeError: `input` or `cvm` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` has fewer than 2 columns, or `cvm` has another shape.
 
     Example:
         x, cvm = fluid.data('x', [None, 11], lod_level=1), fluid.data('cvm', [None, 2])
@@ -38,36 +38,36 @@ def continuous_value_model(input, cvm, use_cvm=True):
 def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW', in_place=False, name=None,
               moving_mean_name=None, moving_variance_name=None, do_model_average_for_mean_and_var=True, slot_dim=-1,
               sync_stats=False, summary_decay_rate=0.9999999, enable_scale_and_shift=False):
-    """Normalises columns by running sums over all rows.
+    """Normalises columns by running statistics of all rows seen in training.
 
-    The sums are three parameters: the number of rows, their sum, and the sum of their squared distances to the mean.
-    Training updates them with the same sums of a batch.
+    The statistics are three parameters: the number of rows, their sum, and the sum of their squared distances to the
+    mean. Training updates them with the statistics of each batch.
 
     Args:
         input (Variable): shape [N, columns], float32 or float64.
-        act (str): an activation that is applied to the result.
+        act (str): name of an activation.
         epsilon (float): keeps the sum of squares above 0.
-        param_attr (dict): what the parameters hold at first, by the names 'batch_size' (1e4), 'batch_sum' (0),
-            'batch_square' (1e4), 'scale_w' (1) and 'bias' (0).
-        data_layout (str): 'NCHW' or 'NHWC'; matrices have one layout.
+        param_attr (dict): the initial values of the parameters 'batch_size' (1e4), 'batch_sum' (0), 'batch_square'
+            (1e4), 'scale_w' (1) and 'bias' (0).
+        data_layout (str): 'NCHW' or 'NHWC', which are the same for matrices.
         in_place (bool): whether the result replaces `input`.
         name (str): prefix of the parameters' names, by default 'dn'.
         moving_mean_name (str): has no effect, as in Fluid.
         moving_variance_name (str): has no effect, as in Fluid.
         do_model_average_for_mean_and_var (bool): has no effect, as in Fluid.
-        slot_dim (int): how many columns a slot has, whose first says how often it was shown; slots that were not are
-            0 in the result and do not count. -1: there are none.
-        sync_stats (bool): whether several GPUs combine their sums; has no effect on CPUs.
-        summary_decay_rate (float): decay of the sums on GPUs; has no effect on CPUs.
-        enable_scale_and_shift (bool): whether to multiply each column by a parameter and add another.
+        slot_dim (int): number of columns of a slot, of which the first is the number of shows; a slot without shows is
+            0 in the result and does not count. -1: the columns are not grouped into slots.
+        sync_stats (bool): whether several GPUs combine their statistics; has no effect on CPUs.
+        summary_decay_rate (float): decay of the statistics on GPUs; has no effect on CPUs.
+        enable_scale_and_shift (bool): whether to apply a learned scale and shift to each column.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: there is no such layout.
-        penstock.ProgramError: `slot_dim` does not divide the columns.
+        ValueError: `data_layout` has another value.
+        penstock.ProgramError: `slot_dim` does not divide the number of columns.
 
     Example:
         y = fluid.layers.data_norm(fluid.data('x', [None, 10]), name='norm')
@@ -102,22 +102,22 @@ def data_norm(input, act=None, epsilon=1e-05, param_attr=None, data_layout='NCHW
 
 
 def filter_by_instag(ins, ins_tag, filter_tag, is_lod, out_val_if_empty=0):
-    """Keeps the instances that have one of some tags.
+    """Keeps the instances that have at least one of the given tags.
 
     Args:
-        ins (Variable): rows; float32, float64, int32 or int64.
-        ins_tag (Variable): int64, in sequences: the tags of each instance.
-        filter_tag (Variable): shape [n], int64: the tags of which an instance must have one.
-        is_lod (bool): whether an instance is a sequence of rows of `ins`, or a row.
+        ins (Variable): the instances, shape [rows, ...]; float32, float64, int32 or int64.
+        ins_tag (Variable): the tags, shape [tags, 1], int64, with a sequence for each instance.
+        filter_tag (Variable): the tags of which an instance must have at least one, shape [n], int64.
+        is_lod (bool): True: an instance is a sequence of rows of `ins`; False: an instance is a row.
         out_val_if_empty (int): the value of the single row of the result if no instance remains.
 
     Returns:
-        list: [out, weight]. `out` has the rows that are left, an instance a sequence; `weight` has shape
-        [instances, 1], float32: 1 for each instance that is left, or 0 if none is.
+        list: [out, weight]. `out` has the remaining rows, with a sequence for each instance, same type as `ins`;
+        `weight` has shape [instances, 1], float32: 1 for each remaining instance, or 0 if no instance remains.
 
     Raises:
         TypeError: `ins`, `ins_tag` or `filter_tag` is not a Variable.
-        penstock.ProgramError: there are not as many sequences of tags as instances, when the program runs.
+        penstock.ProgramError: the number of sequences of tags is not the number of instances, when the program runs.
 
     Example:
         ins, tags = fluid.data('ins', [None, 32], lod_level=1), fluid.data('tags', [None, 1], 'int64', lod_level=1)

@@ -1,4 +1,4 @@
-"""Recurrent layers over sequences, and their single steps."""
+"""Recurrent layers over sequences, their single steps, and the step of a beam search."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType
@@ -13,7 +13,7 @@ ACTIVATION_NUMBERS = {'identity': 0, 'sigmoid': 1, 'tanh': 2, 'relu': 3}
 
 
 def _lstm_inputs(helper, input, width, rows, use_peepholes, dtype, h_0, c_0):
-    """Creates the slots that lstm and lstmp share: the first weight, then the variables up to the bias."""
+    """Returns (the slots that lstm and lstmp share, a function that creates the bias)."""
     inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [rows, 4 * width], dtype)}
     if h_0 is not None:
         inputs['H0'] = h_0
@@ -29,27 +29,29 @@ def dynamic_lstm(input, size, h_0=None, c_0=None, param_attr=None, bias_attr=Non
                  dtype='float32', name=None):
     """Runs a long short-term memory network over each sequence.
 
-    The input holds the four gates' terms of each row, so a fully connected layer of `size` columns stands before it.
+    The input holds the terms of the four gates for each row; a fully connected layer of `size` columns computes it.
 
     Args:
         input (Variable): shape [rows, size] with sequences, float32 or float64.
         size (int): four times the width of the cell.
-        h_0 (Variable | None): shape [sequences, size / 4], the first hidden state; None: zeros.
-        c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
+        h_0 (Variable | None): the initial hidden state, shape [sequences, size / 4]; None: zeros.
+        c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
         param_attr (ParamAttr | None): the weights, of shape [size / 4, size].
         bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
-        use_peepholes (bool): gates read the cell state.
+        use_peepholes (bool): whether the gates read the cell state.
         is_reverse (bool): run from the last row to the first.
-        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
-        cell_activation (str): the same names.
-        candidate_activation (str): the same names.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): activation of the cell state: one of the same names.
+        candidate_activation (str): activation of the candidate: one of the same names.
         dtype (str | VarType): type of the parameters.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: hidden states and cell states, each [rows, size / 4] with the sequences of `input`.
+        tuple[Variable, Variable]: the hidden states and the cell states, each of shape [rows, size / 4] with the
+            sequences of `input` and of type `dtype`.
 
     Raises:
+        TypeError: `input`, `h_0` or `c_0` is not a Variable, or has an unsupported element type.
         ValueError: `bias_attr` is False.
 
     Example:
@@ -83,11 +85,10 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
                   gate_activation='sigmoid', cell_activation='tanh', candidate_activation='tanh',
                   proj_activation='tanh', dtype='float32', name=None, h_0=None, c_0=None, cell_clip=None,
                   proj_clip=None):
-    """Runs a long short-term memory network whose output is projected to `proj_size` elements, which the next step
-    sees too.
+    """Runs a long short-term memory network with a projection (LSTMP) over each sequence.
 
-    The input holds the four gates' terms of each row, so a fully connected layer of `size` columns stands before
-    it.
+    The output of each step is projected to `proj_size` elements, which the next step reads. The input holds the terms
+    of the four gates for each row; a fully connected layer of `size` columns computes it.
 
     Args:
         input (Variable): shape [rows, size] with sequences, float32 or float64.
@@ -95,26 +96,26 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
         proj_size (int): width of the projection.
         param_attr (ParamAttr | None): both weights: [proj_size, size] and [size / 4, proj_size].
         bias_attr (ParamAttr | None): the bias, of shape [1, size], with peepholes [1, 7 * size / 4].
-        use_peepholes (bool): gates read the cell state.
+        use_peepholes (bool): whether the gates read the cell state.
         is_reverse (bool): run from the last row to the first.
-        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
-        cell_activation (str): the same names.
-        candidate_activation (str): the same names.
-        proj_activation (str): the same names.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        cell_activation (str): activation of the cell state: one of the same names.
+        candidate_activation (str): activation of the candidate: one of the same names.
+        proj_activation (str): activation of the projection: one of the same names.
         dtype (str | VarType): type of the parameters.
         name (str | None): prefix of the names of the variables that the layer creates.
-        h_0 (Variable | None): shape [sequences, proj_size], the first projection; None: zeros.
-        c_0 (Variable | None): shape [sequences, size / 4], the first cell state; None: zeros.
-        cell_clip (float | None): bound of the cell state's elements.
-        proj_clip (float | None): bound of the projection's elements.
+        h_0 (Variable | None): the initial projection, shape [sequences, proj_size]; None: zeros.
+        c_0 (Variable | None): the initial cell state, shape [sequences, size / 4]; None: zeros.
+        cell_clip (float | None): clips the cell state to [-cell_clip, cell_clip].
+        proj_clip (float | None): clips the projection to [-proj_clip, proj_clip].
 
     Returns:
-        tuple[Variable, Variable]: projections, [rows, proj_size], and cell states, [rows, size / 4], with the
-            sequences of `input`.
+        tuple[Variable, Variable]: the projections, shape [rows, proj_size], and the cell states, shape [rows,
+            size / 4], with the sequences of `input` and of type `dtype`.
 
     Raises:
         ValueError: `bias_attr` is False.
-        TypeError: `input` is not a Variable.
+        TypeError: `input`, `h_0` or `c_0` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -128,7 +129,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
     inputs['ProjWeight'] = helper.create_parameter(helper.param_attr, [width, proj_size], dtype)
     inputs['Bias'] = make_bias()
     outputs = {slot: helper.create_variable_for_type_inference(dtype) for slot in ('Projection', 'Cell')}
-    helper.create_variable_for_type_inference(dtype)    # from an older form of the op: a name, not an argument
+    helper.create_variable_for_type_inference(dtype)    # an output of an older version of the op; only uses up a name
     for slot in ('BatchHidden', 'BatchGate', 'BatchCellPreAct'):
         outputs[slot] = helper.create_variable_for_type_inference(dtype)
     attrs = {
@@ -147,32 +148,34 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
 @element_types(input='float32 float64', init_h='float32 float64', init_c='float32 float64')
 def lstm(input, init_h, init_c, max_len, hidden_size, num_layers, dropout_prob=0.0, is_bidirec=False, is_test=False,
          name=None, default_initializer=None, seed=-1):
-    """Runs an LSTM of several layers over equally long sequences.
+    """Runs an LSTM with several layers over sequences of equal length.
 
     All weights are one parameter, in the order that OPS.md states for the op cudnn_lstm.
 
     Args:
-        input (Variable): float32 or float64, shape [steps, sequences, width].
-        init_h (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] with is_bidirec.
-        init_c (Variable): cells at the start, of the same shape.
+        input (Variable): shape [steps, sequences, width], float32 or float64.
+        init_h (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] with `is_bidirec`; same type as `input`.
+        init_c (Variable): the initial cell states, same shape and type as `init_h`.
         max_len (int): the maximum number of steps.
         hidden_size (int): width of the states.
         num_layers (int): number of layers.
         dropout_prob (float): the probability that an element between two layers is set to 0 in training.
         is_bidirec (bool): whether each layer runs over the steps in both directions.
         is_test (bool): True: no dropout.
-        name (str): name of the layer.
-        default_initializer (Initializer): initializer of the weights; None: the default of parameters.
-        seed (int): seed of dropout; -1: a new one in each run.
+        name (str): prefix of the names of the variables that the layer creates.
+        default_initializer (Initializer): initializer of the weights; None: the default initializer of parameters.
+        seed (int): seed of dropout; -1: a new seed in each run.
 
     Returns:
-        tuple: (output, shape [steps, sequences, hidden_size], twice as wide with is_bidirec; hidden states at the
-        end; cells at the end), three Variables.
+        tuple: (output, last hidden states, last cell states), Variables of the type of `input`. The output has shape
+        [steps, sequences, hidden_size], or [steps, sequences, 2 * hidden_size] with `is_bidirec`; the states have the
+        shape of `init_h`.
 
     Raises:
-        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has another element type.
-        penstock.ProgramError: the shapes do not fit each other, or `input` has more than max_len steps.
+        TypeError: `input`, `init_h` or `init_c` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than 3 axes.
+        penstock.ProgramError: the shapes are incompatible, or `input` has more than `max_len` steps.
 
     Example:
         x = fluid.data('x', [20, None, 16])
@@ -209,8 +212,8 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
                 candidate_activation='tanh', h_0=None, origin_mode=False):
     """Runs a gated recurrent unit over each sequence.
 
-    The input holds the three gates' terms of each row, so a fully connected layer of 3 * size columns stands before
-    it.
+    The input holds the terms of the two gates and the candidate for each row; a fully connected layer of 3 * size
+    columns computes it.
 
     Args:
         input (Variable): shape [rows, 3 * size] with sequences, float32 or float64.
@@ -218,16 +221,16 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
         param_attr (ParamAttr | None): the weights, of shape [size, 3 * size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [1, 3 * size]; False: no bias.
         is_reverse (bool): run from the last row to the first.
-        gate_activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
-        candidate_activation (str): the same names.
-        h_0 (Variable | None): shape [sequences, size], the first hidden state; None: zeros.
+        gate_activation (str): activation of the gates: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        candidate_activation (str): activation of the candidate: one of the same names.
+        h_0 (Variable | None): the initial hidden state, shape [sequences, size]; None: zeros.
         origin_mode (bool): True: h = u * h_before + (1 - u) * candidate, as in the paper; False: u and 1 - u exchanged.
 
     Returns:
-        Variable: hidden states, [rows, size] with the sequences of `input`.
+        Variable: the hidden states, shape [rows, size] with the sequences of `input`, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -261,21 +264,21 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
     """Computes one step of a gated recurrent unit.
 
     Args:
-        input (Variable): shape [N, size], the three gates' terms; float32 or float64.
-        hidden (Variable): shape [N, size / 3], the previous hidden state.
+        input (Variable): the terms of the two gates and the candidate, shape [N, size], float32 or float64.
+        hidden (Variable): the previous hidden state, shape [N, size / 3], same type as `input`.
         size (int): three times the width of the hidden state.
         param_attr (ParamAttr | None): the weights, of shape [size / 3, size].
         bias_attr (ParamAttr | bool | None): the bias, of shape [1, size]; False: no bias.
-        activation (str): 'sigmoid', 'tanh', 'relu' or 'identity'.
-        gate_activation (str): the same names.
+        activation (str): activation of the candidate: 'sigmoid', 'tanh', 'relu' or 'identity'.
+        gate_activation (str): activation of the gates: one of the same names.
         origin_mode (bool): as in dynamic_gru.
 
     Returns:
-        tuple[Variable, Variable, Variable]: the new hidden state, the hidden state after the reset gate, and the
-            gates.
+        tuple[Variable, Variable, Variable]: the new hidden state, shape [N, size / 3], the previous hidden state after
+            the reset gate, shape [N, size / 3], and the gates and the candidate, shape [N, size]; same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
         ValueError: an activation is unknown.
 
     Example:
@@ -310,20 +313,20 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
     """Computes one step of a long short-term memory network.
 
     Args:
-        x_t (Variable): shape [N, D], float32 or float64.
-        hidden_t_prev (Variable): shape [N, W], the previous hidden state.
-        cell_t_prev (Variable): shape [N, W], the previous cell state.
+        x_t (Variable): the input of the step, shape [N, D], float32 or float64.
+        hidden_t_prev (Variable): the previous hidden state, shape [N, W], same type as `x_t`.
+        cell_t_prev (Variable): the previous cell state, shape [N, W], same type as `x_t`.
         forget_bias (float): added to the forget gate.
         param_attr (ParamAttr | None): the weights, of shape [D + W, 4 * W].
         bias_attr (ParamAttr | None): the bias, of shape [4 * W].
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: the new hidden state and cell state, each [N, W].
+        tuple[Variable, Variable]: the new hidden state and the new cell state, shape [N, W], same type as `x_t`.
 
     Raises:
-        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has another element type.
-        ValueError: the shapes do not fit together.
+        TypeError: `x_t`, `hidden_t_prev` or `cell_t_prev` is not a Variable, or has an unsupported element type.
+        ValueError: the shapes are incompatible.
 
     Example:
         x, hidden, cell = (fluid.data(name, [8, 4]) for name in ('x', 'hidden', 'cell'))
@@ -334,9 +337,9 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
         if len(var.shape) != 2:
             raise ValueError('lstm_unit: %s must have 2 axes, but its shape is %s' % (what, var.shape))
         if var.shape[0] != x_t.shape[0]:
-            raise ValueError('lstm_unit: %s has %d rows, x_t %d' % (what, var.shape[0], x_t.shape[0]))
+            raise ValueError('lstm_unit: %s has %d rows, but x_t has %d' % (what, var.shape[0], x_t.shape[0]))
     if hidden_t_prev.shape[1] != cell_t_prev.shape[1]:
-        raise ValueError('lstm_unit: hidden_t_prev and cell_t_prev must have one width, not %d and %d' %
+        raise ValueError('lstm_unit: hidden_t_prev and cell_t_prev must have the same width, not %d and %d' %
                          (hidden_t_prev.shape[1], cell_t_prev.shape[1]))
     if bias_attr is None:
         bias_attr = ParamAttr()
@@ -351,31 +354,32 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
 @element_types(pre_ids='int64', pre_scores='float32 float64', scores='float32 float64')
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
                 return_parent_idx=False):
-    """Selects the best continuations of each source's branches: the next step of a beam search.
+    """Runs one step of a beam search: selects the best continuations of each source's branches.
 
     A branch whose last token is `end_id` is finished and keeps its score.
 
     Args:
-        pre_ids (Variable): shape [branches, 1], int64; the last token of each branch, with sequences of sources
-            and branches.
-        pre_scores (Variable): shape [branches, 1], float32 or float64; the score of each branch.
-        ids (Variable | None): shape [branches, K], int64; candidates of each branch; None: the positions in
-            `scores`.
-        scores (Variable): shape [branches, K]; the scores of the candidates.
-        beam_size (int): branches that each source keeps.
+        pre_ids (Variable): the last token of each branch, shape [branches, 1], int64, with two levels of sequences:
+            sources and branches.
+        pre_scores (Variable): the score of each branch, shape [branches, 1], float32 or float64.
+        ids (Variable | None): the candidate tokens of each branch, shape [branches, K], int64; None: the column
+            indices of `scores`.
+        scores (Variable): the scores of the candidates, shape [branches, K], same type as `pre_scores`.
+        beam_size (int): number of branches that each source keeps.
         end_id (int): the token that finishes a branch.
         level (int): the level of sequences that holds the sources.
-        is_accumulated (bool): scores include those of the branches; else they are probabilities, whose
-            logarithms are added to `pre_scores`.
+        is_accumulated (bool): True: the scores include those of the branches; False: the scores are probabilities,
+            whose logarithms are added to `pre_scores`.
         name (str | None): prefix of the names of the variables that the layer creates.
-        return_parent_idx (bool): return a third result.
+        return_parent_idx (bool): whether to return the continued branches too.
 
     Returns:
-        tuple: the chosen tokens, [rows, 1], int64; their scores, [rows, 1]; with `return_parent_idx` the row
-            that each continues, [rows], int32.
+        tuple: the selected tokens, shape [rows, 1], int64, and their scores, shape [rows, 1], same type as
+            `pre_scores`; with `return_parent_idx`, also the index of the branch that each continues, shape [rows],
+            int32.
 
     Raises:
-        TypeError: an argument is not a Variable, or has another element type.
+        TypeError: an argument is not a Variable, or has an unsupported element type.
 
     Example:
         pre_ids = fluid.data('pre_ids', [None, 1], 'int64', lod_level=2)

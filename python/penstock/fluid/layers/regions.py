@@ -29,21 +29,21 @@ def _pool(op_type, inputs, attrs, name=None, extra=None):
 
 
 def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, rois_lod=None):
-    """Computes the largest element of each bin of regions of images.
+    """Takes the maximum of each bin of regions of images (RoI pooling).
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        spatial_scale (float): factor by which the regions are multiplied.
-        rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
-        TypeError: input or rois is not a Variable.
+        TypeError: `input` or `rois` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -59,24 +59,24 @@ def roi_pool(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, ro
 
 def roi_align(input, rois, pooled_height=1, pooled_width=1, spatial_scale=1.0, sampling_ratio=-1, name=None,
               rois_lod=None):
-    """Computes the mean of points in each bin of regions of images; each point is interpolated from the four pixels
-    around it.
+    """Averages bilinearly interpolated points in each bin of regions of images (RoI align).
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        spatial_scale (float): factor by which the regions are multiplied.
-        sampling_ratio (int): the number of points of a bin along each axis; 0 or less: as many as it has pixels.
-        name (str): part of the names of the variables that the layer creates.
-        rois_lod (Variable): shape [N + 1], int64: offsets instead of the sequences.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        sampling_ratio (int): the number of points of a bin along each axis; 0 or less: the extent of the bin, rounded
+            up.
+        name (str): prefix of the names of the variables that the layer creates.
+        rois_lod (Variable): the offsets of each image's regions, used instead of the sequences, shape [N + 1], int64.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
-        TypeError: input or rois is not a Variable.
+        TypeError: `input` or `rois` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -102,19 +102,21 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
         rois (Variable): shape [regions, 8]: x1, y1, ..., x4, y4, corners clockwise from the top left, in a sequence for
-            each image; the type of `input`.
-        transformed_height (int): the rows of a region in the result.
-        transformed_width (int): the columns; a region that is narrower for its height fills only the first of them.
-        spatial_scale (float): factor by which the regions are multiplied.
-        name (str): part of the names of the variables that the layer creates.
+            each image; same type as `input`.
+        transformed_height (int): number of rows of a region in the result.
+        transformed_width (int): number of columns of a region in the result; a region with a smaller ratio of width to
+            height fills only the first columns.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
         tuple: (out, mask, matrix). `out` has shape [regions, C, transformed_height, transformed_width] and the type of
-        `input`; `mask`, int32, shape [regions, 1, transformed_height, transformed_width], is 1 where `out` shows the
-        image; `matrix`, shape [regions, 9], maps a place of `out` to the image.
+        `input`; `mask`, shape [regions, 1, transformed_height, transformed_width], int32, is 1 where `out` shows the
+        image; `matrix`, shape [regions, 9], maps positions of `out` to positions of the image.
 
     Raises:
-        TypeError: input or rois is not a Variable, or a number has another type.
+        TypeError: `input` or `rois` is not a Variable, or has an unsupported element type, or a number has the wrong
+            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -140,23 +142,23 @@ def roi_perspective_transform(input, rois, transformed_height, transformed_width
 
 
 def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, pooled_width, name=None):
-    """Computes the mean of each bin of regions of images; each bin reads its own channel.
+    """Averages each bin of regions of images; each bin reads its own channels (position-sensitive RoI pooling).
 
     Args:
         input (Variable): shape [N, output_channels * pooled_height * pooled_width, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
-        output_channels (int): the channels of the result.
-        spatial_scale (float): factor by which the regions are multiplied.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        output_channels (int): number of channels of the result.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, output_channels, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, output_channels, pooled_height, pooled_width], same type as `input`.
 
     Raises:
-        TypeError: an argument is of another type.
-        penstock.ProgramError: the channels do not fit each other.
+        TypeError: an argument has the wrong type.
+        penstock.ProgramError: the number of channels of `input` is not the required product.
 
     Example:
         image = fluid.data('image', [None, 8, 8, 8])
@@ -178,23 +180,23 @@ def psroi_pool(input, rois, output_channels, spatial_scale, pooled_height, poole
 
 
 def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, batch_roi_nums=None, name=None):
-    """Computes the integral over each bin of regions of images, divided by the area of the bin.
+    """Integrates over each bin of regions of images and divides by the area of the bin (precise RoI pooling).
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`. It has
-            a gradient.
-        spatial_scale (float): factor by which the regions are multiplied.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+            Gradients flow to it.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
         batch_roi_nums (Variable): shape [N], int64: the number of regions of each image, instead of the sequences.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, C, pooled_height, pooled_width], the type of `input`.
+        Variable: shape [regions, C, pooled_height, pooled_width], same type as `input`.
 
     Raises:
-        TypeError: `input` or `rois` is not a Variable, or an argument is of another type.
+        TypeError: `input` or `rois` is not a Variable, or an argument has the wrong type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -213,30 +215,31 @@ def prroi_pool(input, rois, spatial_scale=1.0, pooled_height=1, pooled_width=1, 
 def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0, group_size=[1, 1], pooled_height=1,
                            pooled_width=1, part_size=None, sample_per_part=1, trans_std=0.1,
                            position_sensitive=False, name=None):
-    """Computes means over the bins of regions of images, each bin shifted by its own offset.
+    """Averages over the bins of regions of images, where each bin is shifted by its own offset.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
-        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; the type of `input`.
-        trans (Variable): shape [regions, 2 * classes, *part_size], the shifts, x before y; the type of `input`.
-        no_trans (bool): whether to ignore trans, so that bins are not shifted.
-        spatial_scale (float): factor by which the regions are multiplied.
-        group_size (list): the parts of a region with channels of their own: height, width.
+        rois (Variable): shape [regions, 4]: x1, y1, x2, y2, in a sequence for each image; same type as `input`.
+        trans (Variable): the offsets, x before y, shape [regions, 2 * classes, *part_size], same type as `input`.
+        no_trans (bool): whether to ignore `trans` and not to shift the bins.
+        spatial_scale (float): factor that converts the coordinates of the regions to those of `input`.
+        group_size (list): number of parts of a region along height and width that have their own channels.
         pooled_height (int): the number of bins along the height.
         pooled_width (int): the number of bins along the width.
-        part_size (list): the parts of a region with shifts of their own; None: the bins.
+        part_size (list): number of parts of a region along height and width that have their own offsets; None: each bin
+            has its own.
         sample_per_part (int): the number of points of a bin along each axis.
-        trans_std (float): factor of the shifts.
+        trans_std (float): factor of the offsets.
         position_sensitive (bool): whether each bin has its own channels.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or
-        C / pooled_height / pooled_width if position_sensitive; the type of `input`.
+        Variable: shape [regions, channels, pooled_height, pooled_width] with C channels, or with
+        C / pooled_height / pooled_width channels if `position_sensitive`; same type as `input`.
 
     Raises:
-        TypeError: input, rois or trans is not a Variable, or group_size or part_size is not a list.
-        ValueError: group_size or part_size has another number of values.
+        TypeError: `input`, `rois` or `trans` is not a Variable, or `group_size` or `part_size` is not a list.
+        ValueError: `group_size` or `part_size` has the wrong number of values.
 
     Example:
         image = fluid.data('image', [None, 4, 8, 8])
@@ -276,33 +279,33 @@ def deformable_roi_pooling(input, rois, trans, no_trans=False, spatial_scale=1.0
 def deformable_conv(input, offset, mask, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None,
                     deformable_groups=None, im2col_step=None, param_attr=None, bias_attr=None, modulated=True,
                     name=None):
-    """Computes a deformable convolution, whose windows read from shifted positions, plus a bias.
+    """Convolves images with learned filters whose windows read from shifted positions, and adds a bias.
 
     Args:
         input (Variable): shape [N, C, H, W] with known C, float32 or float64.
-        offset (Variable): shape [N, 2 * deformable_groups * filter height * filter width, height, width]: how far the
-            places are from those of conv2d, y before x.
-        mask (Variable): shape [N, deformable_groups * filter height * filter width, height, width]: what the elements
-            are multiplied by; None with modulated=False.
-        num_filters (int): the number of filters, the channels of the result.
+        offset (Variable): the offsets from the positions that conv2d reads, y before x, shape [N, 2 * deformable_groups
+            * filter height * filter width, height, width], same type as `input`.
+        mask (Variable): factors of the elements, shape [N, deformable_groups * filter height * filter width, height,
+            width], same type as `input`; None with modulated=False.
+        num_filters (int): number of channels of the result.
         filter_size (int|list): height and width of the filters.
-        stride (int|list): distance of neighbouring windows: height, width.
+        stride (int|list): distance between neighbouring windows: height, width.
         padding (int|list): zeros around the input: height, width.
-        dilation (int|list): distance of neighbouring elements of a window.
-        groups (int): the number of parts of the channels that do not see each other.
+        dilation (int|list): distance between neighbouring elements of a window.
+        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
         deformable_groups (int): the number of groups of channels with their own offsets.
         im2col_step (int): has no effect.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         modulated (bool): whether there is a mask.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, num_filters, height, width], the type of `input`.
+        Variable: shape [N, num_filters, height, width], same type as `input`.
 
     Raises:
-        TypeError: input or offset is not a Variable, or `mask` is missing with modulated=True.
-        ValueError: groups does not divide the channels.
+        TypeError: `input` or `offset` is not a Variable, or `mask` is not a Variable with modulated=True.
+        ValueError: `groups` does not divide the number of channels, or an argument has an invalid value.
 
     Example:
         image = fluid.data('image', [None, 4, 8, 8])

@@ -14,28 +14,29 @@ _SIZES = ('out_d', 'out_h', 'out_w')
 
 def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
                 align_corners=True, align_mode=1, data_format='NCHW'):
-    """Resizes images; computes each pixel from its neighbours.
+    """Resizes images or volumes by interpolation.
 
     Args:
-        input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR' (the channels last if
-            data_format says so), float32 or float64.
-        out_shape (list|tuple|Variable): the spatial extents of the result, numbers or Variables of shape [1] and
-            type int32, or one int32 Variable that holds them all.
-        scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', or with the channels last if
+            `data_format` says so; float32 or float64.
+        out_shape (list|tuple|Variable): the spatial extents of the result: numbers or int32 Variables of shape [1], or
+            one int32 Variable that holds all extents.
+        scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
+        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST', 'BICUBIC' or 'TRILINEAR'.
-        actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
-        align_mode (int): 0 takes pixels to be in the middle of their squares, in linear methods without
-            align_corners; 1 does not.
+        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
+        align_mode (int): position of pixels in the linear methods without `align_corners`: 0 at the centre of their
+            squares, 1 at the upper left corner.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
-        TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -48,25 +49,26 @@ def interpolate(input, out_shape=None, scale=None, name=None, resample='BILINEAR
 
 def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEAR', actual_shape=None,
                  align_corners=True, align_mode=1, data_format='NCHW'):
-    """Resizes images as `interpolate` does, with all methods except 'BICUBIC'.
+    """Resizes images or volumes like `interpolate`, with all methods except 'BICUBIC'.
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, C, D, H, W] with resample='TRILINEAR', float32 or float64.
         out_shape (list|tuple|Variable): the spatial extents of the result.
-        scale (float|int|Variable): factor of the spatial extents, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
+        scale (float|int|Variable): factor of the spatial extents, if `out_shape` is None.
+        name (str): prefix of the names of the variables that the layer creates.
         resample (str): 'BILINEAR', 'NEAREST' or 'TRILINEAR'.
-        actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC', 'NCDHW' or 'NDHWC' for volumes.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        ValueError: an argument has an invalid value, or neither out_shape nor scale is given.
-        TypeError: `input` is not a Variable, or out_shape, scale or actual_shape is of another type.
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -80,24 +82,25 @@ def image_resize(input, out_shape=None, scale=None, name=None, resample='BILINEA
 
 def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                     align_mode=1, data_format='NCHW'):
-    """Resizes images by bilinear interpolation of the four pixels around each position.
+    """Resizes images by bilinear interpolation.
 
     Args:
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): factor of height and width, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
-        actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        scale (float|int|Variable): factor of height and width, if `out_shape` is None.
+        name (str): prefix of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        ValueError: as `interpolate`.
-        TypeError: `input` is not a Variable, and as `interpolate` raises.
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -109,24 +112,25 @@ def resize_bilinear(input, out_shape=None, scale=None, name=None, actual_shape=N
 
 def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                      align_mode=1, data_format='NCDHW'):
-    """Resizes volumes by trilinear interpolation of the eight elements around each position.
+    """Resizes volumes by trilinear interpolation.
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): depth, height and width of the result.
-        scale (float|int|Variable): factor of the three, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
-        actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether to align the outermost elements of both volumes.
+        scale (float|int|Variable): factor of depth, height and width, if `out_shape` is None.
+        name (str): prefix of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
+        align_corners (bool): whether the corner elements of the input and the result are aligned.
         align_mode (int): 0 or 1; see `interpolate`.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: the volumes in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        ValueError: as `interpolate`.
-        TypeError: `input` is not a Variable, and as `interpolate` raises.
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
     Example:
         volume = fluid.data('volume', [None, 3, 4, 8, 8])
@@ -139,23 +143,24 @@ def resize_trilinear(input, out_shape=None, scale=None, name=None, actual_shape=
 
 def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=None, align_corners=True,
                    data_format='NCHW'):
-    """Resizes images; copies the pixel nearest to each position.
+    """Resizes images by nearest-neighbour interpolation.
 
     Args:
         input (Variable): shape [N, C, H, W] or [N, H, W, C], float32 or float64.
         out_shape (list|tuple|Variable): height and width of the result.
-        scale (float|int|Variable): factor of height and width, if out_shape is None.
-        name (str): part of the names of the variables that the layer creates.
-        actual_shape (Variable): replaces out_shape at run time; deprecated.
-        align_corners (bool): whether the outermost pixels of both images lie on each other.
+        scale (float|int|Variable): factor of height and width, if `out_shape` is None.
+        name (str): prefix of the names of the variables that the layer creates.
+        actual_shape (Variable): replaces `out_shape` at run time; deprecated.
+        align_corners (bool): whether the corner pixels of the input and the result are aligned.
         data_format (str): 'NCHW' or 'NHWC'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
-        ValueError: as `interpolate`.
-        TypeError: `input` is not a Variable, and as `interpolate` raises.
+        ValueError: an argument has an invalid value, or neither `out_shape` nor `scale` is given.
+        TypeError: `input` is not a Variable, or `out_shape`, `scale`, `actual_shape` or `align_corners` has the wrong
+            type.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -167,7 +172,7 @@ def resize_nearest(input, out_shape=None, scale=None, name=None, actual_shape=No
 
 
 def image_resize_short(input, out_short_len, resample='BILINEAR'):
-    """Resizes images so that the shorter side has a given length and the sides keep their ratio.
+    """Resizes images so that the shorter side has a given length; the aspect ratio stays the same.
 
     Args:
         input (Variable): shape [N, C, H, W] with known H and W, float32 or float64.
@@ -175,11 +180,11 @@ def image_resize_short(input, out_short_len, resample='BILINEAR'):
         resample (str): 'BILINEAR' or 'NEAREST'.
 
     Returns:
-        Variable: the images in their new size, the type of `input`.
+        Variable: the shape of `input` with the new spatial extents, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: `input` has another rank, or resample has an invalid value.
+        ValueError: `input` does not have 4 axes, or `resample` has an invalid value.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 12])

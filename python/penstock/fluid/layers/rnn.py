@@ -1,7 +1,4 @@
-"""Recurrent cells and decoders.
-
-Fluid defines them here; scripts reach them as fluid.layers.rnn.NAME. Each is fluid.layers.NAME.
-"""
+"""Recurrent cells and decoders under their name in Fluid: fluid.layers.rnn.NAME is fluid.layers.NAME."""
 
 from penstock.fluid._not_built import getattr_of
 

@@ -1,4 +1,4 @@
-"""Cells, which compute one step of a recurrent network; rnn() runs a cell over padded sequences."""
+"""Cells, which compute one step of a recurrent network, and rnn(), which runs a cell over padded sequences."""
 
 from functools import partial
 
@@ -17,7 +17,7 @@ __all__ = ['GRUCell', 'LSTMCell', 'RNNCell', 'rnn']
 
 
 def _map_shapes(func, shape):
-    """Calls func(shape) for each shape of a structure whose values are shapes: lists or tuples of ints."""
+    """Calls func(shape) for each shape in a structure of shapes, which are lists or tuples of ints."""
     if isinstance(shape, dict):
         return {key: _map_shapes(func, one) for key, one in shape.items()}
     if all(isinstance(extent, int) for extent in shape):
@@ -27,17 +27,17 @@ def _map_shapes(func, shape):
 
 
 class _Shape:
-    """A shape as one value of a structure."""
+    """Wraps a shape, so that map_structure treats it as one value. The first extent is always -1, for the sequences."""
 
     def __init__(self, extents):
         self.extents = extents if extents[:1] == [-1] else [-1] + extents
 
 
 class RNNCell:
-    """Base of cells, which map an input and a state to an output and the next state.
+    """Base class of cells, which map an input and a state to an output and the next state.
 
-    A subclass defines `call`, and `state_shape` for `get_initial_states`. Inputs and states may be nested lists, tuples
-    and dicts of Variables.
+    A subclass defines `call`, and `state_shape` if `get_initial_states` is called without a shape. Inputs and states
+    may be nested lists, tuples and dicts of Variables.
 
     Example:
         class Sum(fluid.layers.RNNCell):
@@ -53,15 +53,15 @@ class RNNCell:
         """Computes a step; subclasses define it.
 
         Args:
-            inputs (Variable): of the step, or a structure of Variables.
-            states (Variable): from the step before, or a structure of Variables.
-            **kwargs (object): arguments of the call of `rnn` or `dynamic_decode`.
+            inputs (Variable): the inputs of the step, or a structure of Variables.
+            states (Variable): the states after the previous step, or a structure of Variables.
+            **kwargs (object): further arguments of `rnn` or `dynamic_decode`.
 
         Returns:
             tuple: (output, next states), the latter in the structure of `states`.
 
         Raises:
-            NotImplementedError: the subclass does not define it.
+            NotImplementedError: the subclass does not define `call`.
 
         Example:
             cell = fluid.layers.GRUCell(hidden_size=8)
@@ -73,18 +73,24 @@ class RNNCell:
         return self.call(inputs, states, **kwargs)
 
     def get_initial_states(self, batch_ref, shape=None, dtype='float32', init_value=0, batch_dim_idx=0):
-        """Makes states filled with one number.
+        """Creates states filled with one number.
 
         Args:
-            batch_ref (Variable): states the number of sequences; or a structure of Variables.
-            shape (list[int]): shape of a state, with or without -1 in front for the sequences, or a structure of
-                them; None takes `state_shape`.
-            dtype (str): type of the states, or a structure of types; None takes `state_dtype`, else 'float32'.
+            batch_ref (Variable): the tensor whose extent `batch_dim_idx` is the number of sequences, or a structure of
+                Variables, of which the first counts.
+            shape (list[int]): shape of a state, with or without a leading -1 for the sequences, or a structure of
+                shapes; None: `state_shape`.
+            dtype (str): type of the states, or a structure of types; None: `state_dtype`, or 'float32' if the cell has
+                none.
             init_value (float): the number.
             batch_dim_idx (int): the axis of `batch_ref` that holds the sequences.
 
         Returns:
-            Variable: the state, or a structure of Variables in the form of `shape`.
+            Variable: the state, shape [sequences, *shape], or a structure of Variables in the form of `shape`.
+
+        Raises:
+            TypeError: `batch_ref` is not a Variable.
+            NotImplementedError: `shape` is None and the cell does not define `state_shape`.
 
         Example:
             cell = fluid.layers.LSTMCell(hidden_size=8)
@@ -114,7 +120,7 @@ class RNNCell:
             list: extents, or a structure of such lists.
 
         Raises:
-            NotImplementedError: the subclass does not define it.
+            NotImplementedError: the subclass does not define `state_shape`.
 
         Example:
             assert fluid.layers.GRUCell(hidden_size=8).state_shape == [8]
@@ -126,10 +132,10 @@ class RNNCell:
         """The type of the state, or a structure of types.
 
         Returns:
-            str: such as 'float32', or a structure of them.
+            str: such as 'float32', or a structure of types.
 
         Raises:
-            NotImplementedError: the subclass does not define it.
+            NotImplementedError: the subclass does not define `state_dtype`.
 
         Example:
             class Half(fluid.layers.GRUCell):
@@ -139,19 +145,22 @@ class RNNCell:
 
 
 class GRUCell(RNNCell):
-    """Is a gated recurrent unit.
+    """Computes one step of a gated recurrent unit (GRU).
 
         u = gate(W_u [x, h] + b_u)    r = gate(W_r [x, h] + b_r)
         c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
 
     Args:
         hidden_size (int): width of the hidden state.
-        param_attr (ParamAttr): of the weights.
-        bias_attr (ParamAttr): of the biases.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of the candidate; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weights.
+        bias_attr (ParamAttr): attributes of the biases.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
-        name (str): begins the names of the parameters.
+        name (str): prefix of the names of the parameters.
+
+    Raises:
+        TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
 
     Example:
         cell = fluid.layers.GRUCell(hidden_size=8)
@@ -172,11 +181,15 @@ class GRUCell(RNNCell):
         """Computes a step.
 
         Args:
-            inputs (Variable): shape [N, width].
-            states (Variable): the hidden state, shape [N, hidden_size].
+            inputs (Variable): shape [N, width], float32 or float64.
+            states (Variable): the hidden state, shape [N, hidden_size], same type as `inputs`.
 
         Returns:
-            tuple: the next hidden state twice, as output and as state.
+            tuple: (output, next state), both the next hidden state, shape [N, hidden_size].
+
+        Raises:
+            TypeError: `inputs` or `states` is not a Variable, or has an unsupported element type.
+            ValueError: the width of `inputs` is unknown in the first call.
 
         Example:
             cell = fluid.layers.GRUCell(hidden_size=8)
@@ -202,20 +215,23 @@ class GRUCell(RNNCell):
 
 
 class LSTMCell(RNNCell):
-    """Is a long short-term memory.
+    """Computes one step of a long short-term memory (LSTM).
 
         [i, j, f, o] = W [x, h] + b
         c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
 
     Args:
         hidden_size (int): width of the hidden state and of the cell.
-        param_attr (ParamAttr): of the weight.
-        bias_attr (ParamAttr): of the bias.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of candidate and cell; None is `layers.tanh`.
-        forget_bias (float): added to the sum of the forget gate.
+        param_attr (ParamAttr): attributes of the weight.
+        bias_attr (ParamAttr): attributes of the bias.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
+        forget_bias (float): added to the forget gate before its activation.
         dtype (str): 'float32' or 'float64'.
-        name (str): begins the names of the parameters.
+        name (str): prefix of the names of the parameters.
+
+    Raises:
+        TypeError: `hidden_size` is not an int, or `dtype` is not a floating-point type.
 
     Example:
         cell = fluid.layers.LSTMCell(hidden_size=8)
@@ -237,14 +253,15 @@ class LSTMCell(RNNCell):
         """Computes a step.
 
         Args:
-            inputs (Variable): shape [N, width].
-            states (list[Variable]): hidden state and cell, each of shape [N, hidden_size].
+            inputs (Variable): shape [N, width], float32 or float64.
+            states (list[Variable]): hidden state and cell, each of shape [N, hidden_size], same type as `inputs`.
 
         Returns:
-            tuple: (the next hidden state, [the next hidden state, the next cell]).
+            tuple: (next hidden state, [next hidden state, next cell]), each of shape [N, hidden_size].
 
         Raises:
-            TypeError: `states` is not a pair.
+            TypeError: `states` is not a pair, or an argument is not a Variable or has an unsupported element type.
+            ValueError: the width of `inputs` is unknown in the first call.
 
         Example:
             cell = fluid.layers.LSTMCell(hidden_size=8)
@@ -260,7 +277,7 @@ class LSTMCell(RNNCell):
 
     @property
     def state_shape(self):
-        """The shapes of hidden state and cell without the sequences' axis.
+        """The shapes of the hidden state and the cell without the sequences' axis.
 
         Returns:
             list: [[hidden_size], [hidden_size]].
@@ -277,7 +294,7 @@ def _require_size(kind, hidden_size):
 
 
 def transposed(x):
-    """The first two axes exchanged: steps and sequences."""
+    """Returns x with its first two axes exchanged: steps and sequences."""
     return nn.transpose(x, [1, 0] + list(range(2, len(x.shape))))
 
 
@@ -285,22 +302,22 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
     """Runs a cell over all steps of padded sequences.
 
     Args:
-        cell (RNNCell): what computes a step.
+        cell (RNNCell): computes a step.
         inputs (Variable): shape [sequences, steps, ...], or a structure of Variables.
-        initial_states (Variable): states at the start, or a structure of Variables; None asks the cell's
-            `get_initial_states`.
-        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; states stay as they are
-            beyond it. None: all steps count.
-        time_major (bool): whether inputs and outputs are [steps, sequences, ...].
+        initial_states (Variable): the states before the first step, or a structure of Variables; None: the result of
+            the cell's `get_initial_states`.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences], int64 or int32; the states
+            of a sequence do not change after its last step. None: every sequence has all steps.
+        time_major (bool): whether inputs and outputs have shape [steps, sequences, ...].
         is_reverse (bool): whether the cell runs from the last step to the first.
-        **kwargs (object): for `cell.call`.
+        **kwargs (object): passed to `cell.call`.
 
     Returns:
-        tuple: (outputs, last states). The outputs of all steps, shape [sequences, steps, ...], in the structure of the
-        cell's output; the states in that of `initial_states`.
+        tuple: (outputs, last states). The outputs of all steps have shape [sequences, steps, ...] and the structure of
+        the cell's output; the last states have the structure of `initial_states`.
 
     Raises:
-        TypeError: `inputs` or `sequence_length` is not a Variable.
+        TypeError: `inputs`, `initial_states` or `sequence_length` is not a Variable.
         ValueError: the cell returns states of another structure.
 
     Example:
@@ -333,7 +350,7 @@ def rnn(cell, inputs, initial_states=None, sequence_length=None, time_major=Fals
 
 
 def _run_steps(cell, inputs, initial_states, mask, kwargs):
-    """(outputs of all steps, states of the last one)"""
+    """Returns (outputs of all steps, states after the last step)."""
     network = StaticRNN()
     with network.step():
         row = map_structure(network.step_input, inputs)
@@ -363,5 +380,5 @@ def _backwards(x):
 
 
 def _choose(goes_on, state, new_state):
-    """The new state where a sequence goes on, else the one before."""
+    """Returns the new state for sequences that continue, and the old state for the others."""
     return elementwise_mul(new_state, goes_on, axis=0) - elementwise_mul(state, goes_on - 1, axis=0)

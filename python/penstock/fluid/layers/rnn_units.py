@@ -1,4 +1,4 @@
-"""Single steps of a GRU and of an LSTM, made of ordinary layers; each makes its parameters when it is first called."""
+"""Single steps of a GRU and of an LSTM, built from ordinary layers. The first call creates the parameters."""
 
 import copy
 
@@ -11,7 +11,7 @@ __all__ = ['BasicGRUUnit', 'BasicLSTMUnit']
 
 
 def attr_with_suffix(attr, suffix):
-    """The attribute with a longer name; as it is where it has no name."""
+    """Returns a copy of the attribute with `suffix` appended to its name, or the attribute itself if it has no name."""
     if attr is None or not getattr(attr, 'name', None):
         return attr
     attr = copy.deepcopy(attr)
@@ -34,7 +34,7 @@ class _Unit:
         self._built = False
 
     def full_name(self):
-        """Tells the name that begins those of the parameters.
+        """Returns the name that prefixes the names of the parameters.
 
         Returns:
             str: such as 'encoder/BasicGRUUnit_0'.
@@ -45,7 +45,8 @@ class _Unit:
         return self._helper.name
 
     def _parameters(self, width, suffix=''):
-        """The weight of the input beside the hidden state, and the bias; no bias for bias_attr=False."""
+        """Returns two functions, which create the weight (of a number of rows) and the bias (None for bias_attr=False).
+        """
         return (lambda rows: self._helper.create_parameter(attr_with_suffix(self._param_attr, suffix), [rows, width],
                                                            self._dtype),
                 lambda: self._helper.create_parameter(attr_with_suffix(self._bias_attr, suffix), [width], self._dtype,
@@ -73,12 +74,12 @@ class BasicGRUUnit(_Unit):
         c = act(W_c [x, r h] + b_c)   h' = u h + (1 - u) c
 
     Args:
-        name_scope (str): begins the names of the parameters.
+        name_scope (str): prefix of the names of the parameters.
         hidden_size (int): width of the hidden state.
-        param_attr (ParamAttr): of the weights; a name in it gets '_gate' and '_candidate' behind it.
-        bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of the candidate; None is `layers.tanh`.
+        param_attr (ParamAttr): attributes of the weights; '_gate' and '_candidate' are appended to its name.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
 
     Example:
@@ -100,11 +101,11 @@ class BasicGRUUnit(_Unit):
         """Computes the next hidden state.
 
         Args:
-            input (Variable): shape [N, width].
-            pre_hidden (Variable): the hidden state so far, shape [N, hidden_size].
+            input (Variable): shape [N, width], float32 or float64.
+            pre_hidden (Variable): the hidden state so far, shape [N, hidden_size], same type as `input`.
 
         Returns:
-            Variable: the next hidden state, shape [N, hidden_size].
+            Variable: the next hidden state, same shape and type as `pre_hidden`.
 
         Example:
             unit = fluid.contrib.layers.BasicGRUUnit('gru', hidden_size=8)
@@ -124,13 +125,13 @@ class BasicLSTMUnit(_Unit):
         c' = c gate(f + forget_bias) + gate(i) act(j)    h' = act(c') gate(o)
 
     Args:
-        name_scope (str): begins the names of the parameters.
+        name_scope (str): prefix of the names of the parameters.
         hidden_size (int): width of the hidden state and of the cell.
-        param_attr (ParamAttr): of the weight.
-        bias_attr (ParamAttr): of the bias.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of candidate and cell; None is `layers.tanh`.
-        forget_bias (float): added to the sum of the forget gate.
+        param_attr (ParamAttr): attributes of the weight.
+        bias_attr (ParamAttr): attributes of the bias.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
+        forget_bias (float): added to the forget gate before its activation.
         dtype (str): 'float32' or 'float64'.
 
     Example:
@@ -152,12 +153,12 @@ class BasicLSTMUnit(_Unit):
         """Computes the next hidden state and cell.
 
         Args:
-            input (Variable): shape [N, width].
-            pre_hidden (Variable): the hidden state so far, shape [N, hidden_size].
-            pre_cell (Variable): the cell so far, shape [N, hidden_size].
+            input (Variable): shape [N, width], float32 or float64.
+            pre_hidden (Variable): the hidden state so far, shape [N, hidden_size], same type as `input`.
+            pre_cell (Variable): the cell so far, same shape and type as `pre_hidden`.
 
         Returns:
-            tuple: (the next hidden state, the next cell), Variables of shape [N, hidden_size].
+            tuple: (next hidden state, next cell), Variables of the same shape and type as `pre_hidden`.
 
         Example:
             unit = fluid.contrib.layers.BasicLSTMUnit('lstm', hidden_size=8)

@@ -1,4 +1,4 @@
-"""Parts of tensors by their indices: taken, replaced, found."""
+"""Layers that select, replace and find parts of tensors by their indices."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import to_dtype
@@ -13,16 +13,16 @@ __all__ = [
 
 
 def gather_nd(input, index, name=None):
-    """Takes parts of a tensor by the first of their indices.
+    """Gathers slices of a tensor by their leading indices.
 
     Args:
         input (Variable): any shape and type.
-        index (Variable): shape [..., n], int32 or int64: the first n indices of each part; n is at most the rank
-            of `input`. An index outside of its extent is an error when the program runs.
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64; n is at most the rank of
+            `input`. An index that is out of range is an error when the program runs.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape index.shape[:-1] + input.shape[n:], the type of `input`.
+        Variable: shape index.shape[:-1] + input.shape[n:], same type as `input`.
 
     Raises:
         TypeError: `input` or `index` is not a Variable.
@@ -40,17 +40,17 @@ def gather_nd(input, index, name=None):
 
 
 def scatter(input, index, updates, name=None, overwrite=True):
-    """Replaces rows of a tensor, or makes them sums of updates.
+    """Replaces rows of a tensor by updates, or by the sums of their updates.
 
     Args:
-        input (Variable): rank 1 or more; float32, float64, int32 or int64.
-        index (Variable): shape [n] or [n, 1], int32 or int64: the rows.
-        updates (Variable): shape [n] + input.shape[1:], the type of `input`.
+        input (Variable): at least 1 axis; float32, float64, int32 or int64.
+        index (Variable): the row numbers, shape [n] or [n, 1], int32 or int64.
+        updates (Variable): shape [n] + input.shape[1:], same type as `input`.
         name (str): prefix of the result's name; by default the layer's.
-        overwrite (bool): whether a row becomes its last update; if not, it becomes the sum of its updates.
+        overwrite (bool): True: a row is replaced by its last update; False: by the sum of its updates.
 
     Returns:
-        Variable: the shape and type of `input`; rows that `index` does not name are those of `input`.
+        Variable: same shape and type as `input`; rows that are not in `index` keep their values.
 
     Raises:
         TypeError: `input`, `index` or `updates` is not a Variable.
@@ -68,16 +68,16 @@ def scatter(input, index, updates, name=None, overwrite=True):
 
 
 def scatter_nd_add(ref, index, updates, name=None):
-    """Adds to parts of a tensor, which are named by the first of their indices.
+    """Adds updates to slices of a tensor, which are selected by their leading indices.
 
     Args:
         ref (Variable): any shape; float32, float64, int32 or int64.
-        index (Variable): shape [..., n], int32 or int64: the first n indices of each part.
-        updates (Variable): shape index.shape[:-1] + ref.shape[n:], the type of `ref`.
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
+        updates (Variable): shape index.shape[:-1] + ref.shape[n:], same type as `ref`.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: the shape and type of `ref`.
+        Variable: same shape and type as `ref`.
 
     Raises:
         TypeError: `ref`, `index` or `updates` is not a Variable.
@@ -98,16 +98,16 @@ def scatter_nd_add(ref, index, updates, name=None):
 
 
 def scatter_nd(index, updates, shape, name=None):
-    """Adds to parts of a tensor of zeros, which are named by the first of their indices.
+    """Adds updates to slices of a tensor of zeros, which are selected by their leading indices.
 
     Args:
-        index (Variable): shape [..., n], int32 or int64: the first n indices of each part.
+        index (Variable): the first n indices of each slice, shape [..., n], int32 or int64.
         updates (Variable): shape index.shape[:-1] + shape[n:]; float32, float64, int32 or int64.
         shape (list): the shape of the result.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape `shape`, the type of `updates`.
+        Variable: shape `shape`, same type as `updates`.
 
     Raises:
         TypeError: `index` or `updates` is not a Variable.
@@ -123,19 +123,19 @@ def scatter_nd(index, updates, shape, name=None):
 
 @element_types(input='int32 int64 float32 float64', index='int32 int64')
 def index_select(input, index, dim=0):
-    """Takes parts of a tensor along one extent, by their indices.
+    """Selects slices of a tensor along one axis by their indices.
 
     Args:
-        input (Variable): rank 1 or more, any type.
-        index (Variable): shape [n], int32 or int64.
-        dim (int): the extent; a negative one counts from the end.
+        input (Variable): at least 1 axis; int32, int64, float32 or float64.
+        index (Variable): the indices, shape [n], int32 or int64.
+        dim (int): the axis; negative: counted from the end.
 
     Returns:
-        Variable: `input` with extent `dim` made n, the type of `input`.
+        Variable: the shape of `input` with extent n at `dim`, same type as `input`.
 
     Raises:
-        TypeError: `input` or `index` is not a Variable, or has another element type.
-        penstock.ProgramError: `input` has no extent `dim`, or `index` is not of rank 1.
+        TypeError: `input` or `index` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` has no axis `dim`, or `index` is not a vector.
 
     Example:
         x = fluid.data('x', [None, 5])
@@ -150,18 +150,18 @@ def index_select(input, index, dim=0):
 
 @element_types(x='int32 int64 float32 float64', index='int32 int64')
 def index_sample(x, index):
-    """Takes elements of each row, by indices of its own.
+    """Selects elements of each row by the row's own indices.
 
     Args:
-        x (Variable): shape [rows, columns], any type.
-        index (Variable): shape [rows, n], int32 or int64.
+        x (Variable): shape [rows, columns]; int32, int64, float32 or float64.
+        index (Variable): the column indices, shape [rows, n], int32 or int64.
 
     Returns:
-        Variable: shape [rows, n], the type of `x`: element j of row i is x[i, index[i, j]].
+        Variable: shape [rows, n], same type as `x`: element j of row i is x[i, index[i, j]].
 
     Raises:
-        TypeError: `x` or `index` is not a Variable, or has another element type.
-        penstock.ProgramError: one of them is no matrix, or their rows differ in number.
+        TypeError: `x` or `index` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` or `index` is not a matrix, or they differ in the number of rows.
 
     Example:
         scores = fluid.data('scores', [None, 10])
@@ -176,19 +176,19 @@ def index_sample(x, index):
 
 @element_types(index='int32 int64', inputs='int32 int64 float32 float64')
 def multiplex(inputs, index):
-    """Takes each row from one of several tensors.
+    """Selects each row from one of several tensors.
 
     Args:
-        inputs (list): two or more Variables of one shape, [n, ...], and one type.
-        index (Variable): shape [n, 1], int32 or int64: which of `inputs` gives the row.
+        inputs (list): two or more Variables of one shape, [n, ...], and one type: int32, int64, float32 or float64.
+        index (Variable): the position in `inputs` of the tensor that provides the row, shape [n, 1], int32 or int64.
 
     Returns:
-        Variable: the shape and type of each of `inputs`.
+        Variable: same shape and type as each of `inputs`.
 
     Raises:
-        TypeError: `inputs` is not a list of Variables.
-        ValueError: there are fewer than two.
-        penstock.ProgramError: their shapes differ.
+        TypeError: `inputs` is not a list of Variables, or an argument has an unsupported element type.
+        ValueError: `inputs` has fewer than two Variables.
+        penstock.ProgramError: the shapes of `inputs` differ.
 
     Example:
         a, b = fluid.data('a', [None, 3]), fluid.data('b', [None, 3])
@@ -206,17 +206,17 @@ def multiplex(inputs, index):
 
 
 def where(condition):
-    """Finds the elements that are true, or not zero.
+    """Returns the indices of the elements that are true or nonzero.
 
     Args:
-        condition (Variable): rank 1 or more; bool, float32, float64, int32 or int64.
+        condition (Variable): at least 1 axis; bool, float32, float64, int32 or int64.
 
     Returns:
-        Variable: shape [how many, rank of `condition`], int64: the index of each along every extent, in order.
+        Variable: shape [number of such elements, rank of `condition`], int64: a row of indices for each element.
 
     Raises:
         TypeError: `condition` is not a Variable.
-        penstock.ProgramError: `condition` has no extent.
+        penstock.ProgramError: `condition` has no axes.
 
     Example:
         x = fluid.data('x', [None, 3])
@@ -229,18 +229,19 @@ def where(condition):
 
 
 def nonzero(input, as_tuple=False):
-    """Finds the elements that are not zero.
+    """Returns the indices of the elements that are nonzero.
 
     Args:
-        input (Variable): rank 1 or more; bool, float32, float64, int32 or int64.
-        as_tuple (bool): whether there is one result for each extent.
+        input (Variable): at least 1 axis; bool, float32, float64, int32 or int64.
+        as_tuple (bool): whether to return a separate result for each axis.
 
     Returns:
-        Variable: as `where` gives it; with `as_tuple`, a tuple of its columns, each of shape [how many, 1].
+        Variable: the result of `where`, int64; with `as_tuple`, a tuple of its columns, each of shape [number of such
+        elements, 1].
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: `input` has no extent.
+        penstock.ProgramError: `input` has no axes.
 
     Example:
         rows, columns = fluid.layers.nonzero(fluid.data('x', [3, 4]), as_tuple=True)
@@ -256,19 +257,19 @@ def nonzero(input, as_tuple=False):
 
 @element_types(x='int32 int64 float32 float64')
 def unique(x, dtype='int32'):
-    """Finds the different elements of a vector.
+    """Finds the unique elements of a vector.
 
     Args:
         x (Variable): shape [n]; float32, float64, int32 or int64.
         dtype (str): type of the indices, int32 or int64.
 
     Returns:
-        tuple: (out, index). `out` has shape [how many differ] and holds each element once, in the order of `x`;
-        `index` has shape [n], and x[i] is out[index[i]].
+        tuple: (out, index). `out`, shape [number of unique elements], same type as `x`, holds each element once, in the
+        order of first occurrence; `index`, shape [n], of type `dtype`, satisfies x[i] == out[index[i]].
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
 
     Example:
         ids = fluid.data('ids', [None], 'int64')
@@ -283,18 +284,19 @@ def unique(x, dtype='int32'):
 
 @element_types(x='int32 int64 float32 float64')
 def unique_with_counts(x, dtype='int32'):
-    """Finds the different elements of a vector, and how often each occurs.
+    """Finds the unique elements of a vector and counts how often each occurs.
 
     Args:
         x (Variable): shape [n]; float32, float64, int32 or int64.
         dtype (str): type of the indices and counts, int32 or int64.
 
     Returns:
-        tuple: (out, index, count). The first two are those of `unique`; `count` has the shape of `out`.
+        tuple: (out, index, count). The first two are the results of `unique`; `count` has the shape of `out` and type
+        `dtype`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        penstock.ProgramError: `x` is not of rank 1, or `dtype` is no integer.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `x` is not a vector, or `dtype` is not an integer type.
 
     Example:
         ids = fluid.data('ids', [None], 'int64')
@@ -311,21 +313,21 @@ def unique_with_counts(x, dtype='int32'):
 
 @element_types(input='int64')
 def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
-    """Makes indices of a whole indices of one shard.
+    """Converts global indices to indices within one shard.
 
     Args:
-        input (Variable): any shape, int32 or int64, elements in [0, index_num).
-        index_num (int): how many indices there are.
-        nshards (int): in the number of shards, of ceil(index_num / nshards) indices each, they lie.
+        input (Variable): the global indices in [0, index_num), any shape, int64.
+        index_num (int): the number of indices.
+        nshards (int): the number of shards; each holds ceil(index_num / nshards) consecutive indices.
         shard_id (int): the shard, in [0, nshards).
-        ignore_value (int): what indices of other shards become.
+        ignore_value (int): replaces the indices of other shards.
 
     Returns:
-        Variable: the shape and type of `input`.
+        Variable: same shape and type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        ValueError: there is no shard `shard_id`.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `shard_id` is not in [0, nshards).
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -347,20 +349,20 @@ def shard_index(input, index_num, nshards, shard_id, ignore_value=-1):
 
 @element_types(input='int32 int64')
 def hash(input, hash_size, num_hash=1, name=None):
-    """Makes each row of integers numbers below a bound.
+    """Hashes each row of integers to numbers below a bound.
 
     Args:
         input (Variable): shape [rows, columns], int32 or int64.
-        hash_size (int): the bound.
-        num_hash (int): how many numbers a row gives, each by a hash function of its own.
+        hash_size (int): the bound, exclusive.
+        num_hash (int): the number of hash functions, each of which computes one number per row.
         name (str): prefix of the result's name; by default the layer's.
 
     Returns:
-        Variable: shape [rows, num_hash, 1], the type of `input`; the numbers are those of Fluid (XXH64).
+        Variable: shape [rows, num_hash, 1], same type as `input`; the hashes are the same as in Fluid (XXH64).
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
-        penstock.ProgramError: `input` is no matrix, or a number is below 1.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: `input` is not a matrix, or `hash_size` or `num_hash` is below 1.
 
     Example:
         words = fluid.data('words', [None, 1], 'int64', lod_level=1)

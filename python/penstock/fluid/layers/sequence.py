@@ -1,4 +1,4 @@
-"""Layers over rows that fall into sequences."""
+"""Layers over sequences of rows."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.framework import Variable
@@ -15,7 +15,7 @@ __all__ = [
 
 
 def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_gradient=False):
-    """The layer that is one op with one output, and has the op's name unless `layer` says another."""
+    """Appends an op with one output and returns the output; names are generated from `layer`, or else the op type."""
     helper = LayerHelper(layer or op_type, name=name)
     helper.require_slots(inputs)
     slot, first = next(iter(inputs.items()))
@@ -33,16 +33,16 @@ def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
 
     Args:
         input (Variable): shape [rows, ...] with sequences, float32 or float64.
-        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the root of the length), 'max', 'first' or
+        pool_type (str): 'sum', 'average', 'sqrt' (the sum divided by the square root of the length), 'max', 'first' or
             'last'.
-        is_test (bool): keep nothing for a gradient.
-        pad_value (float): what an empty sequence gives.
+        is_test (bool): do not keep the values that a gradient needs.
+        pad_value (float): the elements of an empty sequence's row.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or `pool_type` is not a str.
+        TypeError: `input` is not a Variable, or has an unsupported element type, or `pool_type` is not a str.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -68,13 +68,13 @@ def sequence_first_step(input):
     """Takes the first row of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences.
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -88,13 +88,13 @@ def sequence_last_step(input):
     """Takes the last row of each sequence.
 
     Args:
-        input (Variable): shape [rows, ...] with sequences.
+        input (Variable): shape [rows, ...] with sequences, float32 or float64.
 
     Returns:
-        Variable: shape [number of sequences, ...], the type of `input`.
+        Variable: shape [number of sequences, ...], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -109,14 +109,14 @@ def sequence_softmax(input, use_cudnn=False, name=None):
 
     Args:
         input (Variable): shape [rows, 1] or [rows], with sequences; float32 or float64.
-        use_cudnn (bool): kept for Fluid's programs; has no effect on CPUs.
+        use_cudnn (bool): has no effect on CPUs; kept for compatibility with Fluid.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape, type and sequences of `input`.
+        Variable: same shape, type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -134,19 +134,21 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
         input (Variable): shape [rows, D] with sequences, float32 or float64.
         num_filters (int): width of the result.
         filter_size (int): number of rows that a filter covers.
-        filter_stride (int): 1.
-        padding (bool): kept for Fluid's programs; rows outside the sequence count as zeros.
-        padding_start (int | None): where a filter begins, relative to its row; None: it is centred.
+        filter_stride (int): must be 1.
+        padding (bool): has no effect; rows outside the sequence always count as zeros.
+        padding_start (int | None): first row that a filter covers, relative to the current row; None: the filter is
+            centred.
         bias_attr (ParamAttr | bool | None): the bias, of shape [num_filters]; False: no bias.
         param_attr (ParamAttr | None): the filters, of shape [filter_size * D, num_filters].
         act (str | None): name of an activation.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, num_filters], the type and sequences of `input`.
+        Variable: shape [rows, num_filters], same type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has fewer than 2 axes.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -168,19 +170,19 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
 
 @element_types(input='float32 float64')
 def row_conv(input, future_context_size, param_attr=None, act=None):
-    """Adds to each row the rows that follow it, weighted element by element (lookahead convolution).
+    """Computes a weighted sum of each row and the rows that follow it (lookahead convolution).
 
     Args:
         input (Variable): shape [rows, D] with sequences, or [N, length, D]; float32 or float64.
-        future_context_size (int): number of rows that follow.
+        future_context_size (int): number of following rows that are added.
         param_attr (ParamAttr | None): the weights, of shape [future_context_size + 1, D].
         act (str | None): name of an activation.
 
     Returns:
-        Variable: the shape, type and sequences of `input`.
+        Variable: same shape, type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -198,17 +200,17 @@ def row_conv(input, future_context_size, param_attr=None, act=None):
 
 @element_types(input='int64 float32 float64')
 def sequence_concat(input, name=None):
-    """Joins the i-th sequences of all inputs, for each i.
+    """Concatenates the i-th sequences of all inputs, for each i.
 
     Args:
-        input (list[Variable]): with as many sequences each.
+        input (list[Variable]): shape [rows, ...] each, with the same number of sequences; int64, float32 or float64.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: with as many sequences.
+        Variable: shape [sum of the rows, ...] with the same number of sequences, the type of the inputs.
 
     Raises:
-        TypeError: `input` is no list, or holds another element type.
+        TypeError: `input` is not a list, or one of its elements is not a Variable or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -225,16 +227,16 @@ def sequence_expand(x, y, ref_level=-1, name=None):
     """Repeats each row or sequence of `x` as often as the corresponding sequence of `y` has elements.
 
     Args:
-        x (Variable): rows, or sequences of one level.
-        y (Variable): with sequences.
-        ref_level (int): the level of `y` that counts; -1: the innermost.
+        x (Variable): shape [rows, ...], without sequences or with one level of them; int32, int64, float32 or float64.
+        y (Variable): any shape and type, with sequences.
+        ref_level (int): the level of `y` whose sequences are counted; -1: the innermost.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: shape [repeated rows, ...], same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -249,15 +251,15 @@ def sequence_expand_as(x, y, name=None):
     """Repeats row i of `x` as often as sequence i of `y` has rows.
 
     Args:
-        x (Variable): a row for each sequence of `y`.
-        y (Variable): with sequences.
+        x (Variable): shape [sequences of `y`, ...]; int32, int64, float32 or float64.
+        y (Variable): any shape and type, with sequences.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the sequences of `y`, the type of `x`.
+        Variable: shape [rows of `y`, ...] with the sequences of `y`, same type as `x`.
 
     Raises:
-        TypeError: `x` or `y` is not a Variable, or has another element type.
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -269,19 +271,19 @@ def sequence_expand_as(x, y, name=None):
 
 @element_types(input='int32 int64 float32 float64', offset='int32 int64', length='int32 int64')
 def sequence_slice(input, offset, length, name=None):
-    """Cuts a part out of each sequence.
+    """Extracts a slice of each sequence.
 
     Args:
-        input (Variable): with sequences.
-        offset (Variable): shape [sequences, 1], int64 or int32: where each part begins.
-        length (Variable): shape [sequences, 1], int64 or int32: its length.
+        input (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
+        offset (Variable): shape [sequences, 1], int64 or int32: the first row of each slice.
+        length (Variable): shape [sequences, 1], int64 or int32: the number of rows of each slice.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the parts as sequences, the type of `input`.
+        Variable: shape [rows, ...] with the slices as sequences, same type as `input`.
 
     Raises:
-        TypeError: `input`, `offset` or `length` is not a Variable, or has another element type.
+        TypeError: `input`, `offset` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -297,20 +299,20 @@ def sequence_slice(input, offset, length, name=None):
 
 @element_types(x='int32 int64 float32 float64', pad_value='int32 int64 float32 float64')
 def sequence_pad(x, pad_value, maxlen=None, name=None):
-    """Turns sequences into a tensor, padding each to one length.
+    """Pads sequences to a common length and returns them as a dense tensor.
 
     Args:
-        x (Variable): shape [rows, ...] with sequences.
-        pad_value (Variable): shape [1] or that of a row; the type of `x`.
-        maxlen (int | None): the length; None: that of the longest sequence.
+        x (Variable): shape [rows, ...] with sequences; int32, int64, float32 or float64.
+        pad_value (Variable): shape [1] or the shape of a row; same type as `x`.
+        maxlen (int | None): the common length; None: the length of the longest sequence.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: shape [sequences, length, ...], and the lengths of the sequences, [sequences],
-            int64.
+        tuple[Variable, Variable]: the padded sequences, shape [sequences, length, ...], same type as `x`, and their
+            lengths before padding, shape [sequences], int64.
 
     Raises:
-        TypeError: `x` or `pad_value` is not a Variable, or has another element type.
+        TypeError: `x` or `pad_value` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -327,18 +329,18 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
 
 @element_types(x='int32 int64 float32 float64', length='int64')
 def sequence_unpad(x, length, name=None):
-    """Turns a padded tensor into sequences; the inverse of sequence_pad.
+    """Removes the padding from sequences; the inverse of sequence_pad.
 
     Args:
-        x (Variable): shape [N, length, ...].
+        x (Variable): shape [N, length, ...]; int32, int64, float32 or float64.
         length (Variable): shape [N], int64: the length of each sequence.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, ...] with N sequences, the type of `x`.
+        Variable: shape [rows, ...] with N sequences, same type as `x`.
 
     Raises:
-        TypeError: `x` or `length` is not a Variable, or has another element type.
+        TypeError: `x` or `length` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [4, 10, 8])
@@ -352,17 +354,17 @@ def sequence_unpad(x, length, name=None):
 
 @element_types(input='int32 int64 float32 float64')
 def sequence_reshape(input, new_dim):
-    """Gives the rows another width; sequences get longer or shorter accordingly.
+    """Changes the width of the rows; sequences become longer or shorter accordingly.
 
     Args:
-        input (Variable): shape [rows, D] with sequences.
-        new_dim (int): the new width; divides the elements of each sequence.
+        input (Variable): shape [rows, D] with sequences; int32, int64, float32 or float64.
+        new_dim (int): the new width; it must divide the number of elements of each sequence.
 
     Returns:
-        Variable: shape [rows * D / new_dim, new_dim], the type of `input`.
+        Variable: shape [rows * D / new_dim, new_dim], same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -373,19 +375,19 @@ def sequence_reshape(input, new_dim):
 
 @element_types(input='int32 int64 float32 float64', index='int32 int64', updates='int32 int64 float32 float64')
 def sequence_scatter(input, index, updates, name=None):
-    """Adds updates to elements of rows: row i gets those of sequence i.
+    """Adds the updates of sequence i to elements of row i, for each i.
 
     Args:
-        input (Variable): shape [N, D].
+        input (Variable): shape [N, D]; int32, int64, float32 or float64.
         index (Variable): shape [updates, 1] with N sequences, int64 or int32: positions in the row.
-        updates (Variable): shape [updates, 1] with the same sequences, the type of `input`.
+        updates (Variable): shape [updates, 1] with the same sequences, same type as `input`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, D], the type of `input`.
+        Variable: shape [N, D], same type as `input`.
 
     Raises:
-        TypeError: `input`, `index` or `updates` is not a Variable, or has another element type.
+        TypeError: `input`, `index` or `updates` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 6])
@@ -398,19 +400,19 @@ def sequence_scatter(input, index, updates, name=None):
 
 @element_types(input='int32 int64')
 def sequence_enumerate(input, win_size, pad_value=0, name=None):
-    """Lists for each row the ids from it on, up to a window's size.
+    """Collects, for each row, the window of `win_size` ids that begins at the row.
 
     Args:
         input (Variable): shape [rows, 1] with sequences, int64 or int32.
         win_size (int): size of the window.
-        pad_value (int): what stands for ids beyond the end of the sequence.
+        pad_value (int): replaces ids beyond the end of the sequence.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [rows, win_size], the type and sequences of `input`.
+        Variable: shape [rows, win_size], same type and sequences as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 1], 'int64', lod_level=1)
@@ -423,11 +425,11 @@ def sequence_enumerate(input, win_size, pad_value=0, name=None):
 
 
 def sequence_mask(x, maxlen=None, dtype='int64', name=None):
-    """Makes rows of ones up to a length and zeros beyond it.
+    """Creates a mask from lengths: each row has ones up to its length, then zeros.
 
     Args:
         x (Variable): any shape, int64: the lengths.
-        maxlen (int | Variable | None): length of a row; None: the largest of `x`; a Variable has one element.
+        maxlen (int | Variable | None): length of a row; None: the largest element of `x`; a Variable has one element.
         dtype (str | VarType): type of the result.
         name (str | None): prefix of the names of the variables that the layer creates.
 
@@ -458,14 +460,14 @@ def sequence_reverse(x, name=None):
     """Reverses the rows of each sequence.
 
     Args:
-        x (Variable): with sequences.
+        x (Variable): shape [rows, ...] with sequences; int8, int32, int64, float32 or float64.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape, type and sequences of `x`.
+        Variable: same shape, type and sequences as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8], lod_level=1)
@@ -476,18 +478,19 @@ def sequence_reverse(x, name=None):
 
 @element_types(x='int32 int64 float32 float64')
 def lod_reset(x, y=None, target_lod=None):
-    """Gives the rows of a variable other sequences.
+    """Replaces the sequences (LoD) of a variable.
 
     Args:
-        x (Variable): shape [rows, ...].
-        y (Variable | None): its sequences are taken; one without sequences holds offsets, int32.
-        target_lod (list[int] | None): offsets, if `y` is not given.
+        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
+        y (Variable | None): provides the new sequences; a `y` without sequences holds their offsets, int32.
+        target_lod (list[int] | None): offsets of the new sequences, if `y` is not given.
 
     Returns:
-        Variable: the rows of `x` in those sequences.
+        Variable: same shape and type as `x`, with the new sequences.
 
     Raises:
-        ValueError: neither is given.
+        TypeError: `x` or `y` is not a Variable, or `x` has an unsupported element type.
+        ValueError: neither `y` nor `target_lod` is given.
 
     Example:
         x = fluid.data('x', [6, 8])
@@ -502,18 +505,18 @@ def lod_reset(x, y=None, target_lod=None):
 
 @element_types(x='int32 int64 float32 float64')
 def lod_append(x, level):
-    """Adds a level of sequences below those that a variable has.
+    """Appends a level of sequences below the existing levels of a variable.
 
     Args:
-        x (Variable): shape [rows, ...].
+        x (Variable): shape [rows, ...]; int32, int64, float32 or float64.
         level (list[int] | tuple | Variable): offsets of the new level; a Variable holds them or has sequences.
 
     Returns:
-        Variable: the rows of `x` with one more level.
+        Variable: same shape and type as `x`, with one more level of sequences.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        ValueError: `level` is none of these.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: `level` is not a list, a tuple or a Variable.
 
     Example:
         x = fluid.data('x', [6, 8])
@@ -528,23 +531,26 @@ def lod_append(x, level):
 
 @element_types(input='float32 float64')
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):
-    """Cuts each image into windows; each window, line by line, is a row of the image's sequence.
+    """Extracts windows from each image; each flattened window is a row of the image's sequence.
 
     Args:
         input (Variable): shape [N, channels, height, width], float32 or float64.
         filter_size (int | list[int]): height and width of a window.
-        stride (int | list[int]): distance of windows.
+        stride (int | list[int]): distance between neighbouring windows.
         padding (int | list[int]): zeros around each image: one number, [height, width], or [up, left, down,
             right].
-        input_image_size (Variable | None): shape [N, 2]; the real size of each image.
-        out_stride (int | list[int]): with `input_image_size`: how much smaller the input is than the image.
+        input_image_size (Variable | None): shape [N, 2]; the original size of each image.
+        out_stride (int | list[int]): factor by which the input is smaller than the original image; used with
+            `input_image_size`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [windows, channels * window height * window width], with a sequence for each image.
+        Variable: shape [windows, channels * window height * window width] with a sequence for each image, same type
+            as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: `filter_size`, `stride` or `out_stride` has the wrong number of values.
 
     Example:
         image = fluid.data('image', [None, 1, 6, 6])
@@ -568,17 +574,18 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
     Args:
         input (Variable): shape [rows, 1] with sequences, or [N, length]; int64.
-        label (Variable): likewise, as many sequences.
-        normalized (bool): divide by the length of the label.
+        label (Variable): the reference tokens, in the same form, with the same number of sequences.
+        normalized (bool): divide each distance by the length of the label.
         ignored_tokens (list[int] | None): tokens that are removed first.
         input_length (Variable | None): shape [N], int64, for inputs without sequences.
         label_length (Variable | None): shape [N], int64, for labels without sequences.
 
     Returns:
-        tuple[Variable, Variable]: distances, [sequences, 1], float32, and the number of sequences, [1], int64.
+        tuple[Variable, Variable]: the distances, shape [sequences, 1], float32, and the number of sequences, shape
+            [1], int64.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
 
     Example:
         hypothesis = fluid.data('h', [None, 1], 'int64', lod_level=1)
@@ -602,18 +609,19 @@ def edit_distance(input, label, normalized=True, ignored_tokens=None, input_leng
 
 
 def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=None):
-    """Decodes by taking the most likely token of each row, merging repetitions and removing blanks.
+    """Decodes greedily: takes the most likely token of each row, merges repetitions and removes blanks.
 
     Args:
-        input (Variable): shape [rows, tokens + 1] with sequences, or [N, length, tokens + 1]; probabilities.
-        blank (int): number of the blank.
+        input (Variable): the probabilities, shape [rows, tokens + 1] with sequences, or [N, length, tokens + 1];
+            float32 or float64.
+        blank (int): index of the blank token.
         input_length (Variable | None): shape [N, 1], int64, for inputs without sequences.
-        padding_value (int): fills up the results of inputs without sequences.
+        padding_value (int): pads the results of inputs without sequences.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable | tuple[Variable, Variable]: tokens as sequences of shape [rows, 1]; with `input_length` tokens
-        [N, length] and their number [N, 1]; int64.
+        Variable | tuple[Variable, Variable]: the tokens, shape [rows, 1] with sequences, int64; with `input_length`,
+        the tokens, shape [N, length], and the number of tokens of each sequence, shape [N, 1], int64.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -641,23 +649,24 @@ def ctc_greedy_decoder(input, blank, input_length=None, padding_value=0, name=No
 
 @element_types(input='float32 float64')
 def crf_decoding(input, param_attr, label=None, length=None):
-    """Finds the most likely path of tags by the transition weights that linear_chain_crf has trained; given labels,
-    tells where the path agrees with them.
+    """Finds the most likely path of tags with the transition weights of linear_chain_crf.
+
+    With `label`, the result tells where the path agrees with the labels.
 
     Args:
-        input (Variable): shape [rows, tags] with sequences, or [N, length, tags] with `length`; the emissions,
+        input (Variable): the emissions, shape [rows, tags] with sequences, or [N, length, tags] with `length`;
             float32 or float64.
         param_attr (ParamAttr): names the transition weights.
-        label (Variable | None): shape [rows, 1] or [N, length], int64; the right tags.
+        label (Variable | None): shape [rows, 1] or [N, length], int64; the correct tags.
         length (Variable | None): shape [N], int64; the lengths of padded inputs.
 
     Returns:
-        Variable: shape [rows, 1] or [N, length], int64; the tags, or, with `label`, 1 where the path is right
-            and 0 elsewhere.
+        Variable: shape [rows, 1] or [N, length], int64; the tags, or, with `label`, 1 where the path is correct and 0
+            elsewhere.
 
     Raises:
-        ValueError: the program has no parameter of that name.
-        TypeError: `input` is not a Variable.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
+        ValueError: the program has no parameter with the name in `param_attr`.
 
     Example:
         emission = fluid.data('emission', [None, 3], lod_level=1)

@@ -1,4 +1,4 @@
-"""Losses and measures of labelled sequences: conditional random fields, temporal classification, chunks."""
+"""Losses and metrics of labelled sequences: conditional random fields, temporal classification, chunks."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.layer_helper import LayerHelper, require_rank
@@ -10,22 +10,23 @@ __all__ = ['chunk_eval', 'linear_chain_crf', 'warpctc']
 def linear_chain_crf(input, label, param_attr=None, length=None):
     """Computes the negative log-likelihood of tags in a linear-chain conditional random field.
 
-    Creates the parameter of transition weights, shape [tags + 2, tags]: row 0 holds the weights of starting with
-    each tag, row 1 those of ending with it, row 2 + a those of following tag a. `crf_decoding` uses the same one.
+    Creates the parameter of transition weights, shape [tags + 2, tags]: row 0 holds the weights of starting with each
+    tag, row 1 those of ending with it, row 2 + a those of following tag a. `crf_decoding` uses the same parameter.
 
     Args:
         input (Variable): scores of each tag, float32 or float64: shape [rows, tags] with one level of sequences, or
             [sequences, steps, tags] with `length`.
-        label (Variable): the right tags, int64: shape [rows, 1] in the same sequences, or [sequences, steps].
-        param_attr (ParamAttr): of the transition weights.
+        label (Variable): the correct tags, int64: shape [rows, 1] in the same sequences, or [sequences, steps].
+        param_attr (ParamAttr): attributes of the transition weights.
         length (Variable): the number of steps of each padded sequence, int64, shape [sequences] or [sequences, 1].
 
     Returns:
-        Variable: the cost of each sequence, shape [sequences, 1].
+        Variable: the cost of each sequence, shape [sequences, 1], same type as `input`.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: the shapes of the inputs do not fit each other.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        ValueError: `input` has too few axes.
+        penstock.ProgramError: the shapes of the inputs are incompatible.
 
     Example:
         scores = fluid.data('scores', [None, 5], lod_level=1)
@@ -48,24 +49,25 @@ def linear_chain_crf(input, label, param_attr=None, length=None):
 
 @element_types(input='float32 float64', label='int32', input_length='int64', label_length='int64')
 def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label_length=None):
-    """Computes the loss of connectionist temporal classification.
+    """Computes the connectionist temporal classification (CTC) loss.
 
     Args:
-        input (Variable): scores of each class, blank included, before softmax; float32 or float64: shape
+        input (Variable): scores of each class, including the blank, before softmax; float32 or float64: shape
             [rows, classes] with one level of sequences, or [steps, sequences, classes] with the two lengths.
-        label (Variable): the classes that each sequence says, int32: shape [rows, 1] with one level of sequences, or
+        label (Variable): the target classes of each sequence, int32: shape [rows, 1] with one level of sequences, or
             [sequences, elements].
-        blank (int): the class that says nothing.
+        blank (int): index of the blank class.
         norm_by_times (bool): whether the gradient is divided by the number of steps.
         input_length (Variable): the number of steps of each padded sequence, int64, shape [sequences].
         label_length (Variable): the number of elements of each padded label, int64, shape [sequences].
 
     Returns:
-        Variable: the cost of each sequence, shape [sequences, 1]. A label too long for its steps costs 0.
+        Variable: the cost of each sequence, shape [sequences, 1], same type as `input`; 0 if the sequence has too few
+        steps for its label.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: the shapes of the inputs do not fit each other.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the shapes of the inputs are incompatible.
 
     Example:
         scores = fluid.data('scores', [None, 30], lod_level=1)
@@ -90,27 +92,27 @@ def warpctc(input, label, blank=0, norm_by_times=False, input_length=None, label
 
 @element_types(input='int64', label='int64')
 def chunk_eval(input, label, chunk_scheme, num_chunk_types, excluded_chunk_types=None, seq_length=None):
-    """Counts the chunks of labelled sequences that were found.
+    """Computes precision, recall and F1 score of chunk detection.
 
-    A label is type * tags + tag; the label num_chunk_types * tags stands outside all chunks. Scheme 'IOB' has the
-    tags begin, inside; 'IOE' inside, end; 'IOBES' begin, inside, end, single; 'plain' has one tag.
+    A label is type * tags + tag; the label num_chunk_types * tags marks elements outside all chunks. Scheme 'IOB' has
+    the tags begin, inside; 'IOE' inside, end; 'IOBES' begin, inside, end, single; 'plain' has one tag.
 
     Args:
-        input (Variable): the labels that were found, int64: shape [rows, 1] with one level of sequences, or
+        input (Variable): the predicted labels, int64: shape [rows, 1] with one level of sequences, or
             [sequences, steps] with `seq_length`.
-        label (Variable): the right labels, in the same form.
+        label (Variable): the correct labels, in the same form.
         chunk_scheme (str): 'IOB', 'IOE', 'IOBES' or 'plain'.
-        num_chunk_types (int): number of types.
-        excluded_chunk_types (list[int]): types that do not count.
+        num_chunk_types (int): number of chunk types.
+        excluded_chunk_types (list[int]): chunk types that are not counted.
         seq_length (Variable): the number of steps of each padded sequence, int64, shape [sequences].
 
     Returns:
-        tuple: precision, recall and F1 score, float32; numbers of chunks found, there, and found rightly, int64;
-        each a Variable of shape [1]. `metrics.ChunkEvaluator` adds the numbers up.
+        tuple: precision, recall and F1 score, float32, then the numbers of predicted, labelled and correctly predicted
+        chunks, int64; each a Variable of shape [1]. `metrics.ChunkEvaluator` accumulates the numbers over batches.
 
     Raises:
-        TypeError: `input` or `label` is not a Variable, or has another element type.
-        penstock.ProgramError: the scheme is unknown, or the shapes do not fit each other.
+        TypeError: `input` or `label` is not a Variable, or has an unsupported element type.
+        penstock.ProgramError: the scheme is unknown, or the shapes are incompatible.
 
     Example:
         found = fluid.data('found', [None, 1], 'int64', lod_level=1)

@@ -1,7 +1,4 @@
-"""Layers of sequences that LoD describes.
-
-Fluid defines them here; scripts reach them as fluid.layers.sequence_lod.NAME. Each is fluid.layers.NAME.
-"""
+"""The layers of LoD sequences under their name in Fluid: fluid.layers.sequence_lod.NAME is fluid.layers.NAME."""
 
 from penstock.fluid._not_built import getattr_of
 

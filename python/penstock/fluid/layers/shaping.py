@@ -1,4 +1,4 @@
-"""Parts of tensors, repeated, framed and put together."""
+"""Layers that slice, repeat, pad, reverse and stack tensors."""
 
 from penstock.fluid._argument_types import element_types
 from penstock.fluid.core import VarType
@@ -11,7 +11,7 @@ __all__ = ['expand', 'gather', 'pad', 'pad2d', 'reverse', 'shape', 'slice', 'sta
 
 @element_types(input='int32 int64 float32 float64')
 def shape(input):
-    """Returns the shape of a tensor as it is at run time.
+    """Returns the shape of a tensor at run time.
 
     Args:
         input (Variable): any shape and type.
@@ -20,7 +20,7 @@ def shape(input):
         Variable: shape [rank of `input`], int32.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -34,16 +34,18 @@ def shape(input):
 
 
 def slice(input, axes, starts, ends):
-    """Cuts the range [starts[i], ends[i]) out of axis axes[i].
+    """Extracts the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
         input (Variable): any shape and type.
-        axes (list[int]): the axes that are cut.
-        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
-        ends (list[int | Variable] | Variable): bounds; beyond the end: the end.
+        axes (list[int]): the axes to slice.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
+            has one element; one Variable holds all positions.
+        ends (list[int | Variable] | Variable): end positions, exclusive, in the same form; negative: counted from the
+            end; clipped to the extent.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: the slice, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -57,20 +59,23 @@ def slice(input, axes, starts, ends):
 
 @element_types(input='int32 int64 float32 float64')
 def strided_slice(input, axes, starts, ends, strides):
-    """Takes every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i].
+    """Extracts every strides[i]-th element of the range [starts[i], ends[i]) of axis axes[i], for each i.
 
     Args:
-        input (Variable): any shape and type.
-        axes (list[int]): the axes that are cut.
-        starts (list[int | Variable] | Variable): first positions; negative: counted from the end.
-        ends (list[int | Variable] | Variable): bounds.
-        strides (list[int | Variable] | Variable): distances, not 0; negative: from the start backwards.
+        input (Variable): any shape; int32, int64, float32 or float64.
+        axes (list[int]): the axes to slice.
+        starts (list[int | Variable] | Variable): first positions; negative: counted from the end. A Variable in a list
+            has one element; one Variable holds all positions.
+        ends (list[int | Variable] | Variable): end positions, exclusive, in the same form; negative: counted from the
+            end.
+        strides (list[int | Variable] | Variable): steps, not 0, in the same form; a negative step runs backwards from
+            the start.
 
     Returns:
-        Variable: the type of `input`.
+        Variable: the slice, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 6])
@@ -81,7 +86,10 @@ def strided_slice(input, axes, starts, ends, strides):
 
 
 def _cut(op, input, axes, bounds, flag_of_whole):
-    """flag_of_whole: what Fluid's infer_flags say of all axes where one Variable has the numbers of them all."""
+    """Appends slice or strided_slice.
+
+    flag_of_whole is the value of Fluid's infer_flags for all axes if one Variable holds a bound of all axes.
+    """
     helper = LayerHelper(op).takes(input=input)
     inputs, attrs = {'Input': input}, {'axes': list(axes)}
     flags = [1] * len(axes)
@@ -104,17 +112,17 @@ def _cut(op, input, axes, bounds, flag_of_whole):
 
 @element_types(x='uint8 int32 int64 float32 float64')
 def reverse(x, axis):
-    """Reverses the order of the elements along axes.
+    """Reverses the order of the elements along the given axes.
 
     Args:
         x (Variable): any shape and type.
         axis (int | list[int]): the axes; negative: counted from the end.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [3, 4])
@@ -132,15 +140,16 @@ def expand(x, expand_times, name=None):
 
     Args:
         x (Variable): any shape and type.
-        expand_times (list[int | Variable] | Variable): number of repetitions, one for each axis.
+        expand_times (list[int | Variable] | Variable): number of repetitions of each axis; Variables are int32 or
+            int64.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: the extents of `x` times `expand_times`, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
-        ValueError: `x` is bool and has stop_gradient set, which Fluid refuses too.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
+        ValueError: `x` is bool and has stop_gradient set, which Fluid rejects too.
 
     Example:
         x = fluid.data('x', [2, 3])
@@ -163,16 +172,16 @@ def expand(x, expand_times, name=None):
 
 
 def gather(input, index, overwrite=True):
-    """Takes rows of a tensor by their numbers.
+    """Gathers rows of a tensor by their numbers.
 
     Args:
         input (Variable): shape [N, ...], any type.
-        index (Variable): shape [K] or [K, 1], int32 or int64: row numbers.
-        overwrite (bool): the gradient of a row that is taken more than once is that of its last use alone; False: the
-            sum.
+        index (Variable): the row numbers, shape [K] or [K, 1], int32 or int64.
+        overwrite (bool): gradient of a row that occurs more than once in `index`: True: the gradient of its last
+            occurrence only; False: the sum over its occurrences.
 
     Returns:
-        Variable: shape [K, ...], the type of `input`.
+        Variable: shape [K, ...], same type as `input`.
 
     Raises:
         TypeError: `input` or `index` is not a Variable.
@@ -193,11 +202,16 @@ def stack(x, axis=0):
     """Joins tensors of one shape along a new axis.
 
     Args:
-        x (list[Variable] | Variable): the tensors, or one LoDTensorArray whose elements are stacked.
+        x (list[Variable] | Variable): tensors of one shape and type, or one LoDTensorArray whose elements are stacked;
+            int32, int64, float32 or float64.
         axis (int): position of the new axis; negative: counted from the end.
 
     Returns:
-        Variable: one axis more than each tensor.
+        Variable: the stacked tensor, with one axis more than each input, of their type.
+
+    Raises:
+        TypeError: an input is not a Variable, or has an unsupported element type.
+        ValueError: `x` is empty, or holds an array beside other Variables.
 
     Example:
         a = fluid.data('a', [2, 3])
@@ -219,15 +233,15 @@ def pad(x, paddings, pad_value=0.0, name=None):
 
     Args:
         x (Variable): any shape, float32 or float64.
-        paddings (list[int]): for each axis the number of elements before and after it.
+        paddings (list[int]): the numbers of elements before and after each axis, two for each axis.
         pad_value (float): value of the added elements.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type of `x`.
+        Variable: the extents of `x` plus the paddings, same type as `x`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [2, 3])
@@ -241,7 +255,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
-    """Adds rows and columns around images.
+    """Pads images with rows and columns.
 
     Args:
         input (Variable): shape [N, C, H, W], or [N, H, W, C] for NHWC; float32 or float64.
@@ -252,10 +266,10 @@ def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_for
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the type and format of `input`.
+        Variable: the shape of `input` with padded height and width, same type as `input`.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 3, 8, 8])

@@ -1,4 +1,4 @@
-"""StaticRNN: ops that run once for each row of their inputs, all sequences being equally long."""
+"""StaticRNN: ops that run once for each step of sequences of equal length."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ __all__ = ['StaticRNN']
 
 
 class StaticRNNMemoryLink:
-    """A memory: what it starts from, its value in a step, and what the step makes of it."""
+    """A memory: its initial value, its value at the start of a step, and its value at the end of the step."""
 
     def __init__(self, init, pre_mem, mem=None):
         self.init = init
@@ -20,7 +20,7 @@ class StaticRNNMemoryLink:
 
 
 class StaticRNN:
-    """Runs ops once for each step of inputs whose sequences all have one length.
+    """Runs ops once for each step of sequences of equal length.
 
     The first axis of an input is the step.
 
@@ -64,15 +64,15 @@ class StaticRNN:
         """Opens the block of a step.
 
         Returns:
-            A context manager; ops that are made inside run in each step.
+            A context manager; ops created inside it run in each step.
         """
         return self._body()
 
     def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
-        """Declares a state that steps hand on.
+        """Declares a state that each step passes to the next.
 
         Args:
-            init (Variable | None): its value in the first step; None: a constant.
+            init (Variable | None): its value in the first step, any shape and type; None: a constant.
             shape (list[int] | None): shape of the constant; -1 is the extent of the batch.
             batch_ref (Variable | None): a variable of the step from which that extent is taken.
             init_value (float): value of the constant.
@@ -80,7 +80,7 @@ class StaticRNN:
             ref_batch_dim_idx (int): axis of the batch in the input outside the step.
 
         Returns:
-            Variable: the value of the step before.
+            Variable: the value of the previous step, with the shape and type of the initial value.
 
         Raises:
             ValueError: called outside a step, or neither `init` nor both `shape` and `batch_ref` are given.
@@ -112,7 +112,7 @@ class StaticRNN:
             x (Variable): shape [steps, ...].
 
         Returns:
-            Variable: the input of the step, [...].
+            Variable: the input of the step, shape [...], same type as `x`.
 
         Raises:
             ValueError: called outside a step, or the number of steps differs from that of another input.
@@ -134,7 +134,7 @@ class StaticRNN:
         """Declares an output of the network.
 
         Args:
-            o (Variable): its value in the step.
+            o (Variable): the value of the output in the step, any shape and type.
 
         Raises:
             ValueError: called outside a step.
@@ -152,17 +152,21 @@ class StaticRNN:
         """Declares several outputs of the network.
 
         Args:
-            outputs (Variable): their values in the step.
+            outputs (Variable): the values of the outputs in the step.
+
+        Raises:
+            ValueError: called outside a step.
+            TypeError: an output is not a Variable.
         """
         for each in outputs:
             self.step_output(each)
 
     def update_memory(self, mem, var):
-        """Sets what a state holds in the next step.
+        """Sets the value of a state in the next step.
 
         Args:
-            mem (Variable): what `memory` returned.
-            var (Variable): the new value.
+            mem (Variable): the result of `memory`.
+            var (Variable): the new value, same shape and type as `mem`.
 
         Raises:
             ValueError: `mem` is not a memory of this network.
@@ -171,7 +175,7 @@ class StaticRNN:
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
             raise TypeError('update_memory takes two Variables')
         if mem.name not in self.memories:
-            raise ValueError('%s is not a memory of %s; memory() makes one' % (mem.name, self.helper.name))
+            raise ValueError('%s is not a memory of %s; memory() creates one' % (mem.name, self.helper.name))
         self.memories[mem.name].mem = var
 
     def __call__(self, *args, **kwargs):
@@ -226,7 +230,7 @@ class StaticRNN:
 
 
 def around_names(body, own):
-    """The names that the body's ops read and none of them writes, nor are `own`; each once, in order."""
+    """Returns the names that the body's ops read but do not write, without `own`; each once, in order."""
     written = set(own)
     for op in body.ops:
         written.update(op.output_arg_names)

@@ -1,4 +1,4 @@
-"""Making, casting and joining tensors."""
+"""Creating, casting and joining tensors."""
 
 import operator
 
@@ -20,15 +20,15 @@ __all__ = [
 
 
 def create_tensor(dtype, name=None, persistable=False):
-    """Declares a variable of a given type and no shape, to be written by ops.
+    """Declares a variable of a given type without a shape, for ops to write.
 
     Args:
         dtype (str | VarType): type of its elements.
-        name (str | None): its name; None: a fresh one.
-        persistable (bool): its value stays in the scope between runs, and is saved.
+        name (str | None): its name; None: a generated one.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
 
     Returns:
-        Variable: the variable.
+        Variable: the variable, without a shape, of type `dtype`.
 
     Example:
         t = fluid.layers.create_tensor('float32')
@@ -38,21 +38,21 @@ def create_tensor(dtype, name=None, persistable=False):
 
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
-    """Creates a parameter: a persistable variable that is trained and initialised by the startup program.
+    """Creates a parameter: a persistable variable that is trained and that the startup program initialises.
 
     Args:
         shape (list[int]): its shape.
         dtype (str | VarType): type of its elements.
-        name (str | None): its name; None: a fresh one.
+        name (str | None): its name; None: a generated one.
         attr (ParamAttr | None): initializer, regularizer, learning rate and more.
-        is_bias (bool): the default initial value is 0 instead of Xavier's.
-        default_initializer (Initializer | None): used where `attr` names no initializer.
+        is_bias (bool): whether the default initial value is 0 instead of Xavier's.
+        default_initializer (Initializer | None): used if `attr` has no initializer.
 
     Returns:
         Parameter: the parameter.
 
     Raises:
-        TypeError: `shape` is not a list, or `default_initializer` no Initializer.
+        TypeError: `shape` is not a list or tuple, or `default_initializer` is not an Initializer.
 
     Example:
         w = fluid.layers.create_parameter([4, 2], 'float32')
@@ -74,12 +74,12 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
         shape (list[int]): its shape.
         value (float): initial value of each element.
         dtype (str | VarType): type of its elements.
-        persistable (bool): its value stays in the scope between runs, and is saved.
-        force_cpu (bool): keep it in the memory of the host.
-        name (str | None): its name; None: a fresh one.
+        persistable (bool): whether its value stays in the scope between runs and is saved.
+        force_cpu (bool): keep it in host memory.
+        name (str | None): its name; None: a generated one.
 
     Returns:
-        Variable: the variable, with stop_gradient set.
+        Variable: the variable, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Example:
         step = fluid.layers.create_global_var([1], 0, 'int64', persistable=True, name='step')
@@ -92,7 +92,10 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
 
 
 def int_list(helper, numbers, dtype='int32'):
-    """(attribute, Variables of one element) for numbers some of which may be Variables; no Variables if none is."""
+    """Returns (attribute, Variables of one element) for numbers of which some may be Variables.
+
+    The second list is empty if no number is a Variable.
+    """
 
     def constant(number):
         return fill_constant([1], dtype, number, force_cpu=True, out=helper.create_variable_for_type_inference(dtype))
@@ -101,7 +104,7 @@ def int_list(helper, numbers, dtype='int32'):
 
 
 def _int_list(helper, numbers, given, constant):
-    """As int_list; `given` and `constant` make the Variables, of a Variable and of a number."""
+    """Does the work of int_list; `given` converts a Variable, and `constant` converts a number to a Variable."""
     attr = []
     for one in numbers:
         if isinstance(one, Variable):
@@ -116,7 +119,7 @@ def _int_list(helper, numbers, given, constant):
 
 
 def _shape_inputs(helper, shape):
-    """(slots, attribute) of a shape that may be a Variable, or hold some; those of int64 are cast."""
+    """Returns (slots, attribute) for a shape that is or contains Variables; int64 Variables are cast to int32."""
 
     def int32(var):
         return cast(var, 'int32') if var.dtype == VarType.INT64 else var
@@ -138,13 +141,14 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
         dtype (str | VarType): type of its elements.
         value (float | int | Variable): the value; a Variable has one element.
         force_cpu (bool): keep the tensor in host memory.
-        out (Variable | None): where to put the result; of type `dtype`.
+        out (Variable | None): receives the result; of type `dtype`.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
-        TypeError: `out` has another type, or `dtype` is not bool, float16, float32, float64, int32 or int64.
+        TypeError: `out` has another type, `dtype` is not bool, float16, float32, float64, int32 or int64, or `shape`
+            contains a value that is neither an int nor a Variable.
         ValueError: `shape` is empty.
 
     Example:
@@ -171,10 +175,10 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
 
 
 def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
-    """Creates a tensor of one value, one of whose extents is taken from another tensor.
+    """Creates a tensor filled with one value, taking one extent of its shape from another tensor.
 
     Args:
-        input (Variable): the tensor that gives the extent.
+        input (Variable): the tensor that provides the extent; any shape and type.
         shape (list[int]): the shape; the extent at `output_dim_idx` is replaced.
         dtype (str | VarType): type of its elements.
         value (float | int): the value.
@@ -183,11 +187,11 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
 
     Raises:
-        TypeError: `input` is not a Variable, or `dtype` is no element type.
-        penstock.ProgramError: `input` lacks the axis.
+        TypeError: `input` is not a Variable, or `dtype` is not an element type.
+        penstock.ProgramError: `input` has no axis `input_dim_idx`.
 
     Example:
         x = fluid.data('x', [None, 8])
@@ -212,7 +216,7 @@ def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, o
 
 
 def _text_of(value, dtype):
-    """The value as an op's str_value, which holds an int64 that a float cannot."""
+    """Returns the value as an op's str_value, which can represent every int64, unlike a float."""
     return str(int(value)) if dtype in (VarType.INT64, VarType.INT32) else str(float(value))
 
 
@@ -225,7 +229,11 @@ def zeros(shape, dtype, force_cpu=False):
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`.
+        ValueError: `shape` is empty.
 
     Example:
         z = fluid.layers.zeros([2, 3], 'int64')
@@ -242,7 +250,11 @@ def ones(shape, dtype, force_cpu=False):
         force_cpu (bool): keep the tensor in host memory.
 
     Returns:
-        Variable: the tensor, with stop_gradient set.
+        Variable: the tensor, of shape `shape` and type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`.
+        ValueError: `shape` is empty.
 
     Example:
         o = fluid.layers.ones([2, 3], 'float32')
@@ -258,10 +270,13 @@ def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
         dtype (str | VarType): float32 or float64.
         min (float): lower bound.
         max (float): upper bound.
-        seed (int): 0: other numbers in each run; else the same numbers in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
 
     Returns:
-        Variable: the tensor.
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
 
     Example:
         u = fluid.layers.uniform_random([3, 4], min=0.0, max=1.0, seed=7)
@@ -285,11 +300,14 @@ def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
         shape (list[int | Variable] | Variable): the shape; Variables are int32 or int64.
         mean (float): mean of the distribution.
         std (float): its standard deviation.
-        seed (int): 0: other numbers in each run; else the same numbers in each run.
+        seed (int): seed of the random numbers; 0: different numbers in each run.
         dtype (str | VarType): float32 or float64.
 
     Returns:
-        Variable: the tensor.
+        Variable: the tensor, of type `dtype`.
+
+    Raises:
+        TypeError: `shape` contains a value that is neither an int nor a Variable.
 
     Example:
         g = fluid.layers.gaussian_random([3, 4], std=0.1, seed=7)
@@ -312,14 +330,14 @@ def cast(x, dtype):
     """Converts the elements to another type.
 
     Args:
-        x (Variable): any shape and type.
+        x (Variable): any shape; bool, uint8, int32, int64, float16, float32 or float64.
         dtype (str | VarType): type of the result.
 
     Returns:
-        Variable: the shape of `x`, of type `dtype`.
+        Variable: same shape as `x`, of type `dtype`.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or `x` or `dtype` has an unsupported element type.
 
     Example:
         label = fluid.data('label', [None, 1], 'int64')
@@ -334,16 +352,20 @@ def cast(x, dtype):
 
 @element_types(input='int32 int64 float16 float32 float64')
 def concat(input, axis=0, name=None):
-    """Joins tensors along one axis.
+    """Concatenates tensors along one axis.
 
     Args:
-        input (list[Variable] | Variable): tensors of one type that differ in the extent of that axis alone, or one
-            LoDTensorArray whose elements are joined.
+        input (list[Variable] | Variable): tensors of one type whose shapes differ at most in the extent of that axis,
+            or one LoDTensorArray whose elements are joined; int32, int64, float16, float32 or float64.
         axis (int | Variable): the axis; negative: counted from the end; a Variable is int32 of shape [1].
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the joined tensor.
+        Variable: the joined tensor, the type of the inputs.
+
+    Raises:
+        TypeError: `input` is not a list of Variables, or a Variable has an unsupported element type.
+        ValueError: `input` is empty, or holds an array beside other Variables.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -364,7 +386,7 @@ def concat(input, axis=0, name=None):
 
 
 def is_array(parts):
-    """Whether what is to be joined is one array of tensors, not a list of them."""
+    """Returns whether the inputs of concat are one array of tensors instead of a list of tensors."""
     arrays = [part for part in parts if part.type == VarType.LOD_TENSOR_ARRAY]
     if arrays and len(parts) > 1:
         raise ValueError('%s is an array: it is joined alone, not with %d others' % (arrays[0].name, len(parts) - 1))
@@ -383,11 +405,15 @@ def sums(input, out=None):
     """Adds tensors of one shape, or selected rows, element by element.
 
     Args:
-        input (list[Variable] | Variable): the addends, of one type.
-        out (Variable | None): where to put the result; it may be one of the addends.
+        input (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
+        out (Variable | None): receives the result, same shape and type as the addends; it may be one of them.
 
     Returns:
-        Variable: the sum.
+        Variable: the sum, same shape and type as the addends.
+
+    Raises:
+        TypeError: an addend is not a Variable, or has an unsupported element type.
+        ValueError: `input` is empty.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -407,10 +433,14 @@ def sum(x):
     """Adds tensors of one shape, or selected rows, element by element; the same as `sums` without `out`.
 
     Args:
-        x (list[Variable] | Variable): the addends, of one type.
+        x (list[Variable] | Variable): the addends, of one shape and type: int32, int64, float32 or float64.
 
     Returns:
-        Variable: the sum.
+        Variable: the sum, same shape and type as the addends.
+
+    Raises:
+        TypeError: an addend is not a Variable, or has an unsupported element type.
+        ValueError: `x` is empty.
 
     Example:
         a = fluid.data('a', [None, 3])
@@ -425,17 +455,16 @@ def assign(input, output=None):
     """Copies a variable, or puts a NumPy array into the program as a constant.
 
     Args:
-        input (Variable | numpy.ndarray): what to copy; an array of bool, float32, int32 or int64 with at most
-            1,048,576 elements.
-        output (Variable | None): where to put the copy; None: a new variable.
+        input (Variable | numpy.ndarray): what to copy: a Variable, or an array of bool, float32, int32 or int64 with at
+            most 1,048,576 elements.
+        output (Variable | None): receives the copy, same shape and type as `input`; None: a new Variable.
 
     Returns:
-        Variable: the copy.
+        Variable: the copy, same shape and type as `input`.
 
     Raises:
         ValueError: the array is too large.
-        TypeError: `input` is not a Variable, or is neither a tensor nor an array, or the array has another
-            type.
+        TypeError: `input` is neither a Variable nor an array, or has an unsupported element type.
 
     Example:
         table = fluid.layers.assign(np.eye(3, dtype='float32'))
@@ -470,12 +499,16 @@ def range(start, end, step, dtype):
 
     Args:
         start (int | float | Variable): first number; a Variable has one element of type `dtype`.
-        end (int | float | Variable): bound.
-        step (int | float | Variable): distance; not 0.
+        end (int | float | Variable): bound, which is excluded; a Variable has one element of type `dtype`.
+        step (int | float | Variable): difference between neighbouring numbers, not 0; a Variable has one element of
+            type `dtype`.
         dtype (str | VarType): type of the result.
 
     Returns:
-        Variable: shape [number of elements], of type `dtype`.
+        Variable: shape [number of elements], of type `dtype`, with stop_gradient set.
+
+    Raises:
+        TypeError: `dtype` is not supported by `fill_constant`, and a bound is a number.
 
     Example:
         numbers = fluid.layers.range(0, 10, 2, 'int64')
@@ -499,17 +532,17 @@ def _arg(op_type, x, axis):
 
 @element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmax(x, axis=0):
-    """Finds the position of the largest element along one axis; of equal elements the first.
+    """Returns the indices of the largest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -520,17 +553,17 @@ def argmax(x, axis=0):
 
 @element_types(x='uint8 int16 int32 int64 float32 float64')
 def argmin(x, axis=0):
-    """Finds the position of the smallest element along one axis; of equal elements the first.
+    """Returns the indices of the smallest elements along an axis; the first one if several are equal.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
 
     Returns:
         Variable: the shape of `x` without that axis, int64.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -544,17 +577,17 @@ def argsort(input, axis=-1, descending=False, name=None):
     """Sorts the elements along one axis.
 
     Args:
-        input (Variable): any shape; numbers.
+        input (Variable): any shape; uint8, int16, int32, int64, float32 or float64.
         axis (int): the axis; negative: counted from the end.
-        descending (bool): the largest first.
+        descending (bool): sort in descending order.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple[Variable, Variable]: the sorted elements, and the int64 position of each before sorting; the shape of
-            `input`.
+        tuple[Variable, Variable]: the sorted elements, same shape and type as `input`, and the index of each in
+            `input`, same shape as `input`, int64.
 
     Raises:
-        TypeError: `input` is not a Variable, or has another element type.
+        TypeError: `input` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -582,13 +615,13 @@ def isfinite(x):
     """Tests whether all elements are finite.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.
 
     Raises:
-        TypeError: `x` is not a Variable, or has another element type.
+        TypeError: `x` is not a Variable, or has an unsupported element type.
 
     Example:
         x = fluid.data('x', [None, 10])
@@ -601,7 +634,7 @@ def has_inf(x):
     """Tests whether any element is infinite.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.
@@ -620,7 +653,7 @@ def has_nan(x):
     """Tests whether any element is NaN.
 
     Args:
-        x (Variable): any shape; numbers.
+        x (Variable): any shape; int32, int64, float32 or float64.
 
     Returns:
         Variable: shape [1], bool.

@@ -1,4 +1,4 @@
-"""A layer that calls Python."""
+"""A layer that calls a Python function."""
 
 from penstock.fluid import _functions
 from penstock.fluid.framework import Variable
@@ -10,22 +10,23 @@ __all__ = ['py_func']
 def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
     """Adds an op that calls a Python function whenever the program runs.
 
-    The program holds the function's number, so it runs only in processes that have made the same calls in the same
-    order.
+    The program stores the number of the function, so it runs only in processes that have called py_func with the same
+    functions in the same order.
 
     Args:
-        func (callable): takes a LoDTensor for each of `x`, returns a LoDTensor or array for each of `out`.
-        x (Variable | list[Variable] | None): the inputs.
-        out (Variable | list[Variable] | None): the outputs, which the caller makes, with shape and type.
-        backward_func (callable | None): takes `x`, `out` and the gradients of `out`, returns those of `x` (None: no
-            gradient); without it no gradient flows through the op.
-        skip_vars_in_backward_input (list[Variable] | None): what `backward_func` does not take.
+        func (callable): takes a LoDTensor for each of `x`, and returns a LoDTensor or array for each of `out`.
+        x (Variable | list[Variable] | None): the inputs, any shape and type.
+        out (Variable | list[Variable] | None): the outputs; the caller creates them with shape and type.
+        backward_func (callable | None): takes `x`, `out` and the gradients of `out`, and returns the gradients of `x`
+            (None: no gradient); without it, no gradient flows through the op.
+        skip_vars_in_backward_input (list[Variable] | None): the variables of `x` and `out` that are not passed to
+            `backward_func`.
 
     Returns:
         `out`.
 
     Raises:
-        TypeError: an argument is not a Variable or list of them.
+        TypeError: an argument is neither a Variable nor a list of Variables.
         ValueError: an output has no shape, or a skipped variable is neither in `x` nor in `out`.
 
     Example:
@@ -46,7 +47,7 @@ def py_func(func, x, out, backward_func=None, skip_vars_in_backward_input=None):
         known = {each.name for each in inputs + outputs}
         for each in _variables('skip_vars_in_backward_input', skip_vars_in_backward_input):
             if each.name not in known:
-                raise ValueError('%s is to be skipped, but is neither in x nor in out' % each.name)
+                raise ValueError('%s cannot be skipped, because it is neither in x nor in out' % each.name)
             if each.name not in skipped:
                 skipped.append(each.name)
     helper.append_op(

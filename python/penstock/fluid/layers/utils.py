@@ -1,5 +1,7 @@
-"""Nested structures: lists, tuples and dicts of Variables, as cells and decoders take them. Entries of a dict come in
-the order of their keys."""
+"""Functions for nested structures: lists, tuples and dicts of Variables, which cells and decoders take.
+
+Entries of a dict are visited in the order of their keys.
+"""
 
 from collections.abc import Sequence
 
@@ -7,19 +9,19 @@ from penstock.fluid._not_built import getattr_of
 
 
 def convert_to_list(value, n, name, dtype=int):
-    """Returns a list of n numbers: `value` n times, or the n numbers that it holds.
+    """Converts one number, or a list of n numbers, to a list of n numbers.
 
     Args:
-        value (int or list): one number, or n.
-        n (int): how many are wanted.
-        name (str): of the argument, for the error.
-        dtype (type): of the numbers.
+        value (int or list): one number, or n numbers.
+        n (int): the number of elements of the result.
+        name (str): name of the argument, for the error.
+        dtype (type): type of the numbers.
 
     Returns:
         list: n numbers.
 
     Raises:
-        ValueError: `value` is neither.
+        ValueError: `value` is neither one number nor n numbers.
 
     Example:
         from penstock.fluid.layers import utils
@@ -39,13 +41,13 @@ def convert_to_list(value, n, name, dtype=int):
 
 
 def is_sequence(seq):
-    """Tells whether a value is a structure: a dict, a list, a tuple or another sequence that is not text.
+    """Returns whether a value is a structure: a dict, a list, a tuple or another sequence other than str and bytes.
 
     Args:
         seq (object): the value.
 
     Returns:
-        bool: True if it is.
+        bool: True if `seq` is a structure.
 
     Example:
         from penstock.fluid.layers import utils
@@ -85,7 +87,7 @@ def flatten(nest):
 
 
 def _like(nest, values):
-    """The values in a container of the kind of `nest`."""
+    """Returns the values in a container of the same type as `nest`."""
     if isinstance(nest, dict):
         by_key = dict(zip(sorted(nest), values))
         return type(nest)((key, by_key[key]) for key in nest)
@@ -93,18 +95,18 @@ def _like(nest, values):
 
 
 def pack_sequence_as(structure, flat_sequence):
-    """Returns the values in a structure like `structure`; the inverse of flatten.
+    """Packs a flat list of values into a structure; the inverse of flatten.
 
     Args:
-        structure (object): a structure.
-        flat_sequence (list): as many values as it has leaves.
+        structure (object): the structure whose form the result has.
+        flat_sequence (list): the values, one for each leaf of `structure`.
 
     Returns:
-        object: the structure with these leaves.
+        object: a structure with these values as leaves.
 
     Raises:
         TypeError: `flat_sequence` is not a sequence.
-        ValueError: there are more or fewer values than leaves.
+        ValueError: the number of values is not the number of leaves.
 
     Example:
         from penstock.fluid.layers import utils
@@ -126,14 +128,14 @@ def _packed(nest, leaves):
 
 
 def map_structure(func, *structure):
-    """Returns a structure of what `func` makes of the leaves at each place.
+    """Applies a function to the leaves at each position of one or more structures.
 
     Args:
-        func (callable): takes as many values as there are structures.
-        *structure (object): structures of one shape.
+        func (callable): takes one leaf of each structure.
+        *structure (object): structures of the same form.
 
     Returns:
-        object: a structure like the first.
+        object: a structure of the results, in the form of the first structure.
 
     Raises:
         ValueError: the structures have different numbers of leaves.
@@ -147,13 +149,13 @@ def map_structure(func, *structure):
 
 
 def hold_mutable_vars(structure):
-    """Tells whether a structure holds structures.
+    """Returns whether a structure contains other structures.
 
     Args:
         structure (list | tuple | dict): the structure.
 
     Returns:
-        bool: True if it does.
+        bool: True if an element of `structure` is a structure.
 
     Example:
         from penstock.fluid.layers import utils
@@ -179,15 +181,15 @@ def copy_mutable_vars(structure):
 
 
 def assert_same_structure(nest1, nest2, check_types=True):
-    """Raises unless two structures have leaves at the same places.
+    """Raises an error unless two structures have the same form.
 
     Args:
-        nest1 (object): one structure.
-        nest2 (object): the other.
-        check_types (bool): whether their containers must have the same types, and dicts the same keys.
+        nest1 (object): the first structure.
+        nest2 (object): the second structure.
+        check_types (bool): whether containers must have the same types, and dicts the same keys.
 
     Raises:
-        ValueError: the places differ.
+        ValueError: the forms differ.
         TypeError: the types of containers differ.
 
     Example:

@@ -1,4 +1,4 @@
-"""Pixels in other orders and from other places: channels, blocks, frames, windows, transformed images."""
+"""Layers that rearrange or resample pixels: channels, blocks, frames, windows, affine transformations."""
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_variables
@@ -24,21 +24,21 @@ def _one_output(op_type, inputs, attrs, slot='Out', name=None):
 
 
 def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=None):
-    """Computes each channel times its scale, plus its bias.
+    """Multiplies each channel by its scale and adds its bias.
 
     Args:
         x (Variable): shape [N, C, ...], or [N, ..., C] with data_layout='NHWC', float32 or float64.
-        scale (Variable): shape [C], the type of `x`.
-        bias (Variable): shape [C], the type of `x`.
+        scale (Variable): shape [C], same type as `x`.
+        bias (Variable): shape [C], same type as `x`.
         data_layout (str): 'NCHW' or 'NHWC'.
-        name (str): part of the names of the variables that the layer creates.
-        act (str): the activation of the result.
+        name (str): prefix of the names of the variables that the layer creates.
+        act (str): name of an activation.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        TypeError: x, scale or bias is not a Variable.
+        TypeError: `x`, `scale` or `bias` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 4, 4])
@@ -54,19 +54,20 @@ def affine_channel(x, scale=None, bias=None, data_layout='NCHW', name=None, act=
 
 
 def affine_grid(theta, out_shape, name=None):
-    """Computes where the pixels of transformed images come from, for `grid_sampler`.
+    """Computes the sampling positions of affinely transformed images, for `grid_sampler`.
 
     Args:
-        theta (Variable): shape [N, 2, 3], a transformation for each image, float32 or float64.
-        out_shape (list|tuple|Variable): the shape [N, C, H, W] of the images; a Variable is int32.
+        theta (Variable): shape [N, 2, 3], an affine transformation for each image, float32 or float64.
+        out_shape (list|tuple|Variable): the shape [N, C, H, W] of the transformed images; a Variable is int32.
         name (str): has no effect.
 
     Returns:
-        Variable: shape [N, H, W, 2], x and y from -1 to 1, the type of `theta`.
+        Variable: shape [N, H, W, 2], x and y of each pixel, from -1 (first pixel) to 1 (last pixel); same type as
+        `theta`.
 
     Raises:
-        ValueError: out_shape is of another type.
-        TypeError: theta is not a Variable.
+        ValueError: `out_shape` is not a list, a tuple or a Variable.
+        TypeError: `theta` is not a Variable.
 
     Example:
         theta = fluid.data('theta', [None, 2, 3])
@@ -84,19 +85,19 @@ def affine_grid(theta, out_shape, name=None):
 
 
 def grid_sampler(x, grid, name=None):
-    """Computes pixels of images from places between them, of the four pixels around each.
+    """Samples images at given positions by bilinear interpolation.
 
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
-        grid (Variable): shape [N, height, width, 2], the places: x and y from -1 (first pixel) to 1 (last pixel);
-            the type of `x`. Pixels outside of the image are zero.
-        name (str): part of the names of the variables that the layer creates.
+        grid (Variable): shape [N, height, width, 2], the positions: x and y from -1 (first pixel) to 1 (last pixel);
+            same type as `x`. Pixels outside the image are zero.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, height, width], the type of `x`.
+        Variable: shape [N, C, height, width], same type as `x`.
 
     Raises:
-        TypeError: x or grid is not a Variable.
+        TypeError: `x` or `grid` is not a Variable.
 
     Example:
         image = fluid.data('image', [None, 3, 8, 8])
@@ -107,18 +108,18 @@ def grid_sampler(x, grid, name=None):
 
 
 def pixel_shuffle(x, upscale_factor):
-    """Computes larger images with less channels: the channels become the pixels of blocks.
+    """Rearranges channels into blocks of pixels, which makes images larger.
 
     Args:
         x (Variable): shape [N, C * upscale_factor * upscale_factor, H, W], float32 or float64.
-        upscale_factor (int): how many times larger height and width become.
+        upscale_factor (int): factor by which height and width grow.
 
     Returns:
-        Variable: shape [N, C, H * upscale_factor, W * upscale_factor], the type of `x`.
+        Variable: shape [N, C, H * upscale_factor, W * upscale_factor], same type as `x`.
 
     Raises:
-        penstock.ProgramError: the channels cannot be divided so.
-        TypeError: `x` is not a Variable, or upscale_factor is not an int.
+        penstock.ProgramError: upscale_factor * upscale_factor does not divide the number of channels.
+        TypeError: `x` is not a Variable, or `upscale_factor` is not an int.
 
     Example:
         x = fluid.data('x', [None, 12, 4, 4])
@@ -133,19 +134,19 @@ def pixel_shuffle(x, upscale_factor):
 
 
 def shuffle_channel(x, group, name=None):
-    """Computes the channels of groups in turn: the first of each group, then the second of each.
+    """Interleaves the channels of groups: the first channel of each group, then the second of each, and so on.
 
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
-        group (int): the number of groups, which divides C.
-        name (str): part of the names of the variables that the layer creates.
+        group (int): the number of groups; it must divide C.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        penstock.ProgramError: group does not divide C.
-        TypeError: `x` is not a Variable, or group is not an int.
+        penstock.ProgramError: `group` does not divide C.
+        TypeError: `x` is not a Variable, or `group` is not an int.
 
     Example:
         x = fluid.data('x', [None, 6, 4, 4])
@@ -156,20 +157,20 @@ def shuffle_channel(x, group, name=None):
 
 
 def space_to_depth(x, blocksize, name=None):
-    """Computes smaller images with more channels: the pixels of blocks become channels.
+    """Rearranges blocks of pixels into channels, which makes images smaller.
 
     Args:
         x (Variable): shape [N, C, H, W], float32, float64, int32 or int64. C is divisible by blocksize * blocksize, H
             and W by blocksize.
         blocksize (int): height and width of a block.
-        name (str): part of the names of the variables that the layer creates.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], the type of `x`.
+        Variable: shape [N, C * blocksize * blocksize, H / blocksize, W / blocksize], same type as `x`.
 
     Raises:
-        penstock.ProgramError: the shape cannot be divided so.
-        TypeError: `x` is not a Variable, or blocksize is not an int.
+        penstock.ProgramError: C, H or W is not divisible as required.
+        TypeError: `x` is not a Variable, or `blocksize` is not an int.
 
     Example:
         x = fluid.data('x', [None, 4, 6, 8])
@@ -180,20 +181,20 @@ def space_to_depth(x, blocksize, name=None):
 
 
 def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
-    """Computes the frames of videos with some channels from the frame before, and some from the one behind.
+    """Replaces some channels of each video frame by those of the previous frame, and some by those of the next frame.
 
     Args:
         x (Variable): shape [N * seg_num, C, H, W], float32 or float64.
         seg_num (int): the number of frames of a video.
-        shift_ratio (float): the share of channels from either side, at most 0.5.
-        name (str): part of the names of the variables that the layer creates.
+        shift_ratio (float): the share of channels taken from each of the two frames, at most 0.5.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
-        penstock.ProgramError: seg_num does not divide the first extent, or shift_ratio is out of range.
-        TypeError: `x` is not a Variable, or seg_num is not an int.
+        penstock.ProgramError: `seg_num` does not divide the first extent, or `shift_ratio` is out of range.
+        TypeError: `x` is not a Variable, or `seg_num` is not an int.
 
     Example:
         x = fluid.data('x', [None, 8, 4, 4])
@@ -207,22 +208,22 @@ def temporal_shift(x, seg_num, shift_ratio=0.25, name=None):
 
 
 def unfold(x, kernel_sizes, strides=1, paddings=0, dilations=1, name=None):
-    """Computes the windows of images as columns.
+    """Extracts the windows of images as columns (im2col).
 
     Args:
         x (Variable): shape [N, C, H, W], float32 or float64.
         kernel_sizes (int|list): height and width of a window.
-        strides (int|list): distance of neighbouring windows along height and width.
+        strides (int|list): distance between neighbouring windows along height and width.
         paddings (int|list): zeros around the image: one number, [height, width], or [top, left, bottom, right].
-        dilations (int|list): distance of neighbouring elements of a window.
-        name (str): part of the names of the variables that the layer creates.
+        dilations (int|list): distance between neighbouring elements of a window.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C * height * width of a window, number of windows], the type of `x`.
+        Variable: shape [N, C * height * width of a window, number of windows], same type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: an argument has another number of values.
+        ValueError: `x` does not have 4 axes, or an argument has the wrong number of values.
 
     Example:
         x = fluid.data('x', [None, 3, 6, 6])

@@ -1,4 +1,4 @@
-"""Windows that slide over volumes, and a given number of windows over images and volumes."""
+"""Convolution and pooling of volumes, and adaptive pooling of images and volumes."""
 
 from penstock.fluid.initializer import Normal
 from penstock.fluid.layer_helper import LayerHelper, require_variables
@@ -21,7 +21,7 @@ def _require_volume_format(data_format):
 
 
 def _channels(input, groups, data_format):
-    """(channels of the input, channels of a group); None is one group."""
+    """Returns (channels of the input, channels of a group); None means one group."""
     _require_volume_format(data_format)
     if len(input.shape) != 5:
         raise ValueError('the input must be volumes of 5 axes, but its shape is %s' % (input.shape,))
@@ -34,7 +34,8 @@ def _channels(input, groups, data_format):
 
 
 def _paddings(padding, data_format):
-    """(6 paddings, algorithm) of 'SAME', 'VALID', a number, one an axis, two an axis, or one pair for each extent."""
+    """Returns (6 paddings, algorithm) for 'SAME', 'VALID', one number, 3 numbers, 6 numbers, or a pair for each of the
+    5 axes."""
     if isinstance(padding, str):
         algorithm = padding.upper()
         if algorithm not in ('SAME', 'VALID'):
@@ -52,32 +53,32 @@ def _paddings(padding, data_format):
 
 
 def _shortened(paddings):
-    """One number an axis where both sides have the same."""
+    """Returns one number per axis if both sides of every axis have equal padding, else the 6 paddings."""
     return paddings[::2] if paddings[::2] == paddings[1::2] else paddings
 
 
 def conv3d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
            bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCDHW'):
-    """Computes the convolution of volumes with filters that are parameters, plus a bias.
+    """Convolves volumes with learned filters, and adds a bias.
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
-        num_filters (int): the number of filters, the channels of the result.
+        num_filters (int): number of channels of the result.
         filter_size (int|list): depth, height and width of the filters.
-        stride (int|list): distance of neighbouring windows along each axis.
-        padding (int|list|str): zeros around the input: one number, one for each axis, two for each axis, a pair for
-            each extent of the input, or 'SAME' or 'VALID'.
-        dilation (int|list): distance of neighbouring elements of a window.
-        groups (int): the number of parts of the channels that do not see each other.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        stride (int|list): distance between neighbouring windows along each axis.
+        padding (int|list|str): zeros around the input: one number, one for each spatial axis, two for each spatial
+            axis, a pair for each of the five axes, 'SAME' or 'VALID'.
+        dilation (int|list): distance between neighbouring elements of a window.
+        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         use_cudnn (bool): has no effect.
-        act (str): the activation of the result.
-        name (str): part of the names of the variables that the layer creates.
+        act (str): name of an activation.
+        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
+        Variable: shape [N, num_filters, depth, height, width] in the order of `data_format`, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -123,30 +124,31 @@ def _biased(helper, before_bias, data_format):
 def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, padding=0, stride=1, dilation=1,
                      groups=None, param_attr=None, bias_attr=None, use_cudnn=True, act=None, name=None,
                      data_format='NCDHW'):
-    """Computes what the gradient of conv3d's input does: each element puts the filter, times itself, onto the output.
+    """Computes the transpose of a convolution of volumes: each element adds its product with the filter to the result.
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C] with known C, float32 or float64.
-        num_filters (int): the number of filters, the channels of the result.
-        output_size (int|list): depth, height and width of the result; the filter follows from it if need be.
+        num_filters (int): number of channels of the result.
+        output_size (int|list): depth, height and width of the result; without `filter_size`, the size of the filters is
+            derived from it.
         filter_size (int|list): depth, height and width of the filters.
-        padding (int|list|str): what is cut off the output, as conv3d's padding.
-        stride (int|list): distance of the places of neighbouring elements along each axis.
-        dilation (int|list): distance of neighbouring elements of a filter.
-        groups (int): the number of parts of the channels that do not see each other.
-        param_attr (ParamAttr): of the filters.
-        bias_attr (ParamAttr|bool): of the bias; False: no bias.
+        padding (int|list|str): as in conv3d, but the padding is cropped from the result.
+        stride (int|list): distance between the positions of neighbouring elements in the result along each axis.
+        dilation (int|list): distance between neighbouring elements of a filter in the result.
+        groups (int): number of groups into which the channels are split, each with its own filters; None: 1.
+        param_attr (ParamAttr): attributes of the filters.
+        bias_attr (ParamAttr|bool): attributes of the bias; False: no bias.
         use_cudnn (bool): has no effect.
-        act (str): the activation of the result.
-        name (str): part of the names of the variables that the layer creates.
+        act (str): name of an activation.
+        name (str): prefix of the names of the variables that the layer creates.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: [N, num_filters, depth, height, width] in the order of data_format, the type of `input`.
+        Variable: shape [N, num_filters, depth, height, width] in the order of `data_format`, same type as `input`.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: an argument does not fit the input, or neither output_size nor filter_size is given.
+        ValueError: an argument does not fit the input, or neither `output_size` nor `filter_size` is given.
 
     Example:
         volume = fluid.data('volume', [None, 3, 4, 8, 8])
@@ -189,25 +191,28 @@ def conv3d_transpose(input, num_filters, output_size=None, filter_size=None, pad
 
 def pool3d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
            ceil_mode=False, name=None, exclusive=True, data_format='NCDHW'):
-    """Computes the largest element or the mean of each window of volumes.
+    """Takes the maximum or the mean of a window that slides over each channel of volumes.
 
     Args:
         input (Variable): shape [N, C, D, H, W] or [N, D, H, W, C], float32 or float64.
-        pool_size (int|list): depth, height and width of a window; -1 with global_pooling.
+        pool_size (int|list): depth, height and width of the window; not needed with `global_pooling`.
         pool_type (str): 'max' or 'avg'.
-        pool_stride (int|list): distance of neighbouring windows along each axis.
-        pool_padding (int|list|str): what surrounds the input, as conv3d's padding; it is never the largest.
-        global_pooling (bool): whether one window covers the whole volume.
+        pool_stride (int|list): distance between neighbouring windows along each axis.
+        pool_padding (int|list|str): as `padding` of conv3d; a maximum never selects the padding.
+        global_pooling (bool): whether the window is the whole volume.
         use_cudnn (bool): has no effect.
-        ceil_mode (bool): whether the number of windows is rounded up.
-        name (str): part of the names of the variables that the layer creates.
+        ceil_mode (bool): whether the number of windows is rounded up, so that the last window may extend beyond the
+            volume.
+        name (str): prefix of the names of the variables that the layer creates.
         exclusive (bool): whether a mean leaves out the padding.
         data_format (str): 'NCDHW' or 'NDHWC'.
 
     Returns:
-        Variable: one element for each window, in the order of data_format, the type of `input`.
+        Variable: shape [N, C, depth, height, width] in the order of `data_format`, with one element for each window;
+        same type as `input`.
 
     Raises:
+        TypeError: `input` is not a Variable.
         ValueError: an argument has an invalid value.
 
     Example:
@@ -264,22 +269,22 @@ def _adaptive_pool(layer, axes, input, pool_size, pool_type, require_index, name
 
 
 def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name=None):
-    """Computes the largest element or the mean of each of a given number of windows of images.
+    """Divides images into a given number of windows and takes the maximum or the mean of each.
 
     Args:
         input (Variable): shape [N, C, H, W], float32 or float64.
         pool_size (int|list): the numbers of windows along height and width.
         pool_type (str): 'max' or 'avg'.
-        require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of the variables that the layer creates.
+        require_index (bool): whether to return the positions of the maxima too.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
-        of its shape, the places in the plane H * W.
+        Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
+        Variable of the same shape, the index of each maximum in the flattened plane of H * W pixels.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: pool_type has an invalid value, or 'avg' with require_index.
+        ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:
         image = fluid.data('image', [None, 3, 9, 9])
@@ -290,22 +295,22 @@ def adaptive_pool2d(input, pool_size, pool_type='max', require_index=False, name
 
 
 def adaptive_pool3d(input, pool_size, pool_type='max', require_index=False, name=None):
-    """Computes the largest element or the mean of each of a given number of windows of volumes.
+    """Divides volumes into a given number of windows and takes the maximum or the mean of each.
 
     Args:
         input (Variable): shape [N, C, D, H, W], float32 or float64.
         pool_size (int|list): the numbers of windows along depth, height and width.
         pool_type (str): 'max' or 'avg'.
-        require_index (bool): whether to return where the largest elements are, too.
-        name (str): part of the names of the variables that the layer creates.
+        require_index (bool): whether to return the positions of the maxima too.
+        name (str): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [N, C, *pool_size], the type of `input`; with require_index a pair of it and an int32 Variable
-        of its shape, the places in the volume D * H * W.
+        Variable: shape [N, C, *pool_size], same type as `input`; with `require_index`, a pair of it and an int32
+        Variable of the same shape, the index of each maximum in the flattened volume of D * H * W elements.
 
     Raises:
         TypeError: `input` is not a Variable.
-        ValueError: pool_type has an invalid value, or 'avg' with require_index.
+        ValueError: `pool_type` has an invalid value, or is 'avg' with `require_index`.
 
     Example:
         volume = fluid.data('volume', [None, 3, 5, 9, 9])

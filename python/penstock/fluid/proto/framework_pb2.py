@@ -47,7 +47,7 @@ class _Message:
         self._set.add(name)
 
     def HasField(self, name):
-        """Tells whether a field was set.
+        """Returns whether a field was set.
 
         Args:
             name (str): the field.
@@ -58,7 +58,7 @@ class _Message:
         return name in self._set
 
     def IsInitialized(self):
-        """Tells whether all required fields are set, here and in nested messages.
+        """Returns whether all required fields are set, here and in nested messages.
 
         Returns:
             bool: True if they are.

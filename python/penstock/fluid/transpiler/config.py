@@ -180,7 +180,7 @@ class DistributeTranspilerConfig:
         self._runtime_split_send_recv = value
 
     def is_set(self, field):
-        """Tells whether a field was given a value.
+        """Returns whether a field was given a value.
 
         Args:
             field (str): its name.

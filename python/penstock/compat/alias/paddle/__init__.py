@@ -1,4 +1,4 @@
-"""`paddle` of Fluid 1.8.5, on Penstock: `paddle.fluid` is penstock.fluid."""
+"""The package `paddle` of Fluid 1.8.5, provided by Penstock: `paddle.fluid` is penstock.fluid."""
 
 import os
 import sys

@@ -2,7 +2,7 @@
 
 
 def check_import_scipy(os_name):
-    """On Windows ('nt') raises ImportError where the libraries that SciPy needs are not there."""
+    """Raises ImportError on Windows ('nt') if the libraries that SciPy needs are missing."""
     if os_name != 'nt':
         return
     try:

@@ -8,10 +8,10 @@ int_type = long_type = int
 
 
 def to_text(obj, encoding='utf-8', inplace=False):
-    """Decodes bytes, also those in a list, set or dict.
+    """Decodes bytes, including those in a list, set or dict.
 
     Args:
-        obj: str, bytes, None, or a list, set or dict of them; other values stay as they are.
+        obj: str, bytes, None, or a list, set or dict of these; other values are returned unchanged.
         encoding (str): the encoding of the bytes.
         inplace (bool): change the list, set or dict itself instead of returning another.
 
@@ -22,7 +22,7 @@ def to_text(obj, encoding='utf-8', inplace=False):
 
 
 def to_bytes(obj, encoding='utf-8', inplace=False):
-    """Encodes text, also in a list or set; the inverse of to_text."""
+    """Encodes text, including text in a list or set; the inverse of to_text."""
     return _converted(obj, inplace, lambda one: one.encode(encoding) if isinstance(one, str) else one)
 
 
@@ -41,11 +41,11 @@ def _converted(obj, inplace, convert):
 
 
 def round(x, d=0):
-    """Rounds half away from zero, as Python 2 does: round(0.5) is 1.0, round(-2.5) is -3.0.
+    """Rounds halves away from zero, as Python 2 does: round(0.5) is 1.0, round(-2.5) is -3.0.
 
     Args:
         x (float): the number.
-        d (int): digits after the point.
+        d (int): number of digits after the decimal point.
 
     Returns:
         float: the rounded number; NaN and infinity are returned unchanged.
@@ -57,12 +57,12 @@ def round(x, d=0):
 
 
 def floor_division(x, y):
-    """x // y"""
+    """Returns x // y."""
     return x // y
 
 
 def get_exception_message(exc):
-    """The text of an exception."""
+    """Returns the text of an exception."""
     if exc is None:
-        raise AssertionError('get_exception_message: an exception is needed, not None')
+        raise AssertionError('get_exception_message: an exception is required, not None')
     return str(exc)

@@ -1,4 +1,4 @@
-"""The folders of headers and libraries for operators that users compile; Penstock has none."""
+"""The folders of headers and libraries for operators that users compile, which Penstock does not have."""
 
 __all__ = ['get_include', 'get_lib']
 
@@ -10,5 +10,5 @@ def get_include():
 
 
 def get_lib():
-    """Raises NotImplementedError, as get_include."""
+    """Raises NotImplementedError, like get_include."""
     return get_include()

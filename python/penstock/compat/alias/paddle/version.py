@@ -1,4 +1,4 @@
-"""The version of Fluid whose API Penstock has. penstock.__version__ is the version of Penstock."""
+"""The version of Fluid whose API Penstock provides. penstock.__version__ is the version of Penstock."""
 
 full_version = '1.8.5'
 major, minor, patch, rc = '1', '8', '5', '0'
@@ -14,5 +14,5 @@ def show():
 
 
 def mkl():
-    """Whether oneDNN, once MKL-DNN, computes on CPUs: 'ON'."""
+    """Returns whether oneDNN, formerly MKL-DNN, computes on CPUs: 'ON'."""
     return with_mkl

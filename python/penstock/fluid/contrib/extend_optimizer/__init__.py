@@ -1,4 +1,4 @@
-"""Optimizers made of optimizers."""
+"""Functions that extend optimizers."""
 
 from penstock.fluid.contrib.extend_optimizer import extend_optimizer_with_weight_decay
 from penstock.fluid.contrib.extend_optimizer.extend_optimizer_with_weight_decay import *

@@ -1,4 +1,4 @@
-"""Weight decay apart from the gradient (Loshchilov and Hutter, Decoupled Weight Decay Regularization)."""
+"""Decoupled weight decay (Loshchilov and Hutter, Decoupled Weight Decay Regularization)."""
 
 from penstock.fluid import framework, layers
 from penstock.fluid.framework import Variable
@@ -8,12 +8,12 @@ __all__ = ['extend_with_decoupled_weight_decay']
 
 
 class DecoupledWeightDecay:
-    """Comes before an Optimizer in the bases of a class: its minimize decays each parameter before it is updated.
+    """A mixin that precedes an Optimizer in the bases of a class: minimize decays each parameter before its update.
 
     Args:
-        coeff (float or Variable): each parameter loses coeff times itself.
-        apply_decay_param_fun: takes a parameter's name, returns whether it decays; None: all do.
-        **kwargs: of the optimizer.
+        coeff (float or Variable): the share of itself that each parameter loses.
+        apply_decay_param_fun: takes the name of a parameter and returns whether it decays; None: all decay.
+        **kwargs: arguments of the optimizer.
     """
 
     def __init__(self, coeff=0.0, apply_decay_param_fun=None, **kwargs):
@@ -25,7 +25,7 @@ class DecoupledWeightDecay:
         super().__init__(**kwargs)
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """As the optimizer's minimize."""
+        """Adds gradients, weight decay and updates; the arguments and the result are those of Optimizer.minimize."""
         params_grads = self.backward(loss=loss, startup_program=startup_program, parameter_list=parameter_list,
                                      no_grad_set=no_grad_set)
         with framework.program_guard(loss.block.program, startup_program):
@@ -36,7 +36,7 @@ class DecoupledWeightDecay:
         return ops, params_grads
 
     def _decays(self, params_grads):
-        """(parameter, gradient, what the parameter loses); all of them from values before any is changed."""
+        """Returns [(parameter, gradient, decay)], where each decay is computed before any parameter changes."""
         if isinstance(self._coeff, float) and self._coeff == 0.0:
             return []
         decays = []
@@ -53,18 +53,21 @@ class DecoupledWeightDecay:
 
 
 def extend_with_decoupled_weight_decay(base_optimizer):
-    """Returns a class like `base_optimizer` whose updates also decay parameters by themselves.
+    """Returns a subclass of `base_optimizer` with decoupled weight decay.
 
     Args:
         base_optimizer (type): a subclass of fluid.optimizer.Optimizer.
 
     Returns:
-        type: its constructor takes weight_decay (float or Variable: each parameter p becomes p - weight_decay * p
-        before its update), apply_decay_param_fun (takes a parameter's name, returns whether it decays) and what
-        base_optimizer takes, by name.
+        type: an optimizer class. Its constructor takes weight_decay (float or Variable: each parameter p becomes p -
+        weight_decay * p before its update), apply_decay_param_fun (takes the name of a parameter and returns whether it
+        decays) and the arguments of `base_optimizer`, by name.
 
     Raises:
-        TypeError: base_optimizer is no such class.
+        TypeError: `base_optimizer` is not a subclass of Optimizer.
+
+    Reference:
+        Loshchilov and Hutter, Decoupled Weight Decay Regularization, ICLR 2019.
 
     Example:
         AdamW = fluid.contrib.extend_optimizer.extend_with_decoupled_weight_decay(fluid.optimizer.Adam)

@@ -1,4 +1,5 @@
-"""Layers that Fluid keeps apart from `fluid.layers`. Those that stand there here are found by this name too."""
+"""Layers that Fluid defines outside `fluid.layers`. Layers that Penstock defines in `fluid.layers` are available here
+too."""
 
 from penstock.fluid import layers
 from penstock.fluid.contrib.layers import metric_op, nn, rnn_impl

@@ -8,27 +8,27 @@ __all__ = ['tree_conv', 'var_conv_2d']
 
 def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, act='tanh', param_attr=None,
               bias_attr=None, name=None):
-    """Computes a convolution over trees: each node sees itself and what lies below it.
+    """Computes a convolution over trees: each node reads itself and its descendants.
 
     Args:
         nodes_vector (Variable): shape [trees, nodes, features], float32 or float64.
-        edge_set (Variable): shape [trees, edges, 2], int32: parent and child of each edge. Nodes count from 1; edges
-            end at the first one that holds a 0.
-        output_size (int): how many features a filter gives.
+        edge_set (Variable): parent and child of each edge, shape [trees, edges, 2], int32. Nodes are counted from 1;
+            the first edge that contains a 0 ends the list.
+        output_size (int): the number of features that a filter computes.
         num_filters (int): the number of filters.
-        max_depth (int): how many layers of nodes a node sees, its own included; at least 2.
-        act (str | None): an activation that is applied to the result.
+        max_depth (int): the number of levels of the tree that a node reads, including its own; at least 2.
+        act (str | None): name of an activation.
         param_attr (ParamAttr | None): the filters, of shape [features, 3, output_size, num_filters].
         bias_attr (ParamAttr | bool | None): the bias, of shape [nodes, output_size, num_filters]; False: none.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [trees, nodes, output_size, num_filters], the type of `nodes_vector`.
+        Variable: shape [trees, nodes, output_size, num_filters], same type as `nodes_vector`.
 
     Raises:
         TypeError: `nodes_vector` or `edge_set` is not a Variable.
-        penstock.ProgramError: their shapes do not fit, or max_depth is below 2; when the program runs, if an edge
-            names a node that there is not.
+        penstock.ProgramError: the shapes are incompatible, or `max_depth` is below 2; when the program runs: an edge
+            refers to a node that does not exist.
 
     Example:
         nodes, edges = fluid.data('nodes', [None, 10, 5]), fluid.data('edges', [None, 9, 2], 'int32')
@@ -50,30 +50,30 @@ def tree_conv(nodes_vector, edge_set, output_size, num_filters=1, max_depth=2, a
 
 def var_conv_2d(input, row, col, input_channel, output_channel, filter_size, stride=1, param_attr=None, act=None,
                 dtype='float32', name=None):
-    """Computes a convolution over images of different sizes, with zeros around them.
+    """Convolves images of different sizes, padded with zeros.
 
     Args:
-        input (Variable): shape [elements, 1], in sequences: an image of `input_channel` channels, as one column, is
-            one; float32 or float64.
-        row (Variable): a matrix in sequences, as long as the images are high.
-        col (Variable): a matrix in sequences, as long as the images are wide.
-        input_channel (int): how many channels an image has.
-        output_channel (int): how many channels a result has.
-        filter_size (int | list[int]): height and width of a window, or both as one number.
-        stride (int | list[int]): how far the next window is below and beside one, or both as one number.
+        input (Variable): shape [elements, 1] with sequences, float32 or float64: each sequence is an image with
+            `input_channel` channels, flattened to one column.
+        row (Variable): a matrix with sequences, whose lengths are the heights of the images.
+        col (Variable): a matrix with sequences, whose lengths are the widths of the images.
+        input_channel (int): number of channels of an image.
+        output_channel (int): number of channels of a result.
+        filter_size (int | list[int]): height and width of a window, or one number for both.
+        stride (int | list[int]): distance between neighbouring windows along height and width, or one number for both.
         param_attr (ParamAttr | None): the filters, of shape [output_channel, input_channel * height * width].
-        act (str | None): an activation that is applied to the result.
+        act (str | None): name of an activation.
         dtype (str): the type of `input`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable: shape [elements, 1], in sequences: for each image `output_channel` channels of (rows - 1) // stride +
-        1 rows and (columns - 1) // stride + 1 columns.
+        Variable: shape [elements, 1] with sequences, same type as `input`: for each image, `output_channel` channels of
+        (rows - 1) // stride + 1 rows and (columns - 1) // stride + 1 columns.
 
     Raises:
         TypeError: `input`, `row` or `col` is not a Variable.
-        ValueError: `filter_size` or `stride` is neither one number nor two.
-        penstock.ProgramError: the sequences do not fit each other, when the program runs.
+        ValueError: `filter_size` or `stride` is neither one number nor two numbers.
+        penstock.ProgramError: the sequences are incompatible, when the program runs.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)

@@ -1,4 +1,4 @@
-"""Sums over all batches by which a click model is judged."""
+"""Sums over all batches from which metrics of a click model are computed."""
 
 from penstock.fluid import layers
 from penstock.fluid.initializer import Constant
@@ -8,15 +8,15 @@ __all__ = ['ctr_metric_bundle']
 
 
 def ctr_metric_bundle(input, label):
-    """Adds up, over all batches, what MAE, RMSE, predicted and actual rate of clicks are made of.
+    """Accumulates, over all batches, the sums from which MAE, RMSE, and predicted and actual click rate are computed.
 
     Args:
-        input (Variable): predicted probabilities, float32 [N, 1].
-        label (Variable): 1 for a click, else 0, float32 of the shape of `input`.
+        input (Variable): the predicted probabilities, shape [N, 1], float32.
+        label (Variable): 1 for a click, else 0, same shape and type as `input`.
 
     Returns:
-        tuple: six persistable Variables [1]: sums of squared errors, of absolute errors, of predictions, of sigmoids of
-        predictions, of labels, and the number of examples. RMSE is sqrt(first / last), for instance.
+        tuple: six persistable Variables of shape [1]: the sums of squared errors, of absolute errors, of predictions,
+        of sigmoids of predictions, of labels, and the number of examples. RMSE, for example, is sqrt(first / last).
 
     Raises:
         TypeError: `input` or `label` is not a Variable.
@@ -28,7 +28,7 @@ def ctr_metric_bundle(input, label):
     """
     helper = LayerHelper('ctr_metric_bundle').takes(input=input, label=label)
     if input.shape != label.shape:
-        raise ValueError('ctr_metric_bundle: input is %s and label is %s; they must have one shape' %
+        raise ValueError('ctr_metric_bundle: input is %s and label is %s; they must have the same shape' %
                          (list(input.shape), list(label.shape)))
     error = layers.elementwise_sub(input, label)
     ones = layers.fill_constant_batch_size_like(label, [-1, 1], 'float32', 1.0)

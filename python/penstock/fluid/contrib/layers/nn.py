@@ -1,4 +1,4 @@
-"""Layers that Fluid keeps apart: columns of matrices, matches of texts, trees of items, two functions in one op."""
+"""Layers of fluid.contrib: parts of matrices, text matching, trees of items, fused ops."""
 
 import numpy
 
@@ -19,25 +19,25 @@ __all__ = [
 
 
 def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_intermediate_out=True):
-    """Computes a sum or product of two tensors and a function of each element, in one op.
+    """Computes a sum or product of two tensors and an elementwise function in one op.
 
     Args:
-        x (Variable): float32 or float64.
-        y (Variable): the type of `x`; aligned with it as elementwise_add does.
+        x (Variable): any shape, float32 or float64.
+        y (Variable): same type as `x`; broadcast as in elementwise_add.
         functor_list (list[str] | str): the names of the outer and the inner function, as a list or joined by a comma.
             One is elementwise_add or elementwise_mul, the other scale, relu, tanh or sigmoid: ['relu',
             'elementwise_add'] is relu(x + y), ['elementwise_add', 'relu'] is x + relu(y).
-        axis (int): the extent of `x` that the first one of `y` lies on; -1: `y` lies on the last extents.
-        scale (float): the factor of scale.
+        axis (int): the axis of `x` with which the first axis of `y` is aligned; -1 aligns the last axes.
+        scale (float): the factor of the function scale.
         save_intermediate_out (bool): whether the result of the inner function is kept for the gradient.
 
     Returns:
-        Variable: the shape of `x`, or of `y` if that is the larger one; the type of `x`.
+        Variable: the shape of the larger of `x` and `y`, same type as `x`.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
         ValueError: `functor_list` does not hold two names.
-        penstock.ProgramError: the names are others, or the shapes do not fit.
+        penstock.ProgramError: a function is not supported, or the shapes are incompatible.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [4])
@@ -60,15 +60,15 @@ def fused_elemwise_activation(x, y, functor_list, axis=-1, scale=0.0, save_inter
 
 def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, combiner='sum', param_attr=None,
                              dtype='float32'):
-    """Looks up rows of a table and adds them up for each sequence of ids.
+    """Looks up rows of a table and sums them over each sequence of ids.
 
     Args:
-        input (Variable): shape [n, 1], int64, in sequences: row numbers.
+        input (Variable): the ids, which are row numbers, shape [n, 1] with sequences, int64.
         size (list[int]): [number of rows, width] of the table.
         is_sparse (bool): whether the table's gradient is selected rows.
-        padding_idx (int | None): the id that stands for no row; negative: counted from the end.
-        combiner (str): 'sum', the only one there is.
-        param_attr (ParamAttr | None): the table.
+        padding_idx (int | None): id whose row counts as zeros; negative: counted from the end.
+        combiner (str): 'sum', the only supported value.
+        param_attr (ParamAttr | None): attributes of the table.
         dtype (str): float32 or float64.
 
     Returns:
@@ -76,7 +76,7 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
 
     Raises:
         TypeError: `input` is not a Variable.
-        penstock.ProgramError: `combiner` is another one, or `input` has another shape.
+        penstock.ProgramError: `combiner` has another value, or `input` has another shape.
 
     Example:
         ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
@@ -95,24 +95,24 @@ def fused_embedding_seq_pool(input, size, is_sparse=False, padding_idx=None, com
 
 
 def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='float32', name=None):
-    """Computes how each word of a text matches each word of another one, by several matrices that are learned.
+    """Computes bilinear matches of each word of a text with each word of another text, by several learned matrices.
 
     Args:
-        x (Variable): shape [words, h], in sequences; float32 or float64.
-        y (Variable): shape [words, h], in as many sequences; the type of `x`.
+        x (Variable): shape [words, h] with sequences, float32 or float64.
+        y (Variable): shape [words, h] with the same number of sequences, same type as `x`.
         channel_num (int): the number of matrices.
-        act (str | None): an activation that is applied to the result.
-        param_attr (ParamAttr | None): describes the matrices, of shape [h, channel_num, h].
+        act (str | None): name of an activation.
+        param_attr (ParamAttr | None): attributes of the matrices, of shape [h, channel_num, h].
         dtype (str): the type of `x`.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        tuple: (out, tmp). `out` has shape [n, 1] and a sequence for each pair of texts: channel_num matrices of as many
-        rows as x has words and as many columns as y has. `tmp` keeps a product for the gradient.
+        tuple: (out, tmp). `out` has shape [n, 1] with a sequence for each pair of texts, same type as `x`: channel_num
+        matrices with a row for each word of x and a column for each word of y. `tmp` holds a product for the gradient.
 
     Raises:
         TypeError: `x` or `y` is not a Variable.
-        ValueError: `x` and `y` are no matrices of one width.
+        ValueError: `x` and `y` are not matrices of the same width.
 
     Example:
         x, y = (fluid.data(n, [None, 8], lod_level=1) for n in 'xy')
@@ -120,7 +120,8 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
     """
     helper = LayerHelper('match_matrix_tensor', act=act, param_attr=param_attr, name=name).takes(x=x, y=y)
     if len(x.shape) != 2 or len(y.shape) != 2 or x.shape[1] != y.shape[1]:
-        raise ValueError('match_matrix_tensor: x (%s) and y (%s) must be matrices of one width' % (x.shape, y.shape))
+        raise ValueError('match_matrix_tensor: x (%s) and y (%s) must be matrices of the same width' %
+                         (x.shape, y.shape))
     weight = helper.create_parameter(helper.param_attr, [x.shape[1], channel_num, y.shape[1]], dtype)
     out = helper.create_variable_for_type_inference(dtype)
     tmp = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
@@ -131,28 +132,29 @@ def match_matrix_tensor(x, y, channel_num, act=None, param_attr=None, dtype='flo
 
 def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_threshold=0.3, normalized=True,
                     nms_eta=1., background_label=0, return_index=False, name=None):
-    """Computes what fluid.layers.multiclass_nms does, and which of the boxes they are.
+    """Applies non-maximum suppression like fluid.layers.multiclass_nms, and can also return the indices of the boxes.
 
     Args:
-        bboxes (Variable): boxes, as multiclass_nms takes them.
-        scores (Variable): their scores, as multiclass_nms takes them.
-        score_threshold (float): scores of boxes are above this.
-        nms_top_k (int): how many boxes of a class are looked at; -1: all.
+        bboxes (Variable): the boxes, in one of the shapes of multiclass_nms, float32 or float64.
+        scores (Variable): their scores, in one of the shapes of multiclass_nms, same type as `bboxes`.
+        score_threshold (float): only boxes whose score is above this are considered.
+        nms_top_k (int): the maximum number of boxes that are considered per class; -1: all.
         keep_top_k (int): the maximum number of boxes that are kept per image; -1: all.
         nms_threshold (float): the maximum overlap of two boxes that are kept.
-        normalized (bool): False for boxes in pixels, which are one wider than the difference of their ends.
-        nms_eta (float): what nms_threshold shrinks by with each kept box.
-        background_label (int): the class that is left out; -1: none.
-        return_index (bool): whether to return the numbers of the boxes, too.
+        normalized (bool): False for boxes in pixels, whose width and height are the difference of their corners plus 1.
+        nms_eta (float): factor by which `nms_threshold` shrinks with each kept box.
+        background_label (int): the class that is ignored; -1: none.
+        return_index (bool): whether to return the indices of the boxes too.
         name (str | None): prefix of the names of the variables that the layer creates.
 
     Returns:
-        Variable | tuple: rows of class, score and box, in a sequence for each image; with return_index a pair of it and
-        the number of each box among those of all images, int32, shape [boxes, 1].
+        Variable | tuple: shape [kept boxes, 2 + numbers per box], rows of class, score and box, in a sequence for each
+        image, same type as `bboxes`; with `return_index`, a pair of it and the index of each box among the boxes of all
+        images, int32, shape [kept boxes, 1].
 
     Raises:
         TypeError: `bboxes` or `scores` is not a Variable.
-        penstock.ProgramError: their shapes do not fit.
+        penstock.ProgramError: the shapes are incompatible.
 
     Example:
         boxes, scores = fluid.data('boxes', [None, 20, 4]), fluid.data('scores', [None, 3, 20])
@@ -173,22 +175,23 @@ def multiclass_nms2(bboxes, scores, score_threshold, nms_top_k, keep_top_k, nms_
 
 
 def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
-    """Computes, for each row of matrices of different sizes, means of its largest elements.
+    """Computes means of the largest elements of each row of matrices of different sizes.
 
     Args:
-        input (Variable): shape [n, 1], in sequences, as match_matrix_tensor gives it; float32 or float64.
-        row (Variable): its sequences say how many rows the matrices have.
-        col (Variable): its sequences say how many columns they have.
-        topks (list[int]): how many elements the means are of; where a row has fewer, the sum is divided all the same.
-        channel_num (int): how many matrices a sequence has.
+        input (Variable): the matrices, as returned by match_matrix_tensor, shape [n, 1] with sequences, float32 or
+            float64.
+        row (Variable): the lengths of its sequences are the numbers of rows of the matrices.
+        col (Variable): the lengths of its sequences are the numbers of columns of the matrices.
+        topks (list[int]): the numbers of elements that are averaged; the sum is divided by this number even if a row
+            has fewer elements.
+        channel_num (int): the number of matrices of a sequence.
 
     Returns:
-        Variable: shape [rows of `row`, channel_num * len(topks)], the type and the sequences of `row`'s rows.
+        Variable: shape [rows of `row`, channel_num * len(topks)] with the sequences of `row`, same type as `input`.
 
     Raises:
         TypeError: `input`, `row` or `col` is not a Variable.
-        penstock.ProgramError: a number is below 1, or the sequences do not fit each other when the program
-            runs.
+        penstock.ProgramError: a number is below 1; when the program runs: the sequences are incompatible.
 
     Example:
         x = fluid.data('x', [None, 1], lod_level=1)
@@ -206,15 +209,15 @@ def sequence_topk_avg_pooling(input, row, col, topks, channel_num):
 
 
 def shuffle_batch(x, seed=None):
-    """Puts rows in an order of chance.
+    """Shuffles rows randomly.
 
     Args:
-        x (Variable): rows are its last extent; any type.
-        seed (int | Variable | None): the first seed, or an int64 Variable of one element that holds the seeds; None:
-            the main program's random_seed, or one that is drawn from NumPy.
+        x (Variable): shape [..., D], any type; the last axis runs along a row.
+        seed (int | Variable | None): the initial seed, or an int64 Variable of one element that holds the seed; None:
+            the main program's random_seed, or a seed drawn from NumPy.
 
     Returns:
-        Variable: the shape and type of `x`.
+        Variable: same shape and type as `x`.
 
     Raises:
         TypeError: `x` is not a Variable.
@@ -244,18 +247,18 @@ def _partial(op_type, input, start_index, length):
 
 
 def partial_concat(input, start_index=0, length=-1):
-    """Takes some columns of several matrices, side by side.
+    """Concatenates a range of columns of several matrices.
 
     Args:
         input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
-        start_index (int): the first column; a negative one counts from the end.
-        length (int): the number of columns; -1: all to the end.
+        start_index (int): the first column; negative: counted from the end.
+        length (int): the number of columns; -1: all columns to the end.
 
     Returns:
-        Variable: shape [rows, number of matrices * length], the type of `input`.
+        Variable: shape [rows, number of matrices * length], same type as `input`.
 
     Raises:
-        penstock.ProgramError: the shapes differ, or there are not as many columns.
+        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
@@ -265,18 +268,18 @@ def partial_concat(input, start_index=0, length=-1):
 
 
 def partial_sum(input, start_index=0, length=-1):
-    """Adds up some columns of several matrices.
+    """Sums a range of columns over several matrices.
 
     Args:
         input (list[Variable]): matrices of one shape; float32, float64, int32 or int64.
-        start_index (int): the first column; a negative one counts from the end.
-        length (int): the number of columns; -1: all to the end.
+        start_index (int): the first column; negative: counted from the end.
+        length (int): the number of columns; -1: all columns to the end.
 
     Returns:
-        Variable: shape [rows, length], the type of `input`.
+        Variable: shape [rows, length], same type as `input`.
 
     Raises:
-        penstock.ProgramError: the shapes differ, or there are not as many columns.
+        penstock.ProgramError: the shapes differ, or the matrices have too few columns.
 
     Example:
         x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 4])
@@ -289,20 +292,20 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
     """Finds the children of nodes of a tree of items.
 
     Args:
-        x (Variable): int32 or int64: nodes.
-        node_nums (int): how many nodes the tree has, node 0 included, which stands for none.
-        child_nums (int): how many children a node has at most.
-        param_attr (ParamAttr | None): the tree, of shape [node_nums, 3 + child_nums]: for each node its item, its
-            layer, its parent and its children.
+        x (Variable): the nodes, any shape, int32 or int64.
+        node_nums (int): the number of nodes of the tree, including node 0, which means no node.
+        child_nums (int): the maximum number of children of a node.
+        param_attr (ParamAttr | None): attributes of the tree, of shape [node_nums, 3 + child_nums]: the item, the
+            layer, the parent and the children of each node.
         dtype (str): int32 or int64, the type of the tree and of the results.
 
     Returns:
-        tuple: (child, leaf_mask). Both have the shape of `x` and one extent more, child_nums; `leaf_mask` is 1 where
+        tuple: (child, leaf_mask), both of shape [shape of `x`..., child_nums] and type `dtype`; `leaf_mask` is 1 where
         the child has an item.
 
     Raises:
         TypeError: `x` is not a Variable.
-        penstock.ProgramError: `x` holds another type than the tree, or no nodes, when the program runs.
+        penstock.ProgramError: `x` has another type than the tree; when the program runs: an element is not a node.
 
     Example:
         tree = fluid.ParamAttr(name='tree', initializer=fluid.initializer.Constant(0))
@@ -324,29 +327,29 @@ def tdm_child(x, node_nums, child_nums, param_attr=None, dtype='int32'):
 def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tree_travel_attr=None,
                 tree_layer_attr=None, output_positive=True, output_list=True, seed=0, tree_dtype='int32',
                 dtype='int32'):
-    """Draws, for each layer of a tree, the node on the way to an item and others of that layer.
+    """Samples, for each layer of a tree, the node on the path to an item (positive) and other nodes (negative).
 
     Args:
-        x (Variable): shape [n, 1], int32 or int64: items.
-        neg_samples_num_list (list[int]): how many other nodes are drawn of each layer.
-        layer_node_num_list (list[int]): how many nodes each layer has.
-        leaf_node_num (int): how many items there are.
-        tree_travel_attr (ParamAttr | None): the ways to the items, of shape [leaf_node_num, layers].
-        tree_layer_attr (ParamAttr | None): the nodes of all layers, of shape [nodes, 1].
-        output_positive (bool): whether the nodes on the way are in the result.
-        output_list (bool): whether there is one result for each layer.
-        seed (int): chooses the nodes; 0: other ones in each run.
-        tree_dtype (str): int32 or int64, the type of the ways and nodes.
+        x (Variable): the items, shape [n, 1], int32 or int64.
+        neg_samples_num_list (list[int]): the number of negative nodes that are drawn from each layer.
+        layer_node_num_list (list[int]): the number of nodes of each layer.
+        leaf_node_num (int): the number of items.
+        tree_travel_attr (ParamAttr | None): attributes of the paths to the items, of shape [leaf_node_num, layers].
+        tree_layer_attr (ParamAttr | None): attributes of the nodes of all layers, of shape [nodes, 1].
+        output_positive (bool): whether the result includes the positive nodes.
+        output_list (bool): whether to return a separate result for each layer.
+        seed (int): seed of the drawn nodes; 0: different nodes in each run.
+        tree_dtype (str): int32 or int64, the type of the paths and nodes.
         dtype (str): int32 or int64, the type of the results.
 
     Returns:
-        tuple: (nodes, labels, mask): nodes, 1 for those on the way and 0 for others, and 0 where the way has ended.
-        Each is a list with, for each layer, shape [n, nodes of it, 1], or without `output_list` one of shape
-        [n, nodes].
+        tuple: (nodes, labels, mask) of type `dtype`. Labels are 1 for positive and 0 for negative nodes; the mask is 0
+        where the path has ended. Each is a list with a Variable of shape [n, sampled nodes, 1] for each layer, or
+        without `output_list` one Variable of shape [n, sampled nodes of all layers].
 
     Raises:
         TypeError: `x` is not a Variable.
-        ValueError: the lists differ in length, or a layer has too few nodes.
+        ValueError: the lists differ in length, a layer has too few nodes, or `leaf_node_num` is too large.
 
     Example:
         x = fluid.data('x', [None, 1], 'int32')
@@ -354,14 +357,14 @@ def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tre
     """
     helper = LayerHelper('tdm_sampler').takes(x=x)
     if len(neg_samples_num_list) != len(layer_node_num_list):
-        raise ValueError('tdm_sampler: there are numbers of %d layers in neg_samples_num_list, but of %d in '
-                         'layer_node_num_list' % (len(neg_samples_num_list), len(layer_node_num_list)))
+        raise ValueError('tdm_sampler: neg_samples_num_list has %d layers, but layer_node_num_list has %d' %
+                         (len(neg_samples_num_list), len(layer_node_num_list)))
     offsets = [0]
     for layer, (samples, nodes) in enumerate(zip(neg_samples_num_list, layer_node_num_list)):
         offsets.append(offsets[-1] + nodes)
         if samples >= nodes:
-            raise ValueError('tdm_sampler: of layer %d %d other nodes are to be drawn; it has %d' %
-                             (layer, samples, nodes))
+            raise ValueError('tdm_sampler: %d negative nodes cannot be drawn from layer %d, which has %d nodes' %
+                             (samples, layer, nodes))
     if leaf_node_num >= offsets[-1]:
         raise ValueError('tdm_sampler: leaf_node_num (%d) must be below the number of nodes (%d)' %
                          (leaf_node_num, offsets[-1]))
@@ -384,7 +387,7 @@ def tdm_sampler(x, neg_samples_num_list, layer_node_num_list, leaf_node_num, tre
 
 
 def _by_layer(made, widths):
-    """For each layer its columns of all results."""
+    """Yields, for each layer, its columns of all results."""
     start = 0
     for width in widths:
         parts = [slice_layer(one, axes=[1], starts=[start], ends=[start + width]) for one in made]

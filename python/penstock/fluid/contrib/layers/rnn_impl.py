@@ -1,4 +1,4 @@
-"""GRUs and LSTMs of several layers over padded sequences, made of ordinary layers."""
+"""GRUs and LSTMs with several layers over padded sequences, built from ordinary layers."""
 
 from penstock.fluid.layers import nn, sequence, shaping
 from penstock.fluid.layers.arithmetic import elementwise_mul
@@ -12,28 +12,30 @@ __all__ = ['BasicGRUUnit', 'BasicLSTMUnit', 'basic_gru', 'basic_lstm']
 def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
               bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
               activation=None, dtype='float32', name='basic_gru'):
-    """Runs a GRU of several layers over padded sequences.
+    """Runs a GRU with several layers over padded sequences.
 
     Args:
-        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without batch_first.
-        init_hidden (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] if bidirectional; None starts from 0.
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
+            or float64.
+        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if `bidirectional`; None: zeros.
         hidden_size (int): width of the hidden states.
         num_layers (int): number of layers.
-        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: all count.
-        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
+            all steps.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
         bidirectional (bool): whether a second network runs from the last step to the first.
-        batch_first (bool): whether sequences are the first axis.
-        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
-        bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of the candidate; None is `layers.tanh`.
+        batch_first (bool): whether the sequences are the first axis.
+        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate; `layers.tanh` if None.
         dtype (str): 'float32' or 'float64'.
-        name (str): begins the names of the parameters.
+        name (str): prefix of the names of the parameters.
 
     Returns:
-        tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
-        hidden states at the end, in the shape of `init_hidden`).
+        tuple: (outputs of the last layer, last hidden states). The outputs have the shape of `input` with width
+        hidden_size, or 2 * hidden_size if `bidirectional`; the states have the shape of `init_hidden`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -53,30 +55,32 @@ def basic_gru(input, init_hidden, hidden_size, num_layers=1, sequence_length=Non
 def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequence_length=None, dropout_prob=0.0,
                bidirectional=False, batch_first=True, param_attr=None, bias_attr=None, gate_activation=None,
                activation=None, forget_bias=1.0, dtype='float32', name='basic_lstm'):
-    """Runs an LSTM of several layers over padded sequences.
+    """Runs an LSTM with several layers over padded sequences.
 
     Args:
-        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without batch_first.
-        init_hidden (Variable): hidden states at the start, shape [num_layers, sequences, hidden_size], or
-            [num_layers * 2, ...] if bidirectional; None starts from 0.
-        init_cell (Variable): cells at the start, likewise.
+        input (Variable): shape [sequences, steps, width], or [steps, sequences, width] without `batch_first`; float32
+            or float64.
+        init_hidden (Variable): the initial hidden states, shape [num_layers, sequences, hidden_size], or
+            [num_layers * 2, ...] if `bidirectional`; None: zeros.
+        init_cell (Variable): the initial cell states, same shape as `init_hidden`; None: zeros.
         hidden_size (int): width of the states.
         num_layers (int): number of layers.
-        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: all count.
-        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next one.
+        sequence_length (Variable): the number of steps of each sequence, shape [sequences]; None: every sequence has
+            all steps.
+        dropout_prob (float): the probability that an element of a layer's output is set to 0 for the next layer.
         bidirectional (bool): whether a second network runs from the last step to the first.
-        batch_first (bool): whether sequences are the first axis.
-        param_attr (ParamAttr): of the weights; a name in it gets the direction and the layer behind it.
-        bias_attr (ParamAttr): of the biases, likewise.
-        gate_activation (callable): activation of the gates; None: `layers.sigmoid`.
-        activation (callable): of candidate and cell; None is `layers.tanh`.
-        forget_bias (float): added to the sum of the forget gate.
+        batch_first (bool): whether the sequences are the first axis.
+        param_attr (ParamAttr): attributes of the weights; direction and layer are appended to its name.
+        bias_attr (ParamAttr): attributes of the biases, likewise.
+        gate_activation (callable): activation of the gates; `layers.sigmoid` if None.
+        activation (callable): activation of the candidate and the cell; `layers.tanh` if None.
+        forget_bias (float): added to the forget gate before its activation.
         dtype (str): 'float32' or 'float64'.
-        name (str): begins the names of the parameters.
+        name (str): prefix of the names of the parameters.
 
     Returns:
-        tuple: (outputs of the last layer, shape as `input` with hidden_size elements, twice that if bidirectional;
-        hidden states at the end; cells at the end).
+        tuple: (outputs of the last layer, last hidden states, last cell states). The outputs have the shape of `input`
+        with width hidden_size, or 2 * hidden_size if `bidirectional`; the states have the shape of `init_hidden`.
 
     Raises:
         TypeError: `input` is not a Variable.
@@ -95,7 +99,7 @@ def basic_lstm(input, init_hidden, init_cell, hidden_size, num_layers=1, sequenc
 
 
 def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
-    """One list of layers for each direction."""
+    """Returns one list of units, one for each layer, for each direction."""
     directions = [('_layers_', 'fw')] + ([('_reverse_layers_', 'bw')] if bidirectional else [])
     return [[make(name + infix + str(i), attr_with_suffix(param_attr, '_%s_w_%d' % (short, i)),
                   attr_with_suffix(bias_attr, '_%s_b_%d' % (short, i))) for i in range(num_layers)]
@@ -103,7 +107,7 @@ def _units(make, name, num_layers, bidirectional, param_attr, bias_attr):
 
 
 def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout):
-    """(outputs, each state at the end): both directions, one after the other."""
+    """Returns (outputs, each last state) of both directions, concatenated."""
     if batch_first:
         input = nn.transpose(input, [1, 0, 2])
     mask = None
@@ -132,7 +136,7 @@ def _run(units, input, inits, hidden_size, sequence_length, batch_first, dropout
 
 
 def _run_direction(units, input, mask, inits, direction, hidden_size, dropout):
-    """(outputs of the last layer, [each state of all layers at the end])"""
+    """Returns (outputs of the last layer, [each last state of all layers])."""
     network = StaticRNN()
     with network.step():
         row = network.step_input(input)

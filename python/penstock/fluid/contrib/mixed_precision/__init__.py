@@ -1,4 +1,4 @@
-"""Training in float16, which needs kernels on GPUs."""
+"""Training in float16, which Penstock does not support."""
 
 from penstock.fluid.contrib.mixed_precision import decorator
 from penstock.fluid.contrib.mixed_precision.decorator import decorate

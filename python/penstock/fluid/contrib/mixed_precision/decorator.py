@@ -1,4 +1,4 @@
-"""decorate(), which Fluid's scripts import from here, too."""
+"""decorate(), which some of Fluid's scripts import from this module."""
 
 __all__ = ['decorate']
 

@@ -1,4 +1,4 @@
-"""Readers of jobs of several trainers."""
+"""Readers for jobs with several trainers."""
 
 from penstock.fluid.contrib.reader import distributed_reader
 from penstock.fluid.contrib.reader.distributed_reader import *

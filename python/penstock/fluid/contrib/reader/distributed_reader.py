@@ -1,4 +1,4 @@
-"""distributed_batch_reader: each trainer's part of the batches."""
+"""distributed_batch_reader divides batches among trainers."""
 
 import itertools
 import os
@@ -7,14 +7,14 @@ __all__ = ['distributed_batch_reader']
 
 
 def distributed_batch_reader(batch_reader):
-    """Returns a reader of this trainer's batches: one of each PADDLE_TRAINERS_NUM, that of PADDLE_TRAINER_ID.
+    """Returns a reader of this trainer's batches: of every PADDLE_TRAINERS_NUM batches, the one at PADDLE_TRAINER_ID.
 
     Args:
         batch_reader (callable): returns an iterable of batches, the same ones in every trainer.
 
     Returns:
-        function: a reader. All trainers read equally many batches: those at the end that are not enough for one each
-        are left out.
+        function: a reader. All trainers read the same number of batches: batches at the end that are not enough for all
+        trainers are skipped.
 
     Raises:
         ValueError: PADDLE_TRAINER_ID is not less than PADDLE_TRAINERS_NUM.

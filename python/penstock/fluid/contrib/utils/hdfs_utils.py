@@ -1,4 +1,4 @@
-"""Many files of a Hadoop file system at once: each trainer's part of a folder, and a folder of results."""
+"""Transfers of many files of a Hadoop file system: downloads of a trainer's part of a folder, uploads of a folder."""
 
 import os
 import posixpath
@@ -9,22 +9,23 @@ __all__ = ['HDFSClient', 'multi_download', 'multi_upload']
 
 
 def multi_download(client, hdfs_path, local_path, trainer_id, trainers, multi_processes=5):
-    """Copies a trainer's part of the files below a folder to this machine: every trainers-th.
+    """Copies this trainer's part of the files below a folder to this machine: every trainers-th file.
 
     Args:
         client (HDFSClient): the file system.
         hdfs_path (str): the folder.
-        local_path (str): the folder on this machine; made if it does not exist.
-        trainer_id (int): the trainer.
+        local_path (str): the folder on this machine; created if it does not exist.
+        trainer_id (int): the number of this trainer.
         trainers (int): the number of trainers.
-        multi_processes (int): has no effect: files are copied one after the other.
+        multi_processes (int): has no effect, because files are copied one after another.
 
     Returns:
-        list[str]: the paths of the copies, which lie below `local_path` as their originals below `hdfs_path`.
+        list[str]: the paths of the copies, which have the same relative paths below `local_path` as the originals below
+        `hdfs_path`.
 
     Raises:
         TypeError: `client` is not an HDFSClient.
-        ValueError: there is no such trainer.
+        ValueError: `trainer_id` is not a trainer of the job.
 
     Example:
         import os
@@ -51,9 +52,9 @@ def multi_upload(client, hdfs_path, local_path, multi_processes=5, overwrite=Fal
         client (HDFSClient): the file system.
         hdfs_path (str): the folder of the file system.
         local_path (str): the folder on this machine.
-        multi_processes (int): has no effect: files are copied one after the other.
-        overwrite (bool): replace files that are there already.
-        sync (bool): has no effect: it returns when all are copied.
+        multi_processes (int): has no effect, because files are copied one after another.
+        overwrite (bool): replace existing files.
+        sync (bool): has no effect: the function returns when all files are copied.
 
     Raises:
         TypeError: `client` is not an HDFSClient.

@@ -15,8 +15,8 @@ __all__ = ['MultiSlotDataGenerator', 'MultiSlotStringDataGenerator']
 
 
 class DataGenerator:
-    """Reads lines, makes samples from them, and writes each as a line. A subclass overrides generate_sample(), and
-    generate_batch() to make the samples of a batch together."""
+    """Reads lines, converts them to samples, and writes each sample as a line. A subclass overrides generate_sample(),
+    and generate_batch() to process the samples of a batch together."""
 
     def __init__(self):
         self._proto_info = None
@@ -67,19 +67,19 @@ class DataGenerator:
                                   type(self).__name__)
 
     def generate_sample(self, line):
-        """Makes samples from a line; a subclass overrides it.
+        """Converts a line to samples; a subclass overrides it.
 
         Args:
-            line (str): a line with its end; None when run from memory.
+            line (str): a line with its line end; None in run_from_memory().
 
         Returns:
-            callable: without arguments, gives samples; each is [(name of a slot, [number, ...]), ...], or None, which
-            is left out.
+            callable: a function without arguments that yields samples; each is [(name of a slot, [number, ...]), ...],
+            or None, which is skipped.
 
         Raises:
             NotImplementedError: the class does not override it.
         """
-        raise NotImplementedError('%s must have generate_sample(line), which returns a function that gives '
+        raise NotImplementedError('%s must define generate_sample(line), which returns a function that yields '
                                   '[(name, [number, ...]), ...]' % type(self).__name__)
 
     def generate_batch(self, samples):
@@ -145,7 +145,7 @@ class MultiSlotDataGenerator(DataGenerator):
         if not isinstance(elements, list):
             raise ValueError('slot %s must have a list of numbers, not %r' % (name, elements))
         if not elements:
-            raise ValueError('slot %s has no number; give at least one' % name)
+            raise ValueError('slot %s has no numbers; give at least one' % name)
         if kind != 'float':
             for element in elements:
                 if isinstance(element, float):

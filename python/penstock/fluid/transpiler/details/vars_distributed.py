@@ -90,7 +90,7 @@ class VarDistributed:
 
     @staticmethod
     def equal(var1, var2):
-        """Tells whether two descriptions are equal.
+        """Returns whether two descriptions are equal.
 
         Args:
             var1 (VarStruct): one description.
@@ -140,7 +140,7 @@ class VarsDistributed:
 
     @staticmethod
     def equal(var1, var2):
-        """Tells whether two descriptions are equal.
+        """Returns whether two descriptions are equal.
 
         Args:
             var1 (VarStruct): one description.

@@ -30,10 +30,10 @@ def download(url, module_name, md5sum, save_name=None):
     """Returns the path of a data set's file, which must already exist.
 
     Args:
-        url (str): the address from which Fluid downloads it; named in the error.
-        module_name (str): its folder in DATA_HOME.
+        url (str): the address from which Fluid downloads the file, for the error.
+        module_name (str): the folder of the file in DATA_HOME.
         md5sum (str): MD5 sum of Fluid's file. A file with another sum is accepted with a warning. None: any file.
-        save_name (str): its name in the folder, if not the last part of `url`.
+        save_name (str): the name of the file in the folder, if it is not the last part of `url`.
 
     Returns:
         str: the path.
@@ -53,7 +53,7 @@ def download(url, module_name, md5sum, save_name=None):
     return path
 
 
-_checked = set()    # paths whose sum was compared, because large files take seconds
+_checked = set()    # paths whose MD5 sum was compared, which takes seconds for large files
 
 
 def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
@@ -61,8 +61,8 @@ def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
 
     Args:
         reader: a function that returns an iterable of samples.
-        line_count (int): samples in a file.
-        suffix (str): the files' names, with %d for their number.
+        line_count (int): number of samples per file.
+        suffix (str): format of the file names, with %d for the number of the file.
         dumper: called as dumper(list of samples, binary file).
     """
     if not callable(dumper):
@@ -83,12 +83,12 @@ def split(reader, line_count, suffix='%05d.pickle', dumper=pickle.dump):
 
 
 def cluster_files_reader(files_pattern, trainer_count, trainer_id, loader=pickle.load):
-    """Reads one trainer's share of the files that `split` wrote: every trainer_count-th.
+    """Reads one trainer's share of the files that `split` wrote: every trainer_count-th file.
 
     Args:
         files_pattern (str): a glob pattern; the files are read in the order of their names.
-        trainer_count (int): trainers of the job.
-        trainer_id (int): this one's number.
+        trainer_count (int): number of trainers of the job.
+        trainer_id (int): number of this trainer.
         loader: called as loader(binary file); returns a list of samples.
 
     Returns:

@@ -1,6 +1,9 @@
-"""Semantic roles. A sample is nine sequences as long as the sentence: ids of its words; of the words two before, one
-before, at, one after and two after the verb, each repeated; of the verb, repeated; 1 near the verb, else 0; of the
-labels."""
+"""Semantic role labelling.
+
+A sample is nine sequences of the length of the sentence: the ids of its words; the ids of the words two before, one
+before, at, one after and two after the verb, each repeated; the id of the verb, repeated; 1 near the verb, else 0; and
+the ids of the labels.
+"""
 
 import gzip
 import tarfile
@@ -37,7 +40,7 @@ def load_label_dict(filename):
 
 
 def labels_of(column):
-    """The B-, I- and O labels of one verb's column of brackets, such as (A0*, *, *), (V*)."""
+    """Returns the B-, I- and O labels of one verb's column of brackets, such as (A0*, *, *), (V*)."""
     labels, tag, inside = [], 'O', False
     for cell in column:
         if cell == '*':
@@ -84,7 +87,7 @@ def corpus_reader(data_path, words_name, props_name):
 
 
 def reader_creator(corpus_reader, word_dict=None, predicate_dict=None, label_dict=None):
-    """Returns a reader of samples, which it makes from the sentences of corpus_reader with three dictionaries."""
+    """Returns a reader that converts the sentences of corpus_reader to samples with three dictionaries."""
 
     def reader():
         for words, verb, labels in corpus_reader():

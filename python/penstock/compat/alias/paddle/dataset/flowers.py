@@ -19,7 +19,7 @@ TRAIN_FLAG, TEST_FLAG, VALID_FLAG = 'tstid', 'trnid', 'valid'
 
 
 def default_mapper(is_train, sample):
-    """Makes a sample of (bytes of a file, label)."""
+    """Converts (bytes of a file, label) to a sample."""
     pixels = image.simple_transform(image.load_image_bytes(sample[0]), 256, 224, is_train,
                                     mean=[103.94, 116.78, 123.68])
     return pixels.flatten().astype('float32'), sample[1]
@@ -31,7 +31,7 @@ test_mapper = functools.partial(default_mapper, False)
 
 def reader_creator(data_file, label_file, setid_file, dataset_name, mapper, buffered_size=1024, use_xmap=True,
                    cycle=False):
-    """Returns a reader of one of the sets, whose samples `mapper` makes, in threads with `use_xmap`."""
+    """Returns a reader of one of the sets, whose samples `mapper` converts; `use_xmap` runs it on threads."""
     try:
         from scipy.io import loadmat
     except ImportError as error:
@@ -45,7 +45,7 @@ def reader_creator(data_file, label_file, setid_file, dataset_name, mapper, buff
             with open(listed) as paths:
                 for path in paths:
                     with open(path.strip(), 'rb') as file:
-                        batch = pickle.load(file)    # which batch_images_from_tar has written
+                        batch = pickle.load(file)    # a file that batch_images_from_tar wrote
                     for data, label in zip(batch['data'], batch['label']):
                         yield data, int(label) - 1
 

@@ -22,16 +22,16 @@ def _opencv():
 
 
 def batch_images_from_tar(data_file, dataset_name, img2label, num_per_batch=1024):
-    """Packs images of an archive into pickles of num_per_batch, beside it; returns the path of the list of these files.
+    """Packs images of an archive into pickles of num_per_batch images next to the archive.
 
     Args:
         data_file (str): the archive.
-        dataset_name (str): a name for this selection. A selection that was packed before is not packed again.
+        dataset_name (str): a name for this selection of images. A selection that exists already is not packed again.
         img2label (dict): {name in the archive: label} of the images to pack.
-        num_per_batch (int): images in a file.
+        num_per_batch (int): number of images per file.
 
     Returns:
-        str: path of a text file with the path of a pickle {'label': [...], 'data': [bytes, ...]} in each line.
+        str: path of a text file, each line of which is the path of a pickle {'label': [...], 'data': [bytes, ...]}.
     """
     folder = os.path.join(data_file + '_batch', dataset_name)
     listed = folder + '.txt'
@@ -61,12 +61,12 @@ def batch_images_from_tar(data_file, dataset_name, img2label, num_per_batch=1024
 
 
 def load_image_bytes(bytes, is_color=True):
-    """Returns the image in a file's bytes: uint8 [height, width, 3 (blue, green, red)], or [height, width] in grey."""
+    """Returns the image in a file's bytes: uint8, [height, width, 3 (blue, green, red)], or [height, width] in grey."""
     return _opencv().imdecode(numpy.frombuffer(bytes, 'uint8'), 1 if is_color else 0)
 
 
 def load_image(file, is_color=True):
-    """Returns the image in a file, as load_image_bytes."""
+    """Returns the image in a file, like load_image_bytes."""
     return _opencv().imread(file, 1 if is_color else 0)
 
 
@@ -86,31 +86,31 @@ def to_chw(im, order=(2, 0, 1)):
 
 
 def center_crop(im, size, is_color=True):
-    """Cuts a square of `size` out of the middle."""
+    """Crops a square of side `size` from the centre."""
     top, left = (im.shape[0] - size) // 2, (im.shape[1] - size) // 2
     return im[top:top + size, left:left + size]
 
 
 def random_crop(im, size, is_color=True):
-    """Cuts a square of `size` out at a random position, drawn from numpy.random."""
+    """Crops a square of side `size` at a random position, drawn from numpy.random."""
     top = numpy.random.randint(0, im.shape[0] - size + 1)
     left = numpy.random.randint(0, im.shape[1] - size + 1)
     return im[top:top + size, left:left + size]
 
 
 def left_right_flip(im, is_color=True):
-    """Mirrors the image."""
+    """Flips the image horizontally."""
     return im[:, ::-1]
 
 
 def simple_transform(im, resize_size, crop_size, is_train, is_color=True, mean=None):
-    """Scales, crops and perhaps mirrors an image, then subtracts a mean.
+    """Scales, crops and optionally flips an image, then subtracts a mean.
 
     Args:
         im (array): [height, width, channels], or [height, width].
-        resize_size (int): the shorter side after scaling.
-        crop_size (int): side of the square that is cut out: at random in training, else in the middle.
-        is_train (bool): whether to crop at random and to mirror every second image.
+        resize_size (int): length of the shorter side after scaling.
+        crop_size (int): side of the cropped square.
+        is_train (bool): True: crop at a random position and flip with probability 1/2; False: crop the centre.
         is_color (bool): whether the image has channels.
         mean (array): one value, one for each channel, or one for each pixel.
 

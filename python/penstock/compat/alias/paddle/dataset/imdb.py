@@ -1,4 +1,4 @@
-"""Reviews of films. A sample is (ids of the words, 0 if the review is favourable, 1 if not)."""
+"""Film reviews. A sample is (ids of the words, 0 if the review is favourable, 1 if not)."""
 
 import collections
 import re
@@ -33,7 +33,7 @@ def build_dict(pattern, cutoff):
 
 
 def reader_creator(pos_pattern, neg_pattern, word_idx):
-    """Returns a reader of the files of both patterns, favourable ones first."""
+    """Returns a reader of the files of both patterns, the favourable reviews first."""
     unknown = word_idx['<unk>']
     samples = [([word_idx.get(word, unknown) for word in words], label)
                for label, pattern in enumerate((pos_pattern, neg_pattern)) for words in tokenize(pattern)]

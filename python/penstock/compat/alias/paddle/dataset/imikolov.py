@@ -1,4 +1,4 @@
-"""The Penn Treebank's sentences, as n-grams or as pairs of sequences of ids."""
+"""The sentences of the Penn Treebank, as n-grams or as pairs of sequences of ids."""
 
 import collections
 import tarfile
@@ -13,7 +13,7 @@ _TRAIN, _TEST = './simple-examples/data/ptb.train.txt', './simple-examples/data/
 
 
 class DataType:
-    """NGRAM: each sample is n ids. SEQ: it is (ids after '<s>', ids before '<e>')."""
+    """Kinds of samples. NGRAM: n ids. SEQ: (ids after '<s>', ids before '<e>')."""
     NGRAM = 1
     SEQ = 2
 
@@ -24,7 +24,7 @@ def _lines(name):
 
 
 def word_count(f, word_freq=None):
-    """Adds the words of an iterable of lines to {word: count}; each line counts one '<s>' and one '<e>'."""
+    """Counts the words of an iterable of lines into {word: count}; each line adds one '<s>' and one '<e>'."""
     counts = collections.defaultdict(int) if word_freq is None else word_freq
     for line in f:
         for word in [*line.strip().split(), '<s>', '<e>']:
@@ -33,8 +33,8 @@ def word_count(f, word_freq=None):
 
 
 def build_dict(min_word_freq=50):
-    """Returns {word: id} of the words seen more often than min_word_freq, the most frequent first; words of the files
-    are bytes, '<s>', '<e>' and '<unk>' (the last) are str."""
+    """Returns {word: id} of the words that occur more than min_word_freq times, the most frequent first. Words of the
+    files are bytes; '<s>', '<e>' and '<unk>', which is the last, are str."""
     counts = word_count(_lines(_TEST), word_count(_lines(_TRAIN)))
     counts.pop('<unk>', None)
     kept = sorted((word for word in counts if counts[word] > min_word_freq), key=_rank(counts))
@@ -80,7 +80,7 @@ def train(word_idx, n, data_type=DataType.NGRAM):
 
 
 def test(word_idx, n, data_type=DataType.NGRAM):
-    """Returns a reader of the sentences for validation; arguments as of `train`."""
+    """Returns a reader of the sentences for validation; the arguments are those of `train`."""
     return reader_creator(_TEST, word_idx, n, data_type)
 
 

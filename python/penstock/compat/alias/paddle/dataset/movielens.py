@@ -1,5 +1,5 @@
-"""Ratings of films. A sample is [user id, 0 (male) or 1, age group, job, film id, ids of its categories, ids of the
-words of its title, [rating from -3 to 5]]."""
+"""Film ratings. A sample is [user id, 0 (male) or 1, age group, job, film id, ids of its categories, ids of the words
+of its title, [rating from -3 to 5]]."""
 
 import functools
 import re
@@ -58,7 +58,7 @@ class UserInfo:
 
 
 class _About:
-    """The films and users of the files. Words and categories are numbered in alphabetical order."""
+    """The films and users in the files. Words and categories are numbered in alphabetical order."""
 
     def __init__(self, path):
         self.path = path
@@ -105,7 +105,7 @@ def train(rand_seed=0, test_ratio=0.1):
 
 
 def test(rand_seed=0, test_ratio=0.1):
-    """Returns a reader of the test ratings, the share test_ratio of all."""
+    """Returns a reader of the test ratings, which are a share of test_ratio of all ratings."""
     _about()
     return lambda: _samples(rand_seed, test_ratio, True)
 

@@ -1,4 +1,4 @@
-"""Documents ranked for queries (LETOR 4.0). Fluid unpacks a .rar archive; here it must be unpacked already."""
+"""Documents ranked for queries (LETOR 4.0). Fluid unpacks a .rar archive; here it must have been unpacked already."""
 
 import functools
 import os
@@ -56,7 +56,7 @@ class QueryList:
 
 
 def _ranked(querylist):
-    """The documents with their features as arrays, the most relevant first."""
+    """Returns the documents with their features as arrays, the most relevant first."""
     querylist = querylist if isinstance(querylist, QueryList) else QueryList(querylist)
     querylist._correct_ranking_()
     return [(query.relevance_score, numpy.array(query.feature_vector)) for query in querylist]
@@ -74,7 +74,8 @@ def gen_point(querylist):
 
 
 def gen_pair(querylist, partial_order='full'):
-    """Yields ([1], features, features of a less relevant one) of each pair of documents that differ in relevance."""
+    """Yields ([1], features of the more relevant, features of the less relevant) of each pair of documents that differ
+    in relevance."""
     ranked = _ranked(querylist)
     for index, (score, features) in enumerate(ranked):
         for lower, others in ranked[index + 1:]:
@@ -83,7 +84,7 @@ def gen_pair(querylist, partial_order='full'):
 
 
 def gen_list(querylist):
-    """Yields (relevances [n, 1], features [n, 46]) of all documents at once."""
+    """Yields one pair (relevances [n, 1], features [n, 46]) of all documents."""
     ranked = _ranked(querylist)
     yield numpy.array([[score] for score, _ in ranked]), numpy.array([features for _, features in ranked])
 
@@ -94,7 +95,7 @@ def query_filter(querylists):
 
 
 def _parse(line):
-    """The document in a line such as `2 qid:10 1:0.03 ... 46:0.1 #docid = ...`; None if it has not 46 features."""
+    """Parses a line such as `2 qid:10 1:0.03 ... 46:0.1 #docid = ...`; returns None if it does not have 46 features."""
     fields, _, description = line.partition('#')
     score, query, *features = fields.split() or ('', '')
     if len(features) != _FEATURES:
@@ -130,7 +131,7 @@ def _samples(filepath, format='pairwise', shuffle=False, fill_missing=-1):
         raise ValueError('mq2007: format must be one of %s, not %r' % (', '.join(_FORMATS), format))
     for querylist in query_filter(load_from_text(filepath, shuffle, fill_missing)):
         samples = _FORMATS[format](querylist)
-        if format in ('plain_txt', 'pointwise'):    # as in Fluid: the first document of each query alone
+        if format in ('plain_txt', 'pointwise'):    # as in Fluid: only the first document of each query
             yield next(samples)
         else:
             yield from samples

@@ -1,4 +1,4 @@
-"""Reviews of films of the NLTK corpus movie_reviews. A sample is (ids of the words, 0 (negative) or 1)."""
+"""Film reviews of the NLTK corpus movie_reviews. A sample is (ids of the words, 0 (negative) or 1)."""
 
 import collections
 import itertools
@@ -12,11 +12,11 @@ __all__ = ['get_word_dict', 'test', 'train']
 URL = 'https://corpora.bj.bcebos.com/movie_reviews%2Fmovie_reviews.zip'
 MD5 = '155de2b77c6834dd8eea7cbe88e93acb'
 NUM_TRAINING_INSTANCES = 1600
-_TOKEN = re.compile(r'\w+|[^\w\s]+')    # NLTK's, for this corpus
+_TOKEN = re.compile(r'\w+|[^\w\s]+')    # NLTK's pattern for this corpus
 
 
 def _files():
-    """{name: words} of the corpus, by name: negative reviews first."""
+    """Returns {name: words} of the corpus, sorted by name: the negative reviews come first."""
     with zipfile.ZipFile(common.download(URL, 'corpora', MD5, 'movie_reviews.zip')) as archive:
         names = sorted(name for name in archive.namelist() if re.fullmatch(r'movie_reviews/(neg|pos)/.*\.txt', name))
         return {name: _TOKEN.findall(archive.read(name).decode('latin1')) for name in names}
@@ -41,7 +41,7 @@ def _samples():
 
 
 def train():
-    """Returns an iterator over the first 1,600 samples; negative and positive ones take turns."""
+    """Returns an iterator over the first 1,600 samples; negative and positive samples alternate."""
     return iter(list(itertools.islice(_samples(), NUM_TRAINING_INSTANCES)))
 
 

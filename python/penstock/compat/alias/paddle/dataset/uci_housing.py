@@ -1,4 +1,4 @@
-"""Prices of houses. A sample is (13 features, each minus its mean and divided by its range; the price), in float64."""
+"""House prices. A sample is (13 features, each minus its mean and divided by its range; the price), in float64."""
 
 import numpy
 
@@ -16,7 +16,7 @@ UCI_TRAIN_DATA = UCI_TEST_DATA = None
 
 
 def load_data(filename, feature_num=14, ratio=0.8):
-    """Reads the file, once: the first `ratio` of its rows are for training, the others for tests."""
+    """Reads the file once: the first `ratio` of its rows are for training, the others for tests."""
     global UCI_TRAIN_DATA, UCI_TEST_DATA
     if UCI_TRAIN_DATA is not None:
         return

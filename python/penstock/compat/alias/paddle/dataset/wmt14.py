@@ -19,7 +19,7 @@ def _members(tar, ending):
 
 
 def _read_dicts(path, dict_size):
-    """{word: id} of the source and of the target: the first dict_size lines of each dictionary."""
+    """Returns {word: id} of the source and of the target: the first dict_size lines of each dictionary."""
     dicts = []
     with tarfile.open(path) as tar:
         for ending in ('src.dict', 'trg.dict'):
@@ -32,7 +32,8 @@ def _read_dicts(path, dict_size):
 
 
 def reader_creator(tar_file, file_name, dict_size):
-    """Returns a reader of the files of the archive that end with file_name. Longer sentences than 80 are left out."""
+    """Returns a reader of the files in the archive whose names end with file_name. Sentences of more than 80 words are
+    skipped."""
 
     def reader():
         source, target = _read_dicts(tar_file, dict_size)
@@ -54,7 +55,8 @@ def _file():
 
 
 def train(dict_size):
-    """Returns a reader of the sentences for training; words beyond the dict_size first ones are '<unk>'."""
+    """Returns a reader of the sentences for training; words that are not among the first dict_size words are '<unk>'.
+    """
     return reader_creator(_file(), 'train/train', dict_size)
 
 
@@ -69,7 +71,7 @@ def gen(dict_size):
 
 
 def get_dict(dict_size, reverse=True):
-    """Returns the source's and the target's dictionary: {id: word}, or {word: id} unless `reverse`."""
+    """Returns the dictionaries of the source and the target: {id: word} with `reverse`, else {word: id}."""
     source, target = _read_dicts(_file(), dict_size)
     if reverse:
         return {id: word for word, id in source.items()}, {id: word for word, id in target.items()}

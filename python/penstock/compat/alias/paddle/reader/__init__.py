@@ -1,4 +1,4 @@
-"""Readers made of readers, as in penstock.fluid.io."""
+"""Functions that create readers from readers, as in penstock.fluid.io."""
 
 from paddle.reader import decorator
 from paddle.reader.decorator import *

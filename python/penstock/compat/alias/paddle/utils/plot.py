@@ -1,4 +1,4 @@
-"""Curves of a training, drawn by matplotlib."""
+"""Plots the curves of a training with matplotlib."""
 
 import os
 
@@ -17,7 +17,7 @@ class PlotData:
         self.value.append(value)
 
     def reset(self):
-        """Forgets all points."""
+        """Discards all points."""
         self.step, self.value = [], []
 
 
@@ -52,7 +52,7 @@ class Ploter:
         self._curves[title].append(step, value)
 
     def plot(self, path=None):
-        """Draws the curves into the file `path`, or, without one, on the screen."""
+        """Draws the curves into the file `path`, or on the screen without a path."""
         if self._disabled:
             return
         titles = [title for title, curve in self._curves.items() if curve.step]
@@ -66,6 +66,6 @@ class Ploter:
         self._pyplot.gcf().clear()
 
     def reset(self):
-        """Forgets the points of all curves."""
+        """Discards the points of all curves."""
         for curve in self._curves.values():
             curve.reset()

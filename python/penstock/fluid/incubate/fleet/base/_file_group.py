@@ -16,9 +16,9 @@ _log = logging.getLogger(__name__)
 class FileGroup:
     """One process of the group. All call the same operations in the same order.
 
-    folder   of this job alone: what an earlier job has left there would be taken for this one's
-    rank     of this process, below size
-    timeout  seconds to wait for the others
+    folder   a folder of this job only, because files of an earlier job would be mistaken for files of this job
+    rank     the number of this process, below size
+    timeout  seconds to wait for the other processes
     """
 
     def __init__(self, folder, rank, size, timeout):

@@ -16,8 +16,9 @@ _REDUCTIONS = ('sum', 'min', 'max')
 class Workers:
     """Trainers that know each other's addresses. The first operation joins them.
 
-    addresses  of all trainers, in their order; empty: they do not know each other
-    index      of this process among them; count: how many there are
+    addresses  the addresses of all trainers, in their order; empty: the trainers do not know each other
+    index      the number of this process among the trainers
+    count      the number of trainers
     """
 
     def __init__(self, addresses, index, count):

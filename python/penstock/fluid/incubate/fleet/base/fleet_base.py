@@ -11,10 +11,11 @@ __all__ = ['Fleet', 'DistributedOptimizer', 'Mode']
 
 
 class Fleet(abc.ABC):
-    """The job as this process sees it. parameter_server.distribute_transpiler and collective have one each, `fleet`.
+    """The job from the view of this process. parameter_server.distribute_transpiler and collective each have an
+    instance, `fleet`.
 
     Args:
-        mode (int): one of Mode.
+        mode (int): one of the numbers of Mode.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -34,7 +35,7 @@ class Fleet(abc.ABC):
         """Sets the role of this process. Call it before all other methods.
 
         Args:
-            role_maker (RoleMakerBase): None is PaddleCloudRoleMaker().
+            role_maker (RoleMakerBase): determines the role; None: PaddleCloudRoleMaker().
 
         Raises:
             TypeError: `role_maker` is not a role maker.
@@ -54,7 +55,7 @@ class Fleet(abc.ABC):
         return self._role_maker
 
     def is_first_worker(self):
-        """Tells whether this process is trainer 0.
+        """Returns whether this process is trainer 0.
 
         Returns:
             bool: True if it is.
@@ -78,7 +79,7 @@ class Fleet(abc.ABC):
         return self._role().worker_num()
 
     def is_worker(self):
-        """Tells whether this process is a trainer.
+        """Returns whether this process is a trainer.
 
         Returns:
             bool: True if it is.
@@ -89,7 +90,7 @@ class Fleet(abc.ABC):
         """Returns the addresses of all trainers.
 
         Args:
-            to_string (bool): comma-separated in one text, instead of a list.
+            to_string (bool): return one comma-separated string instead of a list.
 
         Returns:
             list | str: 'host:port' of each trainer, in order.
@@ -116,7 +117,7 @@ class Fleet(abc.ABC):
         """Returns the addresses of all pservers.
 
         Args:
-            to_string (bool): comma-separated in one text, instead of a list.
+            to_string (bool): return one comma-separated string instead of a list.
 
         Returns:
             list | str: 'host:port' of each pserver, in order.
@@ -124,7 +125,7 @@ class Fleet(abc.ABC):
         return _as_asked(self._role().get_pserver_endpoints(), to_string)
 
     def is_server(self):
-        """Tells whether this process is a pserver.
+        """Returns whether this process is a pserver.
 
         Returns:
             bool: True if it is.
@@ -132,14 +133,14 @@ class Fleet(abc.ABC):
         return self._role().is_server()
 
     def split_files(self, files):
-        """Returns this trainer's part of a list of files: neighbouring files, in parts of equal length. If the number
-        is not divisible, the first trainers have one file more.
+        """Returns this trainer's part of a list of files. Parts consist of neighbouring files and have equal lengths;
+        if the number of files is not divisible, the first trainers have one more file.
 
         Args:
             files (list): the files of all trainers, in the same order on each.
 
         Returns:
-            list: those of this trainer; empty if there are fewer files than trainers before it.
+            list: the files of this trainer; empty if there are not enough files for all trainers up to this one.
 
         Raises:
             TypeError: `files` is not a list.
@@ -152,8 +153,8 @@ class Fleet(abc.ABC):
         """Sums numbers over all trainers.
 
         Args:
-            input (list | numpy.ndarray): numbers, in one dimension.
-            output (list | numpy.ndarray): receives the sums; the same length.
+            input (list | numpy.ndarray): the numbers, one-dimensional.
+            output (list | numpy.ndarray): receives the sums; same length as `input`.
         """
         self._role().all_reduce_worker(input, output)
 
@@ -183,7 +184,7 @@ class Fleet(abc.ABC):
 
     @abc.abstractmethod
     def distributed_optimizer(self, optimizer, strategy=None):
-        """Wraps an optimizer; its minimize() then also makes this process's programs.
+        """Wraps an optimizer; its minimize() then also creates this process's programs.
 
         Args:
             optimizer (Optimizer): computes the updates.
@@ -203,8 +204,8 @@ class Fleet(abc.ABC):
             dirname (str): the folder.
             feeded_var_names (list[str]): names of the variables that will be fed.
             target_vars (list[Variable]): the variables that will be computed.
-            main_program (Program | None): None: the program before it was distributed.
-            export_for_deployment (bool): False saves the whole program.
+            main_program (Program | None): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
         """
 
     @abc.abstractmethod
@@ -214,7 +215,7 @@ class Fleet(abc.ABC):
         Args:
             executor (Executor): runs the saving.
             dirname (str): the folder.
-            main_program (Program | None): None: the program before it was distributed.
+            main_program (Program | None): the program; None: the program before it was distributed.
         """
 
 
@@ -230,7 +231,7 @@ def part_of(files, index, count):
 
 
 class DistributedOptimizer(abc.ABC):
-    """An optimizer together with how its work is distributed. Each fleet has its own subclass.
+    """An optimizer together with the strategy that distributes its work. Each fleet has its own subclass.
 
     Args:
         optimizer (Optimizer): computes the updates.
@@ -257,7 +258,7 @@ class DistributedOptimizer(abc.ABC):
         self._strategy = strategy
 
     def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
-        """Adds the backward pass, as Optimizer.backward does.
+        """Adds the backward pass, like Optimizer.backward.
 
         Args:
             loss (Variable): shape [1].
@@ -272,23 +273,23 @@ class DistributedOptimizer(abc.ABC):
         return self._optimizer.backward(loss, startup_program, parameter_list, no_grad_set, callbacks)
 
     def apply_gradients(self, params_grads):
-        """Adds the updates, as Optimizer.apply_gradients does.
+        """Adds the updates, like Optimizer.apply_gradients.
 
         Args:
             params_grads (list): (parameter, gradient) pairs.
 
         Returns:
-            list[Operator]: the ops that it adds.
+            list[Operator]: the update ops.
         """
         return self._optimizer.apply_gradients(params_grads)
 
     @abc.abstractmethod
     def minimize(self, losses, scopes=None, startup_programs=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates, and makes this process's programs.
+        """Adds gradients and updates, and creates this process's programs.
 
         Args:
             losses (Variable | list): the loss.
-            scopes (list | None): accepted for Fluid's scripts.
+            scopes (list | None): ignored; accepted for compatibility with Fluid.
             startup_programs (Program | list | None): receive the initial values; None: the default startup
                 program.
             parameter_list (list | None): parameters or their names; None: all trainable ones.

@@ -1,4 +1,4 @@
-"""Role makers, which determine the role of this process in the job and the addresses of the others."""
+"""Role makers, which determine the role of this process in the job and the addresses of the other processes."""
 
 import os
 
@@ -16,7 +16,7 @@ __all__ = [
 def _environment(name, what):
     value = os.environ.get(name)
     if not value:
-        raise ValueError('fleet: the environment variable %s is not set; it says %s. The launcher sets it: '
+        raise ValueError('fleet: the environment variable %s is not set; it states %s. The launcher sets it: '
                          'python -m penstock.distributed.launch' % (name, what))
     return value
 
@@ -28,7 +28,7 @@ def _listed(name):
 def _number(name, what, below=None):
     text = _environment(name, what)
     if not text.isdigit() or below is not None and int(text) >= below:
-        raise ValueError('fleet: %s=%s is not a number%s; it says %s' %
+        raise ValueError('fleet: %s=%s is not a number%s; it states %s' %
                          (name, text, '' if below is None else ' below %d' % below, what))
     return int(text)
 
@@ -40,7 +40,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
     trainer), POD_IP and PADDLE_PORT (of a pserver); without, PADDLE_TRAINER_ENDPOINTS and PADDLE_TRAINER_ID.
 
     Args:
-        is_collective (bool): the job has ranks and no parameter servers.
+        is_collective (bool): whether the job has ranks and no pservers.
 
     Raises:
         ValueError: (at the first query of the role) a variable is missing or has an invalid value.
@@ -95,7 +95,7 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._role = Role.SERVER
         here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
         if here not in self._server_endpoints:
-            raise ValueError('fleet: this server is POD_IP:PADDLE_PORT = %s, which is not in '
+            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
                              'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
         self._current_id = self._server_endpoints.index(here)
 
@@ -103,13 +103,13 @@ class PaddleCloudRoleMaker(RoleMakerBase):
 class GeneralRoleMaker(RoleMakerBase):
     """Reads the role from the environment; pservers and trainers exchange numbers through files in a folder.
 
-    Of the environment it reads PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE,
-    PADDLE_TRAINER_ID (of a trainer), PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT (of a server), SYS_JOB_ID, and
-    PADDLE_IS_BARRIER_ALL_ROLE: 0 starts without waiting for the others.
+    It reads the environment variables PADDLE_PSERVERS_IP_PORT_LIST, PADDLE_TRAINER_ENDPOINTS, TRAINING_ROLE,
+    PADDLE_TRAINER_ID (of a trainer), PADDLE_PSERVER_ID, or POD_IP and PADDLE_PORT (of a pserver), SYS_JOB_ID, and
+    PADDLE_IS_BARRIER_ALL_ROLE: with 0, the process starts without waiting for the others.
 
     Args:
         **kwargs (object): `path` (str): a folder that all processes of the job share; without it there is no barrier of
-            all processes. `init_timeout_seconds` (int, 3600): how long to wait for the others when the role is
+            all processes. `init_timeout_seconds` (int, 3600): how long to wait for the other processes when the role is
             generated. `run_timeout_seconds` (int, 9999999): how long to wait for them later. `hdfs_name`, `hdfs_ugi`,
             `http_ip_port` (str): settings of Fluid's other stores; must be empty.
 
@@ -117,7 +117,7 @@ class GeneralRoleMaker(RoleMakerBase):
         NotImplementedError: a store other than a folder is requested.
         TypeError: an argument has another name.
         ValueError: (at the first query of the role) a variable is missing or has an invalid value.
-        penstock.PeerError: E-fleet-files: the others do not respond in time.
+        penstock.PeerError: E-fleet-files: the other processes do not respond in time.
 
     Example:
         from penstock.fluid.incubate.fleet.base import role_maker
@@ -133,7 +133,7 @@ class GeneralRoleMaker(RoleMakerBase):
         for name in ('hdfs_name', 'http_ip_port'):
             if kwargs.get(name):
                 raise NotImplementedError('GeneralRoleMaker: %s is not built; give path, a folder that all processes '
-                                          'of the job see' % name)
+                                          'of the job share' % name)
         self._path = kwargs.get('path', '').rstrip('/')
         self._init_timeout = kwargs.get('init_timeout_seconds', 3600)
         self._run_timeout = kwargs.get('run_timeout_seconds', 9999999)
@@ -177,22 +177,22 @@ class GeneralRoleMaker(RoleMakerBase):
             return _number('PADDLE_PSERVER_ID', 'which server this is', len(self._server_endpoints))
         here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
         if here not in self._server_endpoints:
-            raise ValueError('fleet: this server is POD_IP:PADDLE_PORT = %s, which is not in '
+            raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
                              'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
         return self._server_endpoints.index(here)
 
     def _all(self):
         self._generated()
         if self._group is None:
-            raise program_error('E-fleet-path', 'fleet: pservers and trainers exchange through files: '
-                                'GeneralRoleMaker(path=...) needs a folder that all of them see')
+            raise program_error('E-fleet-path', 'fleet: pservers and trainers exchange data through files: '
+                                'GeneralRoleMaker(path=...) needs a folder that all of them share')
         return self._group
 
     def all_gather(self, input):
         """Gathers a number from each process: all trainers, then all pservers.
 
         Args:
-            input (int | float): this process's.
+            input (int | float): the number of this process to gather.
 
         Returns:
             list: one number for each process.
@@ -228,13 +228,13 @@ def _checked_id(current_id, below, whose):
 
 
 class UserDefinedRoleMaker(RoleMakerBase):
-    """A role that the script itself states.
+    """A role that the script states itself.
 
     Args:
-        current_id (int): the number of this process among those of its role.
+        current_id (int): the number of this process among the processes of its role.
         role (int): Role.WORKER or Role.SERVER.
-        worker_num (int): how many trainers there are.
-        server_endpoints (list of str): the addresses of all parameter servers.
+        worker_num (int): the number of trainers.
+        server_endpoints (list of str): the addresses of all pservers.
 
     Raises:
         TypeError, ValueError: an argument is invalid.
@@ -265,10 +265,10 @@ class UserDefinedRoleMaker(RoleMakerBase):
 
 
 class UserDefinedCollectiveRoleMaker(RoleMakerBase):
-    """The rank of a job without parameter servers, stated by the script.
+    """The rank of a process in a job without pservers, stated by the script.
 
     Args:
-        current_id (int): this rank.
+        current_id (int): the rank of this process.
         worker_endpoints (list of str): the addresses of all ranks.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The fleet of jobs of equal ranks, over the transpiler's collective modes.
+"""The fleet for jobs of equal ranks, based on the transpiler's collective modes.
 
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
@@ -26,7 +26,7 @@ from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
 
 
 class LambConfig:
-    """A settings class of Fluid, without settings.
+    """An empty settings class, for compatibility with Fluid.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import LambConfig
@@ -35,7 +35,7 @@ class LambConfig:
 
 
 class DistFCConfig:
-    """A settings class of Fluid, without settings.
+    """An empty settings class, for compatibility with Fluid.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import DistFCConfig
@@ -62,43 +62,44 @@ class Collective(Checkpoints, Fleet):
         self.main_program = None
 
     def init_worker(self):
-        """Does nothing but warn: ranks have no pservers."""
+        """Only gives a warning: ranks have no pservers."""
         _of_servers('init_worker')
 
     def run_worker(self, main_programs=None, scopes=None):
-        """Does nothing but warn: ranks have no pservers.
+        """Only gives a warning: ranks have no pservers.
 
         Args:
-            main_programs (object | None): accepted for Fluid's scripts.
-            scopes (object | None): accepted for Fluid's scripts.
+            main_programs (object | None): ignored; accepted for compatibility with Fluid.
+            scopes (object | None): ignored; accepted for compatibility with Fluid.
         """
         _of_servers('run_worker')
 
     def init_server(self, model_dir=None):
-        """Does nothing but warn: ranks have no pservers.
+        """Only gives a warning: ranks have no pservers.
 
         Args:
-            model_dir (str | None): accepted for Fluid's scripts.
+            model_dir (str | None): ignored; accepted for compatibility with Fluid.
         """
         _of_servers('init_server')
 
     def run_server(self):
-        """Does nothing but warn: ranks have no pservers."""
+        """Only gives a warning: ranks have no pservers."""
         _of_servers('run_server')
 
     def stop_worker(self):
-        """Does nothing but warn: ranks have no pservers."""
+        """Only gives a warning: ranks have no pservers."""
         _of_servers('stop_worker')
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """Wraps an optimizer; its minimize() then also makes this rank's programs.
+        """Wraps an optimizer; its minimize() then also creates this rank's programs.
 
         Args:
             optimizer (Optimizer): updates the parameters.
-            strategy (DistributedStrategy): None: DistributedStrategy(), in which the executor all-reduces gradients.
+            strategy (DistributedStrategy): how ranks work together; None: DistributedStrategy(), with which the
+                executor all-reduces gradients.
 
         Returns:
-            CollectiveOptimizer: its minimize() makes the programs.
+            CollectiveOptimizer: the wrapped optimizer, whose minimize() creates the programs.
         """
         self._optimizer = CollectiveOptimizer(optimizer, strategy)
         return self._optimizer
@@ -108,12 +109,12 @@ class Collective(Checkpoints, Fleet):
         """Saves the part of the program that computes the targets, and its parameters. One rank is enough.
 
         Args:
-            executor (Executor): any.
+            executor (Executor): any executor.
             dirname (str): the folder.
             feeded_var_names (list of str): the names of the variables that will be fed.
             target_vars (list of Variable): the variables that will be computed.
-            main_program (Program): None: the program before it was distributed.
-            export_for_deployment (bool): False saves the whole program.
+            main_program (Program): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
         """
         program = self._program_to_save('save_inference_model', executor, main_program)
         io.save_inference_model(dirname, feeded_var_names, target_vars, executor, program, None, None,
@@ -123,9 +124,9 @@ class Collective(Checkpoints, Fleet):
         """Saves parameters, optimizer state and learning rates. One rank is enough.
 
         Args:
-            executor (Executor): any.
+            executor (Executor): any executor.
             dirname (str): the folder.
-            main_program (Program): None: the program before it was distributed.
+            main_program (Program): the program; None: the program before it was distributed.
             filename (str): one file for all variables; None: a file per variable.
         """
         io.save_persistables(executor, dirname, self._program_to_save('save_persistables', executor, main_program),
@@ -218,7 +219,7 @@ class CollectiveOpBasedOptimizer(DistributedOptimizer):
 
 
 class CollectiveOptimizer(DistributedOptimizer):
-    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also makes this rank's programs.
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also creates this rank's programs.
 
     Args:
         optimizer (Optimizer): computes the updates.
@@ -247,7 +248,7 @@ class CollectiveOptimizer(DistributedOptimizer):
         self.print_config = False
 
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates, then makes this rank's programs: fleet.main_program and fleet.startup_program.
+        """Adds gradients and updates, then creates this rank's programs: fleet.main_program and fleet.startup_program.
 
         Args:
             loss (Variable): the loss to minimize.

@@ -15,7 +15,7 @@ class TrainStatus:
     """The progress of training.
 
     Args:
-        epoch_no (int): the last epoch that was completed; -1: none.
+        epoch_no (int): the last completed epoch; -1: none.
 
     Example:
         from penstock.fluid.incubate.fleet.collective import TrainStatus
@@ -43,13 +43,13 @@ class Checkpoints:
         """Writes parameters, optimizer state and the status as the next checkpoint in a folder.
 
         Args:
-            executor (Executor): any.
+            executor (Executor): any executor.
             path (str): the folder of all checkpoints.
             train_status (TrainStatus): saved with the parameters.
-            main_program (Program): None: the fleet's.
-            fs (LocalFS): None is LocalFS(); other file systems are not built.
+            main_program (Program): the program; None: the fleet's program.
+            fs (LocalFS): the file system; None: LocalFS(). Other file systems are not built.
             local_cache_path (str): has no effect on a local file system.
-            remain_all_checkpoint (bool): False deletes all checkpoints before this one.
+            remain_all_checkpoint (bool): False: delete all previous checkpoints.
         """
         fs = _local(fs)
         if not fs.stat(path):
@@ -72,13 +72,13 @@ class Checkpoints:
             executor (Executor): runs the loading.
             path (str): the folder of all checkpoints.
             trainer_id (int): has no effect on a local file system.
-            main_program (Program | None): None: the fleet's.
-            fs (LocalFS | None): None: LocalFS(); other file systems are not built.
+            main_program (Program | None): the program; None: the fleet's program.
+            fs (LocalFS | None): the file system; None: LocalFS(). Other file systems are not built.
             local_cache_path (str): has no effect on a local file system.
             ignore_empty (bool): False: a folder without a checkpoint is an error.
 
         Returns:
-            TrainStatus: as it was saved; None if there is no checkpoint.
+            TrainStatus: the saved status; None if there is no checkpoint.
 
         Raises:
             ValueError: there is no checkpoint and ignore_empty is False.
@@ -86,7 +86,7 @@ class Checkpoints:
         number = _last_number(path, _local(fs))
         if number < 0:
             if not ignore_empty:
-                raise ValueError('%s holds no checkpoint' % path)
+                raise ValueError('%s contains no checkpoint' % path)
             return None
         folder = os.path.join(path, '%s.%d' % (_PREFIX, number))
         program = self._transpiled_program if main_program is None else main_program
@@ -99,7 +99,7 @@ class Checkpoints:
 
         Args:
             root_path (str): the folder of all checkpoints.
-            fs (LocalFS): None is LocalFS(); other file systems are not built.
+            fs (LocalFS): the file system; None: LocalFS(). Other file systems are not built.
             checkpoint_num (int): the number of checkpoints to keep, at least 1.
         """
         fs = _local(fs)
@@ -112,7 +112,8 @@ class Checkpoints:
 def _local(fs):
     fs = LocalFS() if fs is None else fs
     if fs.need_upload_download():
-        raise NotImplementedError('checkpoints on %s are not built; mount it, and give LocalFS()' % type(fs).__name__)
+        raise NotImplementedError('checkpoints on %s are not built; mount the file system and use LocalFS()' %
+                                  type(fs).__name__)
     return fs
 
 

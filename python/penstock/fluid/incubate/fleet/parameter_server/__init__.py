@@ -1,3 +1,3 @@
-"""Fleets with parameter servers."""
+"""Fleets with pservers."""
 
 version = 'penstock'

@@ -13,8 +13,8 @@ def check_all_trainers_ready(ready_path, epoch):
     """Waits until all trainers have called it for an epoch. fleet.barrier_worker() does the same without Hadoop.
 
     Args:
-        ready_path (str): a folder of the file system that HADOOP_HOME, FS_NAME and FS_UGI name.
-        epoch (int): a number that no earlier call had.
+        ready_path (str): a folder of the file system given by HADOOP_HOME, FS_NAME and FS_UGI.
+        epoch (int): a number that no earlier call has used.
 
     Raises:
         KeyError: HADOOP_HOME is not set.

@@ -14,13 +14,14 @@ _log = logging.getLogger(__name__)
 
 
 class FleetUtil:
-    """Measurements and log lines of a fleet with parameter servers.
+    """Metrics and log lines of a fleet with pservers.
 
     Args:
-        mode (str): 'transpiler'. Fluid's default, 'pslib', is of a library that is not public.
+        mode (str): must be 'transpiler'. Fluid's default, 'pslib', needs a library that is not public.
 
     Raises:
-        NotImplementedError: mode is 'pslib'.
+        NotImplementedError: `mode` is 'pslib'.
+        ValueError: `mode` has another value.
 
     Example:
         from penstock.fluid.incubate.fleet.utils.fleet_util import FleetUtil
@@ -34,7 +35,7 @@ class FleetUtil:
             raise ValueError("FleetUtil: mode must be 'transpiler' or 'pslib', not %r" % (mode,))
 
     def rank0_print(self, s):
-        """Prints on trainer 0 alone.
+        """Prints on trainer 0 only.
 
         Args:
             s (str): the text.
@@ -44,7 +45,7 @@ class FleetUtil:
             sys.stdout.flush()
 
     def rank0_info(self, s):
-        """Logs on trainer 0 alone.
+        """Logs on trainer 0 only.
 
         Args:
             s (str): the text.
@@ -53,7 +54,7 @@ class FleetUtil:
             _log.info(s)
 
     def rank0_error(self, s):
-        """Logs an error on trainer 0 alone.
+        """Logs an error on trainer 0 only.
 
         Args:
             s (str): the text.
@@ -66,7 +67,7 @@ class FleetUtil:
 
         Args:
             var_name (str): its name.
-            scope (Scope): None is the global one.
+            scope (Scope): holds the variables; None: the global scope.
             place (Place): has no effect.
             param_type (str): its element type.
         """
@@ -89,12 +90,12 @@ class FleetUtil:
         """Computes the AUC over all trainers' examples. All trainers must call it.
 
         Args:
-            scope (Scope): None is the global one.
+            scope (Scope): holds the variables; None: the global scope.
             stat_pos (str): the variable in which layers.auc counts positive examples.
-            stat_neg (str): the variable in which it counts negative examples.
+            stat_neg (str): the variable in which layers.auc counts negative examples.
 
         Returns:
-            float: the AUC, 0.5 where all examples are of one kind; None if a variable is not there.
+            float: the AUC; 0.5 if all examples have the same label; None if a variable does not exist.
         """
         scope = global_scope() if scope is None else scope
         if scope.find_var(stat_pos) is None or scope.find_var(stat_neg) is None:

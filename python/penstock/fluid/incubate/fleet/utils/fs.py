@@ -21,7 +21,7 @@ class FS:
             fs_path (str): the folder.
 
         Returns:
-            list[str]: their names, sorted; empty if there is no such folder.
+            list[str]: their names, sorted; empty if the folder does not exist.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -35,7 +35,7 @@ class FS:
             fs_path (str): the folder.
 
         Returns:
-            list[str]: the names, sorted; empty if there is no such folder.
+            list[str]: the names, sorted; empty if the folder does not exist.
 
         Raises:
             NotImplementedError: the class does not override it.
@@ -43,7 +43,7 @@ class FS:
         raise NotImplementedError
 
     def stat(self, fs_path):
-        """Tells whether a file or folder exists.
+        """Returns whether a file or folder exists.
 
         Args:
             fs_path (str): the path.
@@ -137,7 +137,7 @@ class FS:
         raise NotImplementedError
 
     def need_upload_download(self):
-        """Tells whether programs cannot read and write this file system directly.
+        """Returns whether programs cannot read and write this file system directly.
 
         Returns:
             bool: True if files have to be copied first.
@@ -191,10 +191,10 @@ class BDFS(FS):
     """Baidu's distributed file system. It needs a client that is not public, so its constructor raises an error.
 
     Args:
-        hdfs_name (str | None): accepted for Fluid's scripts.
-        hdfs_ugi (str | None): accepted for Fluid's scripts.
-        time_out (int): accepted for Fluid's scripts.
-        sleep_inter (int): accepted for Fluid's scripts.
+        hdfs_name (str | None): ignored; accepted for compatibility with Fluid.
+        hdfs_ugi (str | None): ignored; accepted for compatibility with Fluid.
+        time_out (int): ignored; accepted for compatibility with Fluid.
+        sleep_inter (int): ignored; accepted for compatibility with Fluid.
 
     Raises:
         NotImplementedError: always.

@@ -1,4 +1,4 @@
-"""HDFSClient: files of a Hadoop file system, by its command-line client.
+"""HDFSClient: access to a Hadoop file system through its command-line client.
 
     client = HDFSClient('/opt/hadoop', {'fs.default.name': 'hdfs://10.0.0.1:9000', 'hadoop.job.ugi': 'user,password'})
     client.download('/data/train', 'train')
@@ -13,15 +13,15 @@ from penstock.fluid.incubate.fleet.base.fleet_base import part_of
 __all__ = ['HDFSClient']
 
 _log = logging.getLogger(__name__)
-_COLUMNS = 8    # of a line of `hadoop fs -ls`
+_COLUMNS = 8    # columns of a line of `hadoop fs -ls`
 
 
 class HDFSClient:
-    """Runs `HADOOP_HOME/bin/hadoop fs`. A failed command is logged, and the result shows it.
+    """Runs `HADOOP_HOME/bin/hadoop fs`. A failed command is logged, and the result of the method shows the failure.
 
     Args:
-        hadoop_home (str): where Hadoop is installed.
-        configs (dict): what each command is told by -D.
+        hadoop_home (str): the folder in which Hadoop is installed.
+        configs (dict): settings that are passed to each command with -D.
 
     Example:
         from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
@@ -33,7 +33,7 @@ class HDFSClient:
         self.pre_commands += ['-D%s=%s' % each for each in configs.items()]
 
     def _run(self, *arguments, retry_times=0):
-        """Returns (whether it succeeded, its output)."""
+        """Runs a command; returns (whether it succeeded, its output)."""
         for _ in range(retry_times + 1):
             try:
                 done = subprocess.run(self.pre_commands + list(arguments), capture_output=True, text=True)
@@ -44,7 +44,7 @@ class HDFSClient:
         return False, done.stderr
 
     def _do(self, *arguments, retry_times=0):
-        """Returns whether it succeeded; logs a failure."""
+        """Runs a command; returns whether it succeeded, and logs a failure."""
         good, text = self._run(*arguments, retry_times=retry_times)
         if not good:
             _log.error('hadoop fs %s: %s', ' '.join(arguments), text.strip())
@@ -57,13 +57,13 @@ class HDFSClient:
             hdfs_path (str): the file.
 
         Returns:
-            str: its text, without space around it; '' if there is no such file.
+            str: the text without leading and trailing whitespace; '' if the file does not exist.
         """
         good, text = self._run('-cat', hdfs_path, retry_times=1)
         return text.strip() if good else ''
 
     def is_exist(self, hdfs_path=None):
-        """Tells whether a file or folder exists.
+        """Returns whether a file or folder exists.
 
         Args:
             hdfs_path (str): the path.
@@ -74,7 +74,7 @@ class HDFSClient:
         return self._run('-test', '-e', hdfs_path, retry_times=1)[0]
 
     def is_dir(self, hdfs_path=None):
-        """Tells whether a path is a folder.
+        """Returns whether a path is a folder.
 
         Args:
             hdfs_path (str): the path.
@@ -85,7 +85,7 @@ class HDFSClient:
         return self._run('-test', '-d', hdfs_path, retry_times=1)[0]
 
     def is_file(self, hdfs_path=None):
-        """Tells whether a path is a file.
+        """Returns whether a path is a file.
 
         Args:
             hdfs_path (str): the path.
@@ -96,13 +96,13 @@ class HDFSClient:
         return self.is_exist(hdfs_path) and not self.is_dir(hdfs_path)
 
     def delete(self, hdfs_path):
-        """Deletes a file, or a folder and all in it.
+        """Deletes a file, or a folder with its contents.
 
         Args:
             hdfs_path (str): the path.
 
         Returns:
-            bool: True if nothing is left there.
+            bool: True if the path does not exist afterwards.
         """
         if not self.is_exist(hdfs_path):
             return True
@@ -114,10 +114,10 @@ class HDFSClient:
         Args:
             hdfs_src_path (str): its path.
             hdfs_dst_path (str): its new path.
-            overwrite (bool): delete first what has the new path; else that is a failure.
+            overwrite (bool): True: first delete an existing file or folder at the new path; False: fail if one exists.
 
         Returns:
-            bool: True if it was renamed.
+            bool: True if the file or folder was renamed.
         """
         if self.is_exist(hdfs_dst_path):
             if not overwrite:
@@ -128,7 +128,7 @@ class HDFSClient:
 
     @staticmethod
     def make_local_dirs(local_path):
-        """Makes a folder on this machine, and those above it.
+        """Creates a folder and its parents on this machine.
 
         Args:
             local_path (str): the folder.
@@ -136,7 +136,7 @@ class HDFSClient:
         os.makedirs(local_path, exist_ok=True)
 
     def makedirs(self, hdfs_path):
-        """Makes a folder, and those above it.
+        """Creates a folder and its parents.
 
         Args:
             hdfs_path (str): the folder.
@@ -153,7 +153,7 @@ class HDFSClient:
         return [(row[0].startswith('d'), row[-1]) for row in rows if len(row) == _COLUMNS]
 
     def ls(self, hdfs_path):
-        """Lists all that is in a folder.
+        """Lists the contents of a folder.
 
         Args:
             hdfs_path (str): the folder.
@@ -164,11 +164,11 @@ class HDFSClient:
         return [path for _, path in self._listed('-ls', hdfs_path)]
 
     def lsr(self, hdfs_path, excludes=()):
-        """Lists all files in a folder and the folders below it.
+        """Lists all files in a folder and its subfolders.
 
         Args:
             hdfs_path (str): the folder.
-            excludes (list[str]): paths to leave out.
+            excludes (list[str]): paths to skip.
 
         Returns:
             list[str]: the paths.
@@ -177,11 +177,11 @@ class HDFSClient:
 
     @staticmethod
     def split_files(files, trainer_id, trainers):
-        """Returns a trainer's part of a list of files: neighbouring files, in parts of equal length.
+        """Returns a trainer's part of a list of files. Parts consist of neighbouring files and have equal lengths.
 
         Args:
             files (list[str]): the files of all trainers.
-            trainer_id (int): the trainer.
+            trainer_id (int): the number of the trainer.
             trainers (int): the number of trainers.
 
         Returns:
@@ -190,14 +190,14 @@ class HDFSClient:
         return part_of(files, trainer_id, trainers)
 
     def download(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
-        """Copies all that is in a folder to this machine.
+        """Copies the contents of a folder to this machine.
 
         Args:
             hdfs_path (str): the folder.
-            local_path (str): the folder on this machine; made if it does not exist.
-            multi_processes (int): has no effect: one command copies all.
+            local_path (str): the folder on this machine; created if it does not exist.
+            multi_processes (int): has no effect, because one command copies everything.
             overwrite (bool): has no effect.
-            retry_times (int): how often a failed copy is tried again.
+            retry_times (int): number of retries of a failed copy.
 
         Returns:
             list[str]: the paths of the copies, sorted.
@@ -208,14 +208,14 @@ class HDFSClient:
         return sorted(os.path.join(folder, name) for folder, _, names in os.walk(local_path) for name in names)
 
     def upload(self, hdfs_path, local_path, multi_processes=5, overwrite=False, retry_times=5):
-        """Copies a file, or all that is in a folder, into a folder of the file system.
+        """Copies a file, or the contents of a folder, into a folder of the file system.
 
         Args:
             hdfs_path (str): the folder of the file system.
             local_path (str): the file or folder on this machine.
             multi_processes (int): has no effect.
-            overwrite (bool): delete first what has the path.
-            retry_times (int): how often a failed copy is tried again.
+            overwrite (bool): first delete an existing file or folder at the path.
+            retry_times (int): number of retries of a failed copy.
 
         Returns:
             bool: True if all copies succeeded.
@@ -229,12 +229,12 @@ class HDFSClient:
         return all([self._do('-put', file, hdfs_path, retry_times=retry_times) for file in files])
 
     def upload_dir(self, dest_dir, local_dir, overwrite=False):
-        """Copies a folder into another one.
+        """Copies a folder into another folder.
 
         Args:
             dest_dir (str): the folder of the file system.
             local_dir (str): the folder on this machine.
-            overwrite (bool): delete first the folder of that name.
+            overwrite (bool): first delete an existing folder with the same name.
 
         Returns:
             bool: True if the command succeeded.

@@ -1,4 +1,4 @@
-"""The fleet of jobs with parameter servers, over DistributeTranspiler.
+"""The fleet for jobs with pservers, based on DistributeTranspiler.
 
     from penstock.fluid.incubate.fleet.base import role_maker
     from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
@@ -69,8 +69,8 @@ class DistributedTranspiler(Fleet):
         return self._transpiler
 
     def init_worker(self):
-        """Starts the communicator of this trainer's program. The startup program waits for the servers. Scripts for
-        Fluid before 1.8 do not call this method; the startup program then does.
+        """Starts the communicator of this trainer's program. The startup program waits for the pservers. Scripts for
+        Fluid before 1.8 do not call this method; the startup program then calls it.
 
         Raises:
             ValueError: minimize() was not called.
@@ -79,7 +79,7 @@ class DistributedTranspiler(Fleet):
         if self._communicator is None or not self._communicator.is_running():
             self._start_communicator()
         elif not self._started_by_run:
-            warnings.warn('fleet.init_worker: the communicator runs already')
+            warnings.warn('fleet.init_worker: the communicator is already running')
         self._started_by_run = False
 
     def _before_startup(self):
@@ -103,9 +103,9 @@ class DistributedTranspiler(Fleet):
         """Sets the initial values of this pserver's parameters, from the startup program or a saved model.
 
         Args:
-            model_dir (str): a folder with a file per parameter, as save_persistables writes it. Optimizer state,
-                learning-rate steps and tables with is_distributed are loaded if they have files; otherwise they start
-                from their initial values.
+            model_dir (str): a folder with a file per parameter, as written by save_persistables. Optimizer state,
+                learning-rate steps and tables with is_distributed are loaded if they have files; otherwise they have
+                their initial values.
 
         Raises:
             ValueError: minimize() was not called; the folder or a file is missing, or a file has another shape.
@@ -137,14 +137,15 @@ class DistributedTranspiler(Fleet):
         self._executor.close()
 
     def distributed_optimizer(self, optimizer, strategy=None):
-        """Wraps an optimizer; its minimize() then also makes this process's programs.
+        """Wraps an optimizer; its minimize() then also creates this process's programs.
 
         Args:
             optimizer (Optimizer): updates the parameters.
-            strategy (DistributedStrategy|DistributeTranspilerConfig): None: StrategyFactory.create_sync_strategy().
+            strategy (DistributedStrategy|DistributeTranspilerConfig): how trainers and pservers work together; None:
+                StrategyFactory.create_sync_strategy().
 
         Returns:
-            TranspilerOptimizer: its minimize() makes the programs.
+            TranspilerOptimizer: the wrapped optimizer, whose minimize() creates the programs.
 
         Raises:
             ValueError: fleet.init() was not called, or `optimizer` is not an optimizer.
@@ -166,8 +167,8 @@ class DistributedTranspiler(Fleet):
             dirname (str): the folder.
             feeded_var_names (list of str): the names of the variables that will be fed.
             target_vars (list of Variable): the variables that will be computed.
-            main_program (Program): None: the program before it was distributed.
-            export_for_deployment (bool): False saves the whole program.
+            main_program (Program): the program; None: the program before it was distributed.
+            export_for_deployment (bool): False: save the whole program.
         """
         _require_executor('save_inference_model', executor)
         if main_program is not None:
@@ -187,16 +188,16 @@ class DistributedTranspiler(Fleet):
                                          lambda var: var.name not in names)
 
     def save_persistables(self, executor, dirname, main_program=None):
-        """Saves all persistable variables, for init_server() and for one machine.
+        """Saves all persistable variables, for init_server() and for runs on one machine.
 
-        For the first trainer the pservers also save: parameters, optimizer state and learning-rate steps, as they are
-        after the trainer's last step, and tables (fluid.io.save_persistables). If trainer and pservers share the
-        folder, slices are joined to whole variables. Pservers of Fluid save only tables.
+        When the first trainer calls it, the pservers also save parameters, optimizer state and learning-rate steps, in
+        their state after the trainer's last step, and tables (fluid.io.save_persistables). If the trainer and the
+        pservers share the folder, slices are joined to whole variables. Pservers of Fluid save only tables.
 
         Args:
             executor (Executor): sends the requests to the pservers.
-            dirname (str): the folder; each variable has a file of its name. Pservers write only inside their
-                PENSTOCK_CHECKPOINT_DIR; another folder gives a warning, and no optimizer state is saved.
+            dirname (str): the folder; each variable has a file with its name. Pservers write only inside their
+                PENSTOCK_CHECKPOINT_DIR; for another folder there is a warning, and no optimizer state is saved.
             main_program (Program): a trainer's program; None: fleet.main_program.
 
         Raises:
@@ -215,7 +216,7 @@ class DistributedTranspiler(Fleet):
             save_state(executor, dirname, main_program)
 
     def _transpile(self, given):
-        """Makes this process's programs from the default ones."""
+        """Creates this process's programs from the default programs."""
         strategy = _strategy_of(given)
         config = strategy.get_program_config()
         self._transpile_config = strategy
@@ -239,7 +240,7 @@ class DistributedTranspiler(Fleet):
 
 
 def _strategy_of(given):
-    """Returns the strategy that a script passes, or the one that its configuration describes."""
+    """Returns the given strategy, or the strategy that a given configuration describes."""
     if isinstance(given, DistributedStrategy):
         return given
     if given.geo_sgd_mode:
@@ -268,7 +269,7 @@ fleet = DistributedTranspiler()
 
 
 class TranspilerOptimizer(DistributedOptimizer):
-    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also makes this process's programs.
+    """The optimizer that fleet.distributed_optimizer() returns; its minimize() also creates this process's programs.
 
     Args:
         optimizer (Optimizer): computes the updates.
@@ -296,7 +297,7 @@ class TranspilerOptimizer(DistributedOptimizer):
                             (strategy,))
 
     def minimize(self, loss, scopes=None, startup_program=None, parameter_list=None, no_grad_set=None):
-        """Adds gradients and updates, then makes this process's programs: fleet.main_program and fleet.startup_program.
+        """Adds gradients and updates, then creates this process's fleet.main_program and fleet.startup_program.
 
         Args:
             loss (Variable): the loss to minimize, in the default main program.
@@ -312,7 +313,7 @@ class TranspilerOptimizer(DistributedOptimizer):
             TypeError: several losses or programs are given.
         """
         if isinstance(loss, (list, tuple)) or isinstance(startup_program, (list, tuple)):
-            raise TypeError('minimize takes one loss and one start-up program')
+            raise TypeError('minimize takes one loss and one startup program')
         made = self._optimizer.minimize(loss, startup_program, parameter_list, no_grad_set)
         fleet._transpile(self._strategy)
         return made

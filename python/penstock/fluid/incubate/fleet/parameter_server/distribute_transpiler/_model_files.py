@@ -1,5 +1,5 @@
-"""Files of a model in a job with parameter servers. A folder holds one file for each whole variable, parameters and
-optimizer state alike, as one machine saves them; each server loads its own rows."""
+"""Files of a model in a job with pservers. A folder holds one file for each whole variable, parameters and optimizer
+state alike, like the files of a single machine; each pserver loads its own rows."""
 
 import os
 import warnings
@@ -20,7 +20,7 @@ _STATE_FOLDER = '__pserver_state__'
 def save_state(executor, dirname, program):
     """Makes the pservers write their parameters and optimizer state, and joins the slices to one file per variable.
 
-    program  trainer 0's; the folder already holds the parameters as trainer 0 has them
+    program  the program of trainer 0, whose parameters are already in the folder
     """
     slices = {}
     for one in program._parameters_on_pservers.distributed_vars:
@@ -35,11 +35,11 @@ def save_state(executor, dirname, program):
     except (_penstock.ProgramError, _penstock.StateError) as error:
         if error.id not in ('E-server-save-path', 'E-server-save-exists'):
             raise
-        warnings.warn('fleet.save_persistables: the servers save no optimizer state: %s' % error)
+        warnings.warn('fleet.save_persistables: the pservers save no optimizer state: %s' % error)
         return
     if not os.path.isdir(folder):
-        warnings.warn('fleet.save_persistables: the servers have saved their state to disks of their own, in %s; '
-                      'put their files together there before fleet.init_server loads them' % folder)
+        warnings.warn('fleet.save_persistables: the pservers have saved their state to their own disks, in %s; collect '
+                      'their files there before fleet.init_server loads them' % folder)
         return
     for parts in slices.values():
         for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items():
@@ -63,7 +63,7 @@ def _slice_file(folder, one):
 
 
 def _read_slice(path):
-    """Returns {name: array} of a file that a pserver wrote: the names, then the values in their order."""
+    """Returns {name: array} of a file that a pserver wrote, which holds the names, then the values in this order."""
     data, values = _var_files.read_file(path), []
     offset = 0
     while offset < len(data):
@@ -89,8 +89,8 @@ def _remove(folder, slices):
 def load_slices(dirname, overview, endpoint):
     """Loads the parameters' rows of pserver `endpoint` into the global scope, from the files of save_persistables.
 
-    dirname   has a file of each whole parameter
-    overview  a transpiler's vars_overview
+    dirname   the folder, with a file for each whole parameter
+    overview  vars_overview of the transpiler
     """
     if not os.path.isdir(dirname):
         raise ValueError('there is no folder %s' % dirname)
@@ -111,7 +111,7 @@ def load_state(dirname, overview, endpoint, program):
     """Loads the optimizer state of pserver `endpoint` and its learning-rate steps into the global scope. Variables
     without a file keep their initial values.
 
-    program  the server's
+    program  the program of the pserver
     """
     slices = {one.slice.name: one for one in overview.get_distributed_vars_by_ep(endpoint)}
     for block in program.blocks[1:]:
@@ -129,7 +129,7 @@ def load_state(dirname, overview, endpoint, program):
                                      (path, name, value.shape, params[0].origin.name, params[0].origin.shape))
                 value = _rows_of(value, params[0])
             if value.shape != tuple(here):
-                raise ValueError('%s holds %s of shape %s, but server %s has %s' %
+                raise ValueError('%s holds %s of shape %s, but pserver %s has %s' %
                                  (path, name, value.shape, endpoint, tuple(here)))
             _set(name, value)
 

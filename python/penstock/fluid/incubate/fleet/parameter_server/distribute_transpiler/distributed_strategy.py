@@ -1,4 +1,4 @@
-"""Strategies: how trainers and parameter servers work together, and the settings of each.
+"""Strategies: how trainers and pservers work together, and the settings of each.
 
     strategy = StrategyFactory.create_async_strategy()
     fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
@@ -44,9 +44,10 @@ def _cpu_num():
 
 
 class TrainerRuntimeConfig:
-    """The settings of a trainer's communicator, as text: `runtime_configs`. Each is the environment variable
-    FLAGS_<name>; without it, settings that count gradients are CPU_NUM (1). penstock.fluid.communicator documents each
-    setting.
+    """The settings of a trainer's communicator, as text: `runtime_configs`.
+
+    The initial value of each setting is that of the environment variable FLAGS_<name>; without it, settings that count
+    gradients are CPU_NUM (default 1). penstock.fluid.communicator documents each setting.
 
     Example:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import TrainerRuntimeConfig
@@ -64,7 +65,7 @@ class TrainerRuntimeConfig:
         """Returns the settings that the mode reads.
 
         In modes whose trainers have common steps, the length of queues is the number of threads of a process (CPU_NUM);
-        another length gives a warning.
+        another length causes a warning.
 
         Returns:
             dict: {name: text}.
@@ -78,7 +79,7 @@ class TrainerRuntimeConfig:
         if mode in (DistributedMode.SYNC, DistributedMode.HALF_ASYNC):
             for name in (_MERGE, _QUEUE):
                 if str(self.runtime_configs[name]) != _cpu_num():
-                    warnings.warn('%s=%s has no effect where trainers take steps together: it is CPU_NUM=%s' %
+                    warnings.warn('%s=%s has no effect if trainers take steps together: it is CPU_NUM=%s' %
                                   (name, self.runtime_configs[name], _cpu_num()), stacklevel=stack_level())
                     self.runtime_configs[name] = _cpu_num()
         return {name: str(self.runtime_configs[name]) for name in _READ_IN[mode]}
@@ -99,11 +100,11 @@ class TrainerRuntimeConfig:
 
 
 def _set_fields(config, kind, given):
-    """Returns the configuration with the fields of a given dict, or the given configuration."""
+    """Sets the fields of a given dict in the configuration and returns it, or returns the given configuration."""
     if isinstance(given, kind):
         return given
     if not isinstance(given, dict):
-        raise TypeError('a dict or a %s is needed, not %r' % (kind.__name__, given))
+        raise TypeError('a dict or a %s is required, not %r' % (kind.__name__, given))
     for name, value in given.items():
         if not hasattr(config, name):
             raise ValueError("%s doesn't have key: %s" % (kind.__name__, name))
@@ -150,7 +151,7 @@ class DistributedStrategy:
         """Accepts the debug options of Fluid's trainers; they have no effect.
 
         Args:
-            opt_info (dict | None): kept for get_debug_opt().
+            opt_info (dict | None): stored for get_debug_opt().
         """
         self.debug_opt = opt_info
 
@@ -166,7 +167,7 @@ class DistributedStrategy:
         """Returns the transpiler's configuration.
 
         Returns:
-            DistributeTranspilerConfig: the strategy's own; change it by set_program_config().
+            DistributeTranspilerConfig: the strategy's configuration; change it with set_program_config().
         """
         return self._program_config
 
@@ -177,8 +178,8 @@ class DistributedStrategy:
             config (DistributeTranspilerConfig | dict): the configuration, or some of its fields.
 
         Raises:
-            TypeError: `config` is something else.
-            ValueError: there is no such field.
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the field is unknown.
         """
         self._program_config = _set_fields(self._program_config, DistributeTranspilerConfig, config)
         self.check_program_config()
@@ -195,19 +196,19 @@ class DistributedStrategy:
         """Returns the settings of the trainers' communicator.
 
         Returns:
-            TrainerRuntimeConfig: the strategy's own.
+            TrainerRuntimeConfig: the strategy's settings.
         """
         return self._trainer_runtime_config
 
     def set_trainer_runtime_config(self, config):
-        """Sets the trainers' communicator.
+        """Sets the settings of the trainers' communicator.
 
         Args:
             config (TrainerRuntimeConfig | dict): the settings, or some of its runtime_configs.
 
         Raises:
-            TypeError: `config` is something else.
-            ValueError: there is no such setting.
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the setting is unknown.
         """
         if isinstance(config, TrainerRuntimeConfig):
             self._trainer_runtime_config = config
@@ -218,7 +219,7 @@ class DistributedStrategy:
                     raise ValueError("TrainerRuntimeConfig doesn't have key: %s" % name)
                 known[name] = value
         else:
-            raise TypeError('a dict or a TrainerRuntimeConfig is needed, not %r' % (config,))
+            raise TypeError('a dict or a TrainerRuntimeConfig is required, not %r' % (config,))
         self.check_trainer_runtime_config()
 
     def check_trainer_runtime_config(self):
@@ -230,7 +231,7 @@ class DistributedStrategy:
         """Returns the settings of the pservers.
 
         Returns:
-            ServerRuntimeConfig: the strategy's own.
+            ServerRuntimeConfig: the strategy's settings.
         """
         return self._server_runtime_config
 
@@ -241,8 +242,8 @@ class DistributedStrategy:
             config (ServerRuntimeConfig | dict): the settings, or some of its fields.
 
         Raises:
-            TypeError: `config` is something else.
-            ValueError: there is no such field.
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the field is unknown.
         """
         self._server_runtime_config = _set_fields(self._server_runtime_config, ServerRuntimeConfig, config)
         self.check_server_runtime_config()
@@ -252,22 +253,22 @@ class DistributedStrategy:
         self._require_kind()
 
     def get_execute_strategy(self):
-        """Returns how a trainer runs its program.
+        """Returns the options with which a trainer runs its program.
 
         Returns:
-            ExecutionStrategy: the strategy's own.
+            ExecutionStrategy: the strategy's options.
         """
         return self._execute_strategy
 
     def set_execute_strategy(self, config):
-        """Sets how a trainer runs its program.
+        """Sets the options with which a trainer runs its program.
 
         Args:
             config (ExecutionStrategy | dict): the options, or some of them.
 
         Raises:
-            TypeError: `config` is something else.
-            ValueError: there is no such option.
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the option is unknown.
         """
         self._execute_strategy = _set_fields(self._execute_strategy, ExecutionStrategy, config)
         self.check_execute_strategy()
@@ -279,35 +280,35 @@ class DistributedStrategy:
             self._execute_strategy.use_thread_barrier = True
 
     def get_build_strategy(self):
-        """Returns how a trainer's program is built.
+        """Returns the options with which a trainer's program is built.
 
         Returns:
-            BuildStrategy: the strategy's own.
+            BuildStrategy: the strategy's options.
         """
         return self._build_strategy
 
     def set_build_strategy(self, config):
-        """Sets how a trainer's program is built.
+        """Sets the options with which a trainer's program is built.
 
         Args:
             config (BuildStrategy | dict): the options, or some of them.
 
         Raises:
-            TypeError: `config` is something else.
-            ValueError: there is no such option.
+            TypeError: `config` is neither a configuration nor a dict.
+            ValueError: the option is unknown.
         """
         self._build_strategy = _set_fields(self._build_strategy, BuildStrategy, config)
         self.check_build_strategy()
 
     def check_build_strategy(self):
-        """Sets that trainers do not sum gradients among themselves."""
+        """Sets options so that trainers do not sum gradients among themselves."""
         self._require_kind()
         self._build_strategy.async_mode = True
 
 
 class SyncStrategy(DistributedStrategy):
     """Trains in sync mode: all trainers take each step together, and parameters are updated with the mean of their
-    gradients. The bytes are those of DistributeTranspiler in sync mode.
+    gradients. Its programs are byte for byte those of DistributeTranspiler in sync mode.
 
     Example:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import SyncStrategy
@@ -360,7 +361,7 @@ class GeoStrategy(DistributedStrategy):
 
 
 class StrategyFactory:
-    """Makes strategies.
+    """Creates strategies.
 
     Example:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory
@@ -369,7 +370,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_sync_strategy():
-        """Makes a strategy of sync mode.
+        """Creates a strategy of sync mode.
 
         Returns:
             SyncStrategy: the strategy.
@@ -378,7 +379,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_half_async_strategy():
-        """Makes a strategy of half-async mode.
+        """Creates a strategy of half-async mode.
 
         Returns:
             HalfAsyncStrategy: the strategy.
@@ -387,7 +388,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_async_strategy():
-        """Makes a strategy of async mode.
+        """Creates a strategy of async mode.
 
         Returns:
             AsyncStrategy: the strategy.
@@ -396,7 +397,7 @@ class StrategyFactory:
 
     @staticmethod
     def create_geo_strategy(update_frequency=100):
-        """Makes a strategy of geo-SGD.
+        """Creates a strategy of geo-SGD.
 
         Args:
             update_frequency (int): steps between two exchanges.

@@ -1,4 +1,4 @@
-"""Fluid's fleet over pslib, a library that is not public: every name raises an error that says so."""
+"""Fluid's fleet based on pslib, a library that is not public: any use raises an error that says so."""
 
 
 def __getattr__(name):

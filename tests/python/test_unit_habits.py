@@ -242,7 +242,7 @@ def test_protos_make_descs(fluid):
 def test_values_and_versions_are_looked_at(fluid):
     check = fluid.reader.GeneratorLoader._check_input_array
     assert check([np.zeros(2), np.ones(2)]).shape == (2, 2)
-    with pytest.raises(TypeError, match='same length'):
+    with pytest.raises(TypeError, match='equal length'):
         check([np.zeros(2), np.ones(3)])
     for version in ('1.8.5.0.0', '1.a'):
         with pytest.raises(ValueError, match='version'):

@@ -48,7 +48,7 @@ Result<Columns> ColumnsOf(const Context& c, const Shape& x) {
 Status InferPartial(InferContext& c) {
   const Shape& first = c.ShapeOf("X");
   for (int i = 1; i < c.InputCount("X"); ++i) {
-    if (Compatible(c.ShapeOf("X", i), first) && c.DTypeOf("X", i) == c.DTypeOf("X")) continue;
+    if (Compatible(c.ShapeOf("X", i), first)) continue;
     return c.Error("X[", i, "] (", DTypeName(c.DTypeOf("X", i)), c.ShapeOf("X", i),
                    ") must have the type and shape of X[0] (", DTypeName(c.DTypeOf("X")), first, ")");
   }

@@ -62,16 +62,15 @@ Dim RowsOf(const Tensor& tensor) { return tensor.shape().rank() == 0 ? 0 : tenso
 
 // Sequences may be set before the values: then their number of rows is that of the values.
 void RequireValid(const LoD& lod, const Tensor& tensor) {
-  const bool covers = tensor.initialized() || lod.empty() || lod.back().empty();
-  const Dim rows = covers ? RowsOf(tensor) : static_cast<Dim>(lod.back().back());
-  if (IsValid(lod, rows)) return;
   if (!tensor.initialized()) {
+    if (lod.empty() || (!lod.back().empty() && IsValid(lod, static_cast<Dim>(lod.back().back())))) return;
     throw StatusError(InvalidArgument("E-lod-cover",
                                       "the levels of sequences do not fit together: each must begin with 0, "
                                       "never fall, and end with the number of sequences of the level below"));
   }
+  if (IsValid(lod, RowsOf(tensor))) return;
   throw StatusError(
-      InvalidArgument("E-lod-cover", "the sequences do not cover the ", rows,
+      InvalidArgument("E-lod-cover", "the sequences do not cover the ", RowsOf(tensor),
                       " rows of the tensor: each level must begin with 0, never fall, and end with the "
                       "number of rows, or of sequences of the level below"));
 }

@@ -10,6 +10,13 @@ import numpy as np
 WAIT_S = 60
 
 
+def alias_environment():
+    """The environment in which `import paddle` is Penstock."""
+    path = subprocess.run([sys.executable, '-m', 'penstock.compat', '--path'], check=True, capture_output=True,
+                          text=True, timeout=WAIT_S).stdout.strip()
+    return {'PYTHONPATH': os.pathsep.join(filter(None, [path, os.environ.get('PYTHONPATH')]))}
+
+
 def launch(folder, script, *arguments, servers=2, workers=2, files=None, **environment):
     """(exit code, output of the launcher, {log: text}) of a job."""
     (folder / 'job.py').write_text(textwrap.dedent(script))

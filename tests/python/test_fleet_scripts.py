@@ -1,22 +1,17 @@
 """Small scripts in the style of public ones, with paddle's names, as two servers and two trainers: Fleet's quick start,
 CTR with a dataset and a pipe command, word2vec in the asynchronous modes."""
 
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from fleet_jobs import launch, launch_well
+from fleet_jobs import alias_environment, launch, launch_well
 
 
 @pytest.fixture(scope='module')
 def paddle():
     """The environment in which `import paddle` is Penstock."""
-    path = subprocess.run([sys.executable, '-m', 'penstock.compat', '--path'], check=True, capture_output=True,
-                          text=True, timeout=60).stdout.strip()
-    return {'PYTHONPATH': os.pathsep.join(filter(None, [path, os.environ.get('PYTHONPATH')]))}
+    return alias_environment()
 
 
 QUICK_START = '''

@@ -8,7 +8,7 @@ import sys
 import textwrap
 
 import pytest
-from fleet_jobs import launch
+from fleet_jobs import alias_environment, launch
 
 SCRIPT = '''
     import os
@@ -241,9 +241,7 @@ FAMILIES = ['benchmark', 'word_vectors'] + [pytest.param(name, marks=pytest.mark
 @pytest.fixture
 def paddle():
     """The environment in which `import paddle` is Penstock."""
-    path = subprocess.run([sys.executable, '-m', 'penstock.compat', '--path'], check=True, capture_output=True,
-                          text=True, timeout=60).stdout.strip()
-    return {'PYTHONPATH': os.pathsep.join(filter(None, [path, os.environ.get('PYTHONPATH')])), 'CPU_NUM': '1'}
+    return dict(alias_environment(), CPU_NUM='1')
 
 
 @pytest.mark.parametrize('family', FAMILIES)

@@ -1,12 +1,8 @@
 """Networks of public scripts as two pservers and two trainers: `import paddle`, roles from the environment,
 DistributeTranspiler in sync mode."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-from fleet_jobs import launch
+from fleet_jobs import alias_environment, launch
 
 # argv: a network below. Each is (loss, feeds, a function that gives a batch, optimizer).
 SCRIPT = '''
@@ -191,10 +187,7 @@ QUICK = ('residual', 'sessions')
 @pytest.mark.parametrize('network', [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
                                      for name in NETWORKS])
 def test_the_network_trains(tmp_path, network):
-    path = subprocess.run([sys.executable, '-m', 'penstock.compat', '--path'], check=True, capture_output=True,
-                          text=True, timeout=60).stdout.strip()
-    folders = os.pathsep.join(filter(None, [path, os.environ.get('PYTHONPATH')]))
-    code, said, logs = launch(tmp_path, SCRIPT, network, PYTHONPATH=folders)
+    code, said, logs = launch(tmp_path, SCRIPT, network, **alias_environment())
     assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
     for trainer in ('workerlog.0', 'workerlog.1'):
         assert 'from ' in logs[trainer]

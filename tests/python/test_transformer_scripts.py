@@ -1,12 +1,8 @@
 """Scripts in the style of the public ones that train a transformer: biases of the attention as data, shared embeddings,
 smoothed labels, a warmed-up rate, and a test program that shares the trainer's variables."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-from fleet_jobs import launch, start_compat
+from fleet_jobs import alias_environment, launch, start_compat
 
 # argv: how batches come to the program: feeds, py_reader or data_loader.
 SCRIPT = '''
@@ -307,10 +303,7 @@ CASES = [name if name == 'data_loader' else pytest.param(name, marks=pytest.mark
 
 @pytest.mark.parametrize('family', CASES)
 def test_the_transformer_trains_with_pservers(tmp_path, family):
-    path = subprocess.run([sys.executable, '-m', 'penstock.compat', '--path'], check=True, capture_output=True,
-                          text=True, timeout=60).stdout.strip()
-    folders = os.pathsep.join(filter(None, [path, os.environ.get('PYTHONPATH')]))
-    code, said, logs = launch(tmp_path, SCRIPT, family, *FAMILIES[family], PYTHONPATH=folders, CPU_NUM='1')
+    code, said, logs = launch(tmp_path, SCRIPT, family, *FAMILIES[family], CPU_NUM='1', **alias_environment())
     assert code == 0, said + ''.join(text[-2000:] for text in logs.values())
     assert all('from ' in logs[name] for name in ('workerlog.0', 'workerlog.1'))
 

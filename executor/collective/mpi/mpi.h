@@ -6,7 +6,7 @@
 //
 // MPI carries the messages, as Gloo does for a group over TCP, and uses the machines' best path: shared
 // memory within a host, InfiniBand or TCP between hosts. Its collectives are not used, so that the bytes are
-// those of our ring everywhere, ranks that start different operations are named instead of hanging, and a
+// those of one process everywhere, ranks that start different operations are named instead of hanging, and a
 // wait can be ended.
 //
 // Costs: those of "net" in collective_group.h.

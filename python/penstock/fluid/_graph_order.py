@@ -50,8 +50,9 @@ def _sorted(graph):
 
 def graph_num(graph):
     """Counts the parts of a Graph between whose ops nothing is exchanged."""
-    near = {op: set() for op in build_adjacency_list(graph)}
-    for op, makers in build_adjacency_list(graph).items():
+    before = build_adjacency_list(graph)
+    near = {op: set() for op in before}
+    for op, makers in before.items():
         for maker in makers:
             near[op].add(maker)
             near[maker].add(op)

@@ -299,16 +299,8 @@ class Executor:
         listed = isinstance(feed, (list, tuple))
         given = [_dict_of(one) for one in feed] if listed else [_dict_of(feed)]
         whole = [self._feeds_of(block, one) for one in given]
-        if listed:
-            placed.check_count(len(given))
-
-        def parts(feeds):
-            if listed:
-                return feeds
-            return placed.split(feeds[0]) if feeds[0] else [[] for _ in range(placed.count)]
-
         names, _ = _split_fetches(fetch_list)
-        feeds = parts(whole)
+        feeds = _parts_of(placed, whole, listed)
         _process_end.this_thread.ran = True
         with _causes_in_python():
             try:
@@ -318,7 +310,8 @@ class Executor:
                           for one, cast in zip(given, whole)]
                 if not any(uncast):
                     raise
-                by_place = placed.run(scope, parts([one or cast for one, cast in zip(uncast, whole)]), names)
+                whole = [one or cast for one, cast in zip(uncast, whole)]
+                by_place = placed.run(scope, _parts_of(placed, whole, listed), names)
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, sum(feeds, []), names, by_place[0])
         values = [list(of_name) for of_name in zip(*by_place)]
@@ -504,6 +497,14 @@ class Executor:
         another way (an exception, sys.exit(3), os._exit, a signal) has not completed, and the job fails.
         """
         self._executor.close()
+
+
+def _parts_of(placed, feeds, listed):
+    """Returns the feeds of each place, which are `feeds` if the caller listed them."""
+    if listed:
+        placed.check_count(len(feeds))
+        return feeds
+    return placed.split(feeds[0]) if feeds[0] else [[] for _ in range(placed.count)]
 
 
 def _dict_of(feed):

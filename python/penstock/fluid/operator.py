@@ -106,7 +106,7 @@ class Operator:
     def attr_names(self):
         """Names of its attributes; with 'op_callstack', if its location is known."""
         names = list(self.all_attrs())
-        return names if _CALLSTACK in names or not self.location else names + [_CALLSTACK]
+        return names + [_CALLSTACK] if _CALLSTACK not in names and self.location else names
 
     def has_attr(self, name):
         """Returns whether it has an attribute.

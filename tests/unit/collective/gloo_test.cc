@@ -107,25 +107,26 @@ TEST_F(GlooGroups, ComputeWhatOneProcessDoes) {
   }
 }
 
-// Sums integers of three ranks, whose parts take several pieces, the last of which are short.
-Main SumOf(std::int64_t count) {
-  return WithGroup([count](CollectiveGroup& group) -> std::string {
-    std::string data = ValuesOf(ElementType::kInt32, count, group.rank(), 5);
-    const Status status = group.AllReduce(ElementsOf(data, ElementType::kInt32), Reduction::kSum).Wait();
+// Adds the values of three ranks, whose parts take several pieces, the last of which are short.
+Main SumOf(ElementType type, std::int64_t count) {
+  return WithGroup([type, count](CollectiveGroup& group) -> std::string {
+    std::string data = ValuesOf(type, count, group.rank(), 5);
+    const Status status = group.AllReduce(ElementsOf(data, type), Reduction::kSum).Wait();
     if (!status.ok()) return status.ToString();
-    return data == ReducedInOrder(ElementType::kInt32, Reduction::kSum, count, 3, 5) ? "" : "other bytes";
+    return data == ReducedInOrder(type, Reduction::kSum, count, 3, 5) ? "" : "other bytes";
   });
 }
 
-TEST_F(GlooGroups, PassManyPiecesAroundTheRing) {
-  EXPECT_EQ(RunRanks(3, SumOf(9'000'001)), std::vector<int>(3, 0));
+TEST_F(GlooGroups, AddManyPiecesInRankOrder) {
+  for (const ElementType type : {ElementType::kInt32, ElementType::kFp32, ElementType::kFp16})
+    EXPECT_EQ(RunRanks(3, SumOf(type, 9'000'001)), std::vector<int>(3, 0)) << ElementTypeName(type);
 }
 
 TEST_F(GlooGroups, PassSmallerPiecesWhereNotAllHaveOneAddress) {
   EXPECT_EQ(RunRanks(3,
                      [](GlooRendezvous rendezvous) {
                        if (rendezvous.rank == 2) rendezvous.address = "127.0.0.2";
-                       return SumOf(1'000'001)(rendezvous);
+                       return SumOf(ElementType::kFp32, 1'000'001)(rendezvous);
                      }),
             std::vector<int>(3, 0));
 }

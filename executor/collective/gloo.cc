@@ -10,8 +10,7 @@
 namespace penstock::collective {
 namespace {
 
-// Where ranks share processors, each message costs more of them than smaller ones save: Gloo's thread spins
-// while a rank writes the start of a message.
+// Where ranks share processors, each message costs more of them than smaller ones save.
 constexpr std::size_t kPieceBytesOfOneHost = std::size_t{4} << 20;
 
 // Whether all ranks have one address. Rank 0 finds out and tells the others, since all must send equal

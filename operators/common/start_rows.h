@@ -4,7 +4,7 @@
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
 //   if (rows_.sharded_by_id()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
-//   else if (rows_.is_rows()) Fill(rows_.Values(k))
+//   else if (rows_.is_rows()) PENSTOCK_ASSIGN_OR_RETURN(Tensor* const values, rows_.Values(k));
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/tensor/row_start.h"
+#include "operators/common/shape_attr.h"
 
 namespace penstock {
 
@@ -32,6 +33,8 @@ class StartRows {
       extents.assign(ints->begin(), ints->end());
     }
     table_ = Shape(std::move(extents));
+    given_.Prepare(k);
+    if (given_.from_tensors() && !sharded_by_id_) return OkStatus();
     if (table_.rank() > 0 && table_.IsKnown()) return OkStatus();
     return k.Error("attribute shape (", table_, ") must say how wide the rows of ", out.name, " are");
   }
@@ -42,10 +45,17 @@ class StartRows {
     out.value = Tensor(out_.dtype, table_.WithRows(0));
     out.start = std::move(start);
   }
-  Tensor& Values(KernelRun& k) const {
+  // Allocates the values of all rows.
+  Result<Tensor*> Values(KernelRun& k) {
+    if (given_.from_tensors()) {
+      PENSTOCK_RETURN_IF_ERROR(given_.Read(k, out_.dtype));
+      table_ = given_.shape();
+      if (table_.rank() == 0)
+        return InvalidArgument("E-op-shape", "the shape of rows ", out_.name, " from tensors has no extent");
+    }
     SelectedRows& out = Empty(k);
     out.ResetValue(out_.dtype, table_);
-    return out.value;
+    return &out.value;
   }
 
  private:
@@ -58,6 +68,7 @@ class StartRows {
 
   Operand out_;
   Shape table_;
+  GivenShape given_;
   bool sharded_by_id_ = false;
 };
 

@@ -57,8 +57,14 @@ class FillConstantKernel : public Kernel {
       rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
       return OkStatus();
     }
-    if (!rows_.is_rows()) PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
-    std::ranges::fill((rows_.is_rows() ? rows_.Values(k) : k[out_]).template Span<T>(), value);
+    Tensor* out = nullptr;
+    if (rows_.is_rows()) {
+      PENSTOCK_ASSIGN_OR_RETURN(out, rows_.Values(k));
+    } else {
+      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+      out = &k[out_];
+    }
+    std::ranges::fill(out->template Span<T>(), value);
     return OkStatus();
   }
 

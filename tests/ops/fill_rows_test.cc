@@ -15,16 +15,20 @@
 namespace penstock::test {
 namespace {
 
-// The value of "t" after the program's op.
-SelectedRows Filled(const std::string& var_flags, const std::string& op) {
-  const Result<Program> program = ParseText(
-      StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>", var_flags, "\n  t = ", op, "\n}\n"),
-      "test");
+Status RunProgram(const std::string& var_flags, const std::string& ops, Scope& scope) {
+  const Result<Program> program = ParseText(StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>",
+                                                   var_flags, "\n", ops, "\n}\n"),
+                                            "test");
   EXPECT_TRUE(program.ok()) << program.status().ToString();
   exec::Executor executor(AllOps(), {.threads = 1});
+  return executor.Run(*program, scope, {}, {}).status();
+}
+
+// The value of "t" after the program's op.
+SelectedRows Filled(const std::string& var_flags, const std::string& op) {
   Scope scope;
-  const auto result = executor.Run(*program, scope, {}, {});
-  EXPECT_TRUE(result.ok()) << result.status().ToString();
+  const Status status = RunProgram(var_flags, "  t = " + op, scope);
+  EXPECT_TRUE(status.ok()) << status.ToString();
   return scope.FindOrCreate("t")->As<SelectedRows>();
 }
 
@@ -53,6 +57,32 @@ TEST(FilledRows, OfADistributedTableAreMadeWhenTheyAreUsed) {
     rows.start->Make(4, 3, reinterpret_cast<std::byte*>(row));
     EXPECT_TRUE(std::ranges::all_of(row, [](float x) { return x >= 2 && x < 3; })) << op;
   }
+}
+
+constexpr char kShape[] =
+    "  persist s : i64[2]\n  s = assign_value() {shape=[2], dtype=3, int64_values=[6l, 3l]}\n  t = ";
+
+TEST(FilledRows, HaveTheShapeThatATensorGives) {
+  for (const char* op : {"uniform_random(ShapeTensor=s) {min=2.0, max=3.0, seed=5, dtype=5}",
+                         "fill_constant(ShapeTensor=s) {value=2.5, dtype=5}"}) {
+    Scope scope;
+    const Status status = RunProgram("", StrCat(kShape, op), scope);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    const SelectedRows& rows = scope.FindOrCreate("t")->As<SelectedRows>();
+    EXPECT_TRUE(rows.rows.empty()) << op;
+    EXPECT_EQ(rows.height, 6) << op;
+    ASSERT_EQ(rows.value.shape(), (Shape{6, 3})) << op;
+    for (const float x : rows.value.Span<float>()) EXPECT_TRUE(x >= 2 && x < 3) << op << ": " << x;
+  }
+}
+
+TEST(FilledRows, OfADistributedTableHaveTheWidthThatAnAttributeGives) {
+  Scope scope;
+  const Status status =
+      RunProgram(" distributed", StrCat(kShape, "uniform_random(ShapeTensor=s) {seed=5, dtype=5}"), scope);
+  EXPECT_NE(status.message().find("attribute shape ([]) must say how wide the rows of t are"),
+            std::string::npos)
+      << status.ToString();
 }
 
 TEST(FilledRows, HaveTheShapeOfFluids) {

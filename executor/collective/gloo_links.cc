@@ -306,9 +306,9 @@ class StartsBatchThreads {
   const int policy_;
 };
 
-// A thread that sends writes to the socket with its pair locked. Gloo's thread, when a message wakes it, polls
-// again and again until it gets that lock, so where it preempted the sender it would use up a time slice
-// (4 ms) for nothing.
+// A thread that sends writes to the socket with its pair locked. Gloo's thread, when a message wakes it,
+// polls again and again until it gets that lock, so where it preempted the sender it would use up a time
+// slice (4 ms) for nothing.
 std::shared_ptr<gloo::transport::Device> DeviceAt(const std::string& address) {
   const StartsBatchThreads batch;
   return gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));

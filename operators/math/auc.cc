@@ -111,14 +111,10 @@ class AucKernel : public Kernel {
       positive.Turn();
       negative.Turn();
     }
-    const T* const predict = k[predict_].template Data<T>();
-    const auto labels = k[label_].template Span<std::int64_t>();
-    const Dim width = predict_.shape[1];
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-      const T score = predict[(static_cast<Dim>(i) + 1) * width - 1];
-      const auto bucket = static_cast<Dim>(score * static_cast<T>(thresholds_));
-      if (labels[i] > 0) ++positive.batch()[bucket];
-      if (labels[i] == 0) ++negative.batch()[bucket];
+    if (label_.dtype == DType::kInt32) {
+      Count<std::int32_t>(k, positive.batch(), negative.batch());
+    } else {
+      Count<std::int64_t>(k, positive.batch(), negative.batch());
     }
     if (steps_ > 0) {
       positive.Close();
@@ -142,6 +138,20 @@ class AucKernel : public Kernel {
     return OkStatus();
   }
 
+  // Adds each example to the bucket of its score.
+  template <typename Label>
+  void Count(KernelRun& k, std::int64_t* positive, std::int64_t* negative) {
+    const T* const predict = k[predict_].template Data<T>();
+    const auto labels = k[label_].template Span<Label>();
+    const Dim width = predict_.shape[1];
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const T score = predict[(static_cast<Dim>(i) + 1) * width - 1];
+      const auto bucket = static_cast<Dim>(score * static_cast<T>(thresholds_));
+      if (labels[i] > 0) ++positive[bucket];
+      if (labels[i] == 0) ++negative[bucket];
+    }
+  }
+
   Operand predict_, label_, in_[2], out_[2], auc_;
   int thresholds_ = 1, steps_ = 0;
   bool of_precision_ = false;  // the precision-recall curve, not the ROC curve
@@ -153,7 +163,7 @@ void RegisterAuc(OpRegistry& ops) {
   ops.Add("auc")
       .Doc("The area under the ROC or the precision-recall curve.", kDoc)
       .Input("Predict", "probabilities, one row per example; the last column is that of label 1", Floats())
-      .Input("Label", "0 or 1, one per example", Only(DType::kInt64))
+      .Input("Label", "0 or 1, one per example", Integers())
       .Input("StatPos", "the number of positive labels of each bucket", Only(DType::kInt64))
       .Input("StatNeg", "the number of negative labels of each bucket", Only(DType::kInt64))
       .Output("AUC", "one element", Only(DType::kFp64))

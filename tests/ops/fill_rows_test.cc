@@ -16,9 +16,8 @@ namespace penstock::test {
 namespace {
 
 Status RunProgram(const std::string& var_flags, const std::string& ops, Scope& scope) {
-  const Result<Program> program = ParseText(StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>",
-                                                   var_flags, "\n", ops, "\n}\n"),
-                                            "test");
+  const Result<Program> program = ParseText(
+      StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>", var_flags, "\n", ops, "\n}\n"), "test");
   EXPECT_TRUE(program.ok()) << program.status().ToString();
   exec::Executor executor(AllOps(), {.threads = 1});
   return executor.Run(*program, scope, {}, {}).status();

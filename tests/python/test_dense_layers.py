@@ -218,17 +218,17 @@ def test_rows_of_a_sparse_gradient_add_up_to_the_dense_one(fluid, layer, weight)
     np.testing.assert_allclose(sums[1].sum(0), sums[0].sum(0), rtol=1e-4)
 
 
-@pytest.mark.parametrize('slide_steps, last_alone', [(1, 0.0), (2, 0.75), (0, 0.75)])
-def test_auc_counts_over_batches(fluid, slide_steps, last_alone):
+@pytest.mark.parametrize('slide_steps, last_alone, kind', [(1, 0.0, 'int64'), (2, 0.75, 'int64'), (0, 0.75, 'int32')])
+def test_auc_counts_over_batches(fluid, slide_steps, last_alone, kind):
     layers = fluid.layers
-    scores, label = fluid.data('scores', [None, 2], 'float32'), fluid.data('label', [None, 1], 'int64')
+    scores, label = fluid.data('scores', [None, 2], 'float32'), fluid.data('label', [None, 1], kind)
     total, last, _ = layers.auc(scores, label, slide_steps=slide_steps)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
 
     def step(positive, labels):
         positive = np.array(positive, 'float32')
-        feed = {'scores': np.stack([1 - positive, positive], 1), 'label': np.array(labels, 'int64').reshape(-1, 1)}
+        feed = {'scores': np.stack([1 - positive, positive], 1), 'label': np.array(labels, kind).reshape(-1, 1)}
         return [value[0] for value in exe.run(feed=feed, fetch_list=[total, last])]
 
     assert step([0.1, 0.9], [0, 1]) == [1.0, 1.0]

@@ -264,6 +264,16 @@ def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
     assert [op.type for op in whole.global_block().ops][-1] == 'scale'
 
 
+def test_the_statistics_of_an_auc_are_not_saved_without_a_word(fluid, tmp_path):
+    x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
+    prediction = fluid.layers.fc(x, 2, act='softmax')
+    area, _, _ = fluid.layers.auc(prediction, label)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    with pytest.warns(UserWarning, match='the program has an op auc; set its statistics to 0 before saving'):
+        fluid.io.save_inference_model(str(tmp_path), ['x', 'label'], [area], exe)
+
+
 # fluid.save and fluid.load.
 @pytest.mark.parametrize('name', MODELS)
 def test_what_fluid_saved_is_loaded_and_saved_back(fluids, fluid, tmp_path, name):

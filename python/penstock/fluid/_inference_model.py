@@ -39,7 +39,8 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
     The saved program of a trainer runs without pservers, because it looks up rows in the saved tables. Tables with
-    is_distributed stay on their pservers.
+    is_distributed stay on their pservers. A program with an op auc gives a warning, because its statistics are saved as
+    they are.
 
     Args:
         dirname (str): the folder.
@@ -74,6 +75,9 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
             layers.scale(block.var(target.name), 1.0, name='save_infer_model/scale_%d' % i)
             for i, target in enumerate(targets)
         ]
+    if any(op.type == 'auc' for op in block.ops):
+        warnings.warn('save_inference_model: the program has an op auc; set its statistics to 0 before saving, unless '
+                      'the saved program is to continue counting', stacklevel=stack_level())
     model = os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__')
     if export_for_deployment:
         for i in reversed(range(len(block.ops))):

@@ -51,7 +51,7 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
 
     Args:
         input (Variable): the probabilities of both classes, shape [N, 2], float32 or float64.
-        label (Variable): the labels, 0 or 1, shape [N, 1], int64.
+        label (Variable): the labels, 0 or 1, shape [N, 1], int64 or int32.
         curve (str): 'ROC', or 'PR' for precision over recall.
         num_thresholds (int): number of thresholds, one less than the buckets of the histograms.
         topk (int): has no effect; kept for compatibility with Fluid.

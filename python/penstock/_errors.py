@@ -1,5 +1,7 @@
 """Errors that only Python can find, in the format of those from C++."""
 
+import difflib
+
 from penstock._penstock import ProgramError, StateError
 
 
@@ -11,6 +13,12 @@ def program_error(id, message, *details):
 def state_error(id, message, *details):
     """Returns a StateError to raise, like program_error."""
     return _error(StateError, id, message, details)
+
+
+def suggestion(name, known, most=1):
+    """Returns the end of a message about an unknown name: '; did you mean <the nearest known names>?', or ''."""
+    near = difflib.get_close_matches(name, known, n=most)
+    return '; did you mean %s?' % ', '.join(near) if near else ''
 
 
 def _error(kind, id, message, details):

@@ -251,3 +251,10 @@ def test_programs_as_text_and_pictures(fluid, capsys, tmp_path):
     assert '"w" [label="w", shape="oval", color="red", style="filled"];' in drawn and '"w" -> "op_0";' in drawn
     details.delete_ops(block, [block.ops[1]])
     assert [op.type for op in block.ops] == ['mul']
+
+
+def test_an_unknown_argument_of_create_var_is_ignored_with_a_warning(fluid):
+    block = fluid.default_main_program().global_block()
+    with pytest.warns(UserWarning, match='no argument psersistable, which is ignored; did you mean persist') as said:
+        var = block.create_var(name='v', shape=[2], dtype='float32', psersistable=True)
+    assert said[0].filename == __file__ and not var.persistable

@@ -21,7 +21,7 @@ PATHS = {
     'learning_rate_scheduler': 'noam_decay _decay_step_counter',
     'math_op_patch': 'fill_constant',
     'distributions': 'log',
-    'layer_function_generator': 'generate_activation_fn templatedoc',
+    'layer_function_generator': 'generate_activation_fn generate_layer_fn templatedoc',
     'device': 'get_places',
     'utils': 'map_structure convert_to_list',
     'collective': '_c_allreduce _allreduce',
@@ -137,6 +137,16 @@ def test_layers_made_of_op_types(fluid):
     y = generator.generate_activation_fn('sqrt')(x)
     assert fluid.Executor().run(feed={'x': numpy.array([4, 9], 'float32')}, fetch_list=[y])[0].tolist() == [2, 3]
 
+    out = y.block.create_var(name='out', shape=[2], dtype='float32')
+    scaled = generator.generate_layer_fn('scale')(x, scale=3.0, bias=1.0, out=out, act='square')
+    factor = fluid.layers.fill_constant([1], 'float32', 2.0)
+    by_tensor = generator.generate_layer_fn('scale')(x=x, scale_tensor=factor, name='doubled')
+    assert by_tensor.name == 'doubled.tmp_0'
+    flat = generator.generate_layer_fn('reshape2')(x, shape=[1, 2])
+    assert len(flat.op.output('XShape')) == 1
+    got = fluid.Executor().run(feed={'x': numpy.array([1, 2], 'float32')}, fetch_list=[out, scaled, by_tensor, flat])
+    assert [value.tolist() for value in got] == [[4, 7], [16, 49], [2, 4], [[1, 2]]]
+
     @generator.autodoc(' More.')
     @generator.templatedoc()
     def layer():
@@ -145,6 +155,20 @@ def test_layers_made_of_op_types(fluid):
     assert layer.__doc__ == 'One. More.'
     with pytest.warns(DeprecationWarning, match='layer is deprecated'):
         generator.deprecated(layer)()
+
+
+@pytest.mark.parametrize('call, says', [
+    (lambda make, x: make('no_such_op'), 'no_such_op'),
+    (lambda make, x: make('split'), 'op split must have one result, a single variable'),
+    (lambda make, x: make('top_k'), 'op top_k must have one result, a single variable'),
+    (lambda make, x: make('scale')(3), 'scale: an input must be a Variable, not 3'),
+    (lambda make, x: make('elementwise_add')(x, x.block.create_var(name='y', dtype='int64', shape=[2])),
+     'elementwise_add: its inputs must have one element type, but x has FP32 and y has INT64'),
+])
+def test_a_layer_cannot_be_made_of_every_op(fluid, call, says):
+    from penstock.fluid.layers.layer_function_generator import generate_layer_fn
+    with pytest.raises(ValueError, match=says):
+        call(generate_layer_fn, fluid.data('x', [2]))
 
 
 def test_loggers_write_by_themselves(fluid, capsys):

@@ -4,8 +4,9 @@ exact.
     __getattr__ = getattr_of(__name__)    # at the end of a module
 """
 
-import difflib
 import sys
+
+from penstock._errors import suggestion
 
 
 def list_of(module):
@@ -36,8 +37,7 @@ def getattr_of(module):
                 message = '%s.%s is part of Fluid 1.8, but not built yet' % (module, name)
             else:
                 there = [known for known in vars(sys.modules[module]) if not known.startswith('_')]
-                near = difflib.get_close_matches(name, there + list(listed))
-                message += '; did you mean %s?' % ', '.join(near) if near else ''
+                message += suggestion(name, there + list(listed), most=3)
         raise AttributeError(message)
 
     return missing

@@ -1,8 +1,10 @@
 """Block: a handle on a block of a program, which returns the handles of its ops and variables."""
 
+import inspect
 import warnings
 
-from penstock._call_site import call_site
+from penstock._call_site import call_site, stack_level
+from penstock._errors import suggestion
 from penstock.fluid import unique_name
 from penstock.fluid._descs import BlockDesc
 from penstock.fluid.core import VarType, to_dtype, to_extents
@@ -185,7 +187,7 @@ class Block:
 
     def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
                    stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
-                   initializer=None, belong_to_optimizer=False):
+                   initializer=None, belong_to_optimizer=False, **unknown):
         """Declares a variable, or returns the existing one of that name if the two declarations agree.
 
         Args:
@@ -202,6 +204,7 @@ class Block:
             capacity (int | None): ignored; accepted for compatibility with Fluid.
             initializer (Initializer | None): adds the op that sets its initial value.
             belong_to_optimizer (bool): ignored; accepted for compatibility with Fluid.
+            **unknown (object): other keywords, ignored with a warning; Fluid takes any.
 
         Returns:
             Variable: its handle.
@@ -209,6 +212,10 @@ class Block:
         Raises:
             ValueError: a variable of this name contradicts the arguments.
         """
+        for keyword in unknown:
+            known = inspect.signature(self.create_var).parameters
+            warnings.warn('create_var has no argument %s, which is ignored%s' % (keyword, suggestion(keyword, known)),
+                          stacklevel=stack_level())
         desc = self._desc
         if name is None:
             name = unique_name.generator('_generated_var')

@@ -3,7 +3,6 @@ CompiledProgram adds only this: runs on several places, with a feed and a result
 between trainers."""
 
 import copy
-import difflib
 import enum
 import os
 import weakref
@@ -11,6 +10,7 @@ import weakref
 import numpy
 
 from penstock import _penstock
+from penstock._errors import suggestion
 from penstock.fluid import _places, _several_places, _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
 
@@ -30,9 +30,7 @@ class _Options:
     def __setattr__(self, name, value):
         kind = type(self).__name__
         if name not in self._DEFAULTS:
-            near = difflib.get_close_matches(name, self._DEFAULTS, n=1)
-            raise AttributeError('%s has no option %s%s' %
-                                 (kind, name, '; did you mean %s?' % near[0] if near else ''))
+            raise AttributeError('%s has no option %s%s' % (kind, name, suggestion(name, self._DEFAULTS)))
         default = self._DEFAULTS[name]
         if default is None or isinstance(default, bool):
             fits = value is default or value in (False, True)

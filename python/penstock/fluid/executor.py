@@ -1,7 +1,6 @@
 """Executor: runs programs. C++ compiles and runs them; this module converts feeds and fetches."""
 
 import contextlib
-import difflib
 import warnings
 import weakref
 
@@ -9,6 +8,7 @@ import numpy
 
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
+from penstock._errors import suggestion
 from penstock.fluid import _process_end, _remote_tables, _several_places, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
@@ -560,7 +560,6 @@ def _updates_to_keep(program, updates, use_prune):
 def _is_there(block, name):
     if block.has_var(name):
         return True
-    near = difflib.get_close_matches(name, block.vars.keys(), n=1)
-    warnings.warn('feed: the program has no variable %s, which is ignored%s' %
-                  (name, '; did you mean %s?' % near[0] if near else ''), stacklevel=stack_level())
+    warnings.warn('feed: the program has no variable %s, which is ignored%s' % (name, suggestion(name, block.vars)),
+                  stacklevel=stack_level())
     return False

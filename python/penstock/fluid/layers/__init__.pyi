@@ -38,6 +38,7 @@ from penstock.fluid.layers import matrices as matrices
 from penstock.fluid.layers import metric_op as metric_op
 from penstock.fluid.layers import nn as nn
 from penstock.fluid.layers import norm as norm
+from penstock.fluid.layers import op_layers as op_layers
 from penstock.fluid.layers import ops as ops
 from penstock.fluid.layers import pairings as pairings
 from penstock.fluid.layers import parts as parts
@@ -48,6 +49,7 @@ from penstock.fluid.layers import regions as regions
 from penstock.fluid.layers import resize as resize
 from penstock.fluid.layers import rnn_cells as rnn_cells
 from penstock.fluid.layers import rnn_units as rnn_units
+from penstock.fluid.layers import rpc as rpc
 from penstock.fluid.layers import saving as saving
 from penstock.fluid.layers import selection as selection
 from penstock.fluid.layers import sequence as sequence

@@ -12,6 +12,7 @@ from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper, describe, require_name
+from penstock.fluid.layers.rpc import BlockGuardServ, ListenAndServ, Recv, Send    # noqa: F401
 
 __all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_reader', 'read_file']
 

@@ -8,6 +8,10 @@ from penstock.fluid.executor import global_scope as global_scope
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
 from penstock.fluid.layer_helper import describe as describe
 from penstock.fluid.layer_helper import require_name as require_name
+from penstock.fluid.layers.rpc import BlockGuardServ as BlockGuardServ
+from penstock.fluid.layers.rpc import ListenAndServ as ListenAndServ
+from penstock.fluid.layers.rpc import Recv as Recv
+from penstock.fluid.layers.rpc import Send as Send
 from penstock.fluid.variable import Variable as Variable
 
 class CPUPlace:

@@ -5,9 +5,10 @@ import warnings
 
 from penstock._call_site import stack_level
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid.layers.op_layers import generate_layer_fn
 from penstock.fluid.layers.ops import _unary
 
-__all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'templatedoc']
+__all__ = ['autodoc', 'deprecated', 'generate_activation_fn', 'generate_layer_fn', 'templatedoc']
 
 
 def generate_activation_fn(op_type):

@@ -3,6 +3,7 @@
 from penstock.fluid._argument_types import element_types
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.op_layers import generate_layer_fn
 
 _FORMULAS = {
     'abs': '|x|',
@@ -212,5 +213,9 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     helper.append_op('cumsum', {'X': x}, {'Out': out}, attrs)
     return out
 
+
+# Layers of Fluid's with the op's own keywords, `out` among them.
+_scale = generate_layer_fn('scale')
+_elementwise_div = generate_layer_fn('elementwise_div')
 
 __getattr__ = getattr_of(__name__)

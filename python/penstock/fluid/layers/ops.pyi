@@ -3,6 +3,7 @@
 from typing import Any, Callable, Iterable, Iterator
 
 from penstock.fluid.layer_helper import LayerHelper as LayerHelper
+from penstock.fluid.layers.op_layers import generate_layer_fn as generate_layer_fn
 from penstock.fluid.variable import Variable as Variable
 
 def abs(x: Variable, name: str | None = ...) -> Variable: ...

@@ -22,7 +22,7 @@ ArenaBackend::ArenaBackend(const ArenaOptions& options)
       rank_(options.rank),
       arena_(options.memory, options.ranks),
       owner_(options.owner),
-      peers_(arena_, options.rank, options.gone, options.report_after) {}
+      peers_(arena_, options.rank, options.gone, options.report_after, options.names) {}
 
 Status ArenaBackend::Run(const Operation& op) {
   PENSTOCK_RETURN_IF_ERROR(peers_.Failure());

@@ -25,6 +25,7 @@ struct ArenaOptions {
   std::shared_ptr<const void> owner;  // keeps the memory alive
   GoneCheck gone;
   Nanoseconds report_after = observe::kReportAfter;
+  RankNames names;
 };
 
 class ArenaBackend : public Backend {

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/collective/rank_names.h"
 #include "executor/observe/report_times.h"
 #include "framework/base/status.h"
 #include "framework/runtime/collective_group.h"
@@ -38,6 +39,7 @@ struct GlooRendezvous {
   KeyValues store;
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are connected
   Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: no reports
+  RankNames names;                                     // in errors and reports of operations
 };
 
 // Whether this build has Gloo.

@@ -1,6 +1,7 @@
 #include "executor/collective/group_end.h"
 
 #include <string>
+#include <utility>
 
 #include "executor/collective/plain_data.h"
 
@@ -28,7 +29,8 @@ Status StatusOf(const Notice& notice) {
 
 }  // namespace
 
-GroupEnd::GroupEnd(Links& links) : links_(links), left_(static_cast<std::size_t>(links.size())) {
+GroupEnd::GroupEnd(Links& links, RankNames names)
+    : links_(links), names_(std::move(names)), left_(static_cast<std::size_t>(links.size())) {
   links_.Listen([this](int from, const Notice& notice) { Hear(from, notice); });
 }
 
@@ -45,7 +47,8 @@ Status GroupEnd::Fail(const Status& why) {
 
 void GroupEnd::Abort(const Status& why) {
   if (!Record(why)) return;
-  TellAll(NoticeOf(Unavailable(kLeft, "rank ", links_.rank(), " has left the group: ", why.message())));
+  TellAll(
+      NoticeOf(Unavailable(kLeft, "rank ", names_(links_.rank()), " has left the group: ", why.message())));
 }
 
 Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
@@ -54,10 +57,10 @@ Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
   if (end == LinkEnd::kBroken) links_.Linger([&] { return failed_ || left; });
   if (failed_) return Failure();
   if (left) {
-    return Fail(
-        Unavailable(kLeft, "rank ", rank, " has left the group: it takes no part in ", Describe(what)));
+    return Fail(Unavailable(kLeft, "rank ", names_(rank), " has left the group: it takes no part in ",
+                            Describe(what)));
   }
-  return Fail(Unavailable(kLost, "rank ", rank, " is gone: its process ended before it had done ",
+  return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its process ended before it had done ",
                           "its part in ", Describe(what)));
 }
 

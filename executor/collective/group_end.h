@@ -13,13 +13,14 @@
 
 #include "executor/collective/links.h"
 #include "executor/collective/operation.h"
+#include "executor/collective/rank_names.h"
 #include "framework/base/status.h"
 
 namespace penstock::collective {
 
 class GroupEnd {
  public:
-  explicit GroupEnd(Links& links);
+  explicit GroupEnd(Links& links, RankNames names = {});
 
   // The first failure, if there is one.
   Status Failure() const;
@@ -39,6 +40,7 @@ class GroupEnd {
   void TellAll(const Notice& notice);
 
   Links& links_;
+  const RankNames names_;
   std::vector<std::atomic<bool>> left_;  // by rank
   std::atomic<bool> failed_ = false;
   mutable std::mutex mutex_;

@@ -15,7 +15,8 @@
 // if that group adds in rank order; partial sums of fp16 and bf16 are rounded.
 //
 // When a group fails, the leader ends the other one with the same text, prefixed by the place:
-// "among ranks 2, 3 of a host: rank 1 is gone: ...", with the rank numbers of that group.
+// "among ranks 2, 3 of a host: rank 3 is gone: ...". Make the smaller groups with the ranks' numbers in the
+// hierarchy as names (RankNames), so that errors and reports name these.
 //
 // Messages are possible between ranks of one host and between leaders; others are kUnimplemented
 // E-collective-route: use a flat group.

@@ -18,8 +18,12 @@ constexpr Nanoseconds kWritingLimit = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Peers::Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after)
-    : arena_(arena), rank_(rank), gone_(std::move(gone)), report_after_(report_after) {}
+Peers::Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after, RankNames names)
+    : arena_(arena),
+      rank_(rank),
+      gone_(std::move(gone)),
+      report_after_(report_after),
+      names_(std::move(names)) {}
 
 Status Peers::Meet(std::uint32_t turn, const Signature& what) {
   const std::uint32_t ended = turn + 1;
@@ -51,18 +55,18 @@ void Peers::Sleep(Signal& signal, std::uint32_t seen, std::span<const int> await
   if (report_after_ <= Nanoseconds(0) || lasted < sleeper.times.next()) return;
   sleeper.times.Pass();
   Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(what), " of rank ",
-                                    rank_, " for rank ", Join(awaited, " and rank ")));
+                                    names_(rank_), " for rank ", Join(names_(awaited), " and rank ")));
 }
 
 std::optional<Status> Peers::InVain(std::span<const int> awaited, const Signature& what,
                                     const Sleeper& sleeper) const {
   for (const int rank : awaited) {
     if (arena_.line(rank).left.load()) {
-      return Unavailable("E-collective-peer-left", "rank ", rank, " has left the group: it takes no part in ",
-                         Describe(what));
+      return Unavailable("E-collective-peer-left", "rank ", names_(rank),
+                         " has left the group: it takes no part in ", Describe(what));
     }
     if (sleeper.began != Nanoseconds(0) && gone_(rank)) {
-      return Unavailable("E-collective-peer-lost", "rank ", rank,
+      return Unavailable("E-collective-peer-lost", "rank ", names_(rank),
                          " is gone: its process ended before it had done ", "its part in ", Describe(what));
     }
   }
@@ -107,8 +111,8 @@ void Peers::Abort(const Status& why) {
     abort_reason_ = why;
   }
   aborted_ = true;
-  static_cast<void>(
-      Fail(Unavailable("E-collective-peer-left", "rank ", rank_, " has left the group: ", why.message())));
+  static_cast<void>(Fail(
+      Unavailable("E-collective-peer-left", "rank ", names_(rank_), " has left the group: ", why.message())));
   WakeAll();
 }
 

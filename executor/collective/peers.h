@@ -17,6 +17,7 @@
 #include <span>
 
 #include "executor/collective/arena.h"
+#include "executor/collective/rank_names.h"
 #include "executor/observe/report_times.h"
 #include "framework/base/status.h"
 
@@ -27,7 +28,7 @@ using GoneCheck = std::function<bool(int rank)>;
 
 class Peers {
  public:
-  Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after);
+  Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after, RankNames names = {});
 
   // Arrives at the end of `turn`, and waits for all ranks. Errors as Until.
   Status Meet(std::uint32_t turn, const Signature& what);
@@ -84,6 +85,7 @@ class Peers {
   const int rank_;
   const GoneCheck gone_;
   const Nanoseconds report_after_;
+  const RankNames names_;
   std::atomic<bool> aborted_ = false;
   mutable std::mutex mutex_;
   Status abort_reason_;

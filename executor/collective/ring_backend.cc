@@ -18,9 +18,9 @@ RingBackend::RingBackend(std::string_view name, std::unique_ptr<Links> links, co
     : name_(name),
       piece_bytes_(options.piece_bytes),
       links_(std::move(links)),
-      end_(*links_),
+      end_(*links_, options.names),
       blocks_(links_->size(), options.small_bytes / static_cast<std::size_t>(links_->size())) {
-  if (options.report_after > Nanoseconds(0)) reporter_.emplace(rank(), options.report_after);
+  if (options.report_after > Nanoseconds(0)) reporter_.emplace(rank(), options.report_after, options.names);
   MakeRounds();
 }
 

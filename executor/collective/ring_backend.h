@@ -23,6 +23,7 @@
 #include "executor/collective/blocks.h"
 #include "executor/collective/group_end.h"
 #include "executor/collective/links.h"
+#include "executor/collective/rank_names.h"
 #include "executor/collective/wait_reporter.h"
 
 namespace penstock::collective {
@@ -36,6 +37,7 @@ struct RingOptions {
   // The size of a ring's message, and of the messages that a rank collects at a time; equal on all ranks.
   // What has arrived is still in a cache when it is added, and a network delivers other messages in between.
   std::size_t piece_bytes = std::size_t{256} << 10;
+  RankNames names;
 };
 
 class RingBackend : public Backend {

@@ -52,7 +52,8 @@ Result<std::unique_ptr<CollectiveGroup>> MakeSharedMemoryGroup(const SharedMemor
                                                   .memory = memory->pages.data(),
                                                   .owner = memory,
                                                   .gone = gone,
-                                                  .report_after = rendezvous.report_after})));
+                                                  .report_after = rendezvous.report_after,
+                                                  .names = rendezvous.names})));
 }
 
 }  // namespace penstock::collective

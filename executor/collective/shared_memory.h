@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/collective/rank_names.h"
 #include "executor/observe/report_times.h"
 #include "framework/runtime/collective_group.h"
 
@@ -28,6 +29,7 @@ struct SharedMemoryRendezvous {
   std::string meeting_point;
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are there
   Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: no reports
+  RankNames names;                                     // in errors and reports of operations
 };
 
 // Blocks until all ranks have called it. All ranks must run as the same user.

@@ -8,7 +8,8 @@
 
 namespace penstock::collective {
 
-Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(int ranks, Nanoseconds report_after) {
+Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(int ranks, Nanoseconds report_after,
+                                                                       const RankNames& names) {
   if (ranks < 1 || ranks > kMaxRanks)
     return InvalidArgument("E-collective-size", "a group of threads has 1 to ", kMaxRanks, " ranks, not ",
                            ranks);
@@ -24,7 +25,8 @@ Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(int ranks
                                                     .memory = pages->data(),
                                                     .owner = pages,
                                                     .gone = [](int) { return false; },
-                                                    .report_after = report_after})));
+                                                    .report_after = report_after,
+                                                    .names = names})));
   }
   return groups;
 }

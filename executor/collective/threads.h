@@ -9,15 +9,16 @@
 #include <memory>
 #include <vector>
 
+#include "executor/collective/rank_names.h"
 #include "executor/observe/report_times.h"
 #include "framework/runtime/collective_group.h"
 
 namespace penstock::collective {
 
 // Returns one group per rank, in rank order; each may be used and destroyed by a thread of its own.
-// report_after: of waits in operations; 0: no reports.
+// report_after: of waits in operations; 0: no reports. names: in errors and reports of operations.
 // kInvalidArgument E-collective-size: not 1 to 256 ranks. kUnavailable E-collective-memory.
 Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(
-    int ranks, Nanoseconds report_after = observe::kReportAfter);
+    int ranks, Nanoseconds report_after = observe::kReportAfter, const RankNames& names = {});
 
 }  // namespace penstock::collective

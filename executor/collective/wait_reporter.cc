@@ -1,13 +1,18 @@
 #include "executor/collective/wait_reporter.h"
 
 #include <chrono>
+#include <utility>
 
 #include "framework/base/log.h"
 
 namespace penstock::collective {
 
-WaitReporter::WaitReporter(int rank, Nanoseconds report_after)
-    : rank_(rank), report_after_(report_after), times_(report_after), thread_([this] { Run(); }) {}
+WaitReporter::WaitReporter(int rank, Nanoseconds report_after, RankNames names)
+    : rank_(rank),
+      report_after_(report_after),
+      names_(std::move(names)),
+      times_(report_after),
+      thread_([this] { Run(); }) {}
 
 WaitReporter::~WaitReporter() {
   {
@@ -46,7 +51,7 @@ void WaitReporter::ReportIfDue() {
   if (lasted < times_.next()) return;
   times_.Pass();
   Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(*what_), " of rank ",
-                                    rank_, " for rank ", awaited_));
+                                    names_(rank_), " for rank ", names_(awaited_)));
 }
 
 }  // namespace penstock::collective

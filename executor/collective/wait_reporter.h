@@ -13,13 +13,14 @@
 #include <thread>
 
 #include "executor/collective/operation.h"
+#include "executor/collective/rank_names.h"
 #include "executor/observe/report_times.h"
 
 namespace penstock::collective {
 
 class WaitReporter {
  public:
-  WaitReporter(int rank, Nanoseconds report_after);
+  WaitReporter(int rank, Nanoseconds report_after, RankNames names = {});
   ~WaitReporter();
 
   // A wait for rank `awaited` begins, in the operation `what`, which lives until End.
@@ -32,6 +33,7 @@ class WaitReporter {
 
   const int rank_;
   const Nanoseconds report_after_;
+  const RankNames names_;
   std::mutex mutex_;
   std::condition_variable changed_;
   const Signature* what_ = nullptr;  // null: no wait

@@ -135,7 +135,7 @@ class RingMaker {
   }
 
   // MakeShared, MakeTcp and MakeLevel make the group of `ranks`, which include this one; the group's keys in
-  // the store begin with `key`.
+  // the store begin with `key`. Errors and reports name them by these numbers.
   Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
                                                       Nanoseconds report_after = ReportAfter()) const {
     const std::string point = StrCat(key, "/meeting_point");
@@ -147,7 +147,8 @@ class RingMaker {
     return collective::MakeSharedMemoryGroup({.rank = PlaceOf(ring_.rank, ranks),
                                               .size = static_cast<int>(ranks.size()),
                                               .meeting_point = meeting_point,
-                                              .report_after = report_after});
+                                              .report_after = report_after,
+                                              .names = {ranks}});
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key, const std::vector<int>& ranks,
@@ -161,7 +162,8 @@ class RingMaker {
              .set = [&](const std::string& name,
                         std::string value) { return store_.Set(StrCat(key, "/", name), std::move(value)); },
              .get = [&](const std::string& name) { return store_.Get(StrCat(key, "/", name)); }},
-         .report_after = report_after});
+         .report_after = report_after,
+         .names = {ranks}});
   }
 
   Result<std::string> HostForOthers() const {

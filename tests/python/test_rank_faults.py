@@ -108,8 +108,12 @@ def test_a_rank_that_does_something_else_is_named_with_its_line_and_theirs(tmp_p
         assert re.search(r'rank 1: \w+ .*' + own, err), err
 
 
-def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(tmp_path):
-    with Ranks(tmp_path, TRAIN, 2, 400, '', environment={'PENSTOCK_REPORT_AFTER': '1'}) as job:
+@pytest.mark.parametrize('backend', ['shared_memory', 'gloo'])
+def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(tmp_path, backend):
+    with Ranks(tmp_path, TRAIN, 2, 400, '', environment={
+            'PENSTOCK_REPORT_AFTER': '1',
+            'PENSTOCK_COLLECTIVE_BACKEND': backend
+    }) as job:
         until_step(job, 3)
         job.processes[1].send_signal(signal.SIGSTOP)
         try:

@@ -2,6 +2,7 @@
 #include "executor/collective/hierarchy.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <functional>
 #include <thread>
@@ -16,18 +17,23 @@ namespace {
 using Hosts = std::vector<std::vector<int>>;
 using Groups = std::vector<std::unique_ptr<CollectiveGroup>>;
 
-Groups ThreadGroups(std::size_t ranks) {
-  Result<Groups> groups = MakeThreadGroups(static_cast<int>(ranks));
+Groups ThreadGroups(std::size_t ranks, const RankNames& names = {},
+                    Nanoseconds report_after = observe::kReportAfter) {
+  Result<Groups> groups = MakeThreadGroups(static_cast<int>(ranks), report_after, names);
   EXPECT_TRUE(groups.ok()) << groups.status().ToString();
   return std::move(groups).value();
 }
 
-Groups MakeGroups(const Hosts& hosts) {
+Groups MakeGroups(const Hosts& hosts, Nanoseconds report_after = observe::kReportAfter) {
+  RankNames leaders;
   std::size_t ranks = 0;
-  for (const std::vector<int>& host : hosts) ranks += host.size();
-  Groups groups(ranks), outer = ThreadGroups(hosts.size());
+  for (const std::vector<int>& host : hosts) {
+    leaders.of_ranks.push_back(host.front());
+    ranks += host.size();
+  }
+  Groups groups(ranks), outer = ThreadGroups(hosts.size(), leaders, report_after);
   for (std::size_t host = 0; host < hosts.size(); ++host) {
-    Groups inner = ThreadGroups(hosts[host].size());
+    Groups inner = ThreadGroups(hosts[host].size(), {hosts[host]}, report_after);
     for (std::size_t local = 0; local < hosts[host].size(); ++local) {
       Result<std::unique_ptr<CollectiveGroup>> group =
           MakeHierarchicalGroup({.rank = hosts[host][local],
@@ -91,10 +97,31 @@ TEST(HierarchicalGroups, TellAllRanksWhyOneAborted) {
     const Status status = wait.Wait();
     EXPECT_EQ(status.id(), "E-collective-peer-left");
     EXPECT_NE(
-        status.message().find("among ranks 2, 3 of a host: rank 1 has left the group: its data is at an "
+        status.message().find("among ranks 2, 3 of a host: rank 3 has left the group: its data is at an "
                               "end"),
         std::string::npos)
         << status.message();
+  }
+}
+
+// Rank 3 comes when its host's leader has said that it waits, and rank 0 comes last.
+TEST(HierarchicalGroups, ReportLongWaitsByTheRanksOfTheWhole) {
+  Groups groups = MakeGroups({{0, 1}, {2, 3}}, std::chrono::milliseconds(1));
+  testing::internal::CaptureStderr();
+  std::vector<Completion> waits;
+  const auto start = [&](int rank) {
+    waits.push_back(groups[static_cast<std::size_t>(rank)]->Barrier({.label = "the end"}));
+  };
+  start(2);
+  poll(nullptr, 0, 300);  // ranks look ten times a second whether a report is due
+  start(3);
+  poll(nullptr, 0, 300);
+  start(0);
+  start(1);
+  for (const Completion& wait : waits) EXPECT_TRUE(wait.Wait().ok());
+  const std::string log = testing::internal::GetCapturedStderr();
+  for (const char* awaited : {"of rank 2 for rank 3", "of rank 2 for rank 0"}) {
+    EXPECT_NE(log.find(StrCat("barrier 1 (the end)) ", awaited)), std::string::npos) << awaited << log;
   }
 }
 

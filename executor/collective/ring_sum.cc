@@ -16,7 +16,7 @@ class RingBackend::Collection {
         data_(data),
         parts_(parts),
         op_(op),
-        bytes_(std::max(kPage, ring.piece_bytes_ / std::max<std::size_t>(ring.Others(), 1) / kPage * kPage)),
+        bytes_(WholePages(ring.piece_bytes_ / std::max<std::size_t>(ring.Others(), 1))),
         scratch_(ring.Scratch(kAtOnce * ring.Others() * bytes_)),
         arriving_(kAtOnce * static_cast<std::size_t>(ring.size())),
         leaving_(arriving_.size()),
@@ -73,7 +73,11 @@ class RingBackend::Collection {
   }
 
  private:
-  static constexpr std::size_t kPage = 4096;
+  // Whole elements of any type, where a page is too large.
+  static std::size_t WholePages(std::size_t bytes) {
+    constexpr std::size_t kPage = 4096, kWidest = 8;
+    return bytes >= kPage ? bytes / kPage * kPage : std::max(kWidest, bytes / kWidest * kWidest);
+  }
   using Transits = std::vector<std::unique_ptr<Transit>>;
 
   std::unique_ptr<Transit>& Of(Transits& transits, std::size_t i, int rank) const {

@@ -42,7 +42,7 @@ class Script {
     const int root = static_cast<int>(random_() % static_cast<std::uint64_t>(ranks_));
     const auto count = static_cast<std::int64_t>(random_() % 40);
     const CollectiveOptions options{.label = "step", .blocking = true};
-    std::vector<std::int64_t> values(static_cast<std::size_t>(count), GivenBy(group.rank()));
+    std::vector<std::int64_t> values = ValuesFrom(count, GivenBy(group.rank()));
     const Elements data = Of(values);
     std::int64_t sum = 0;
     for (int rank = 0; rank < ranks_; ++rank) sum += GivenBy(rank);
@@ -58,13 +58,15 @@ class Script {
         std::vector<std::int64_t> all(static_cast<std::size_t>(count * ranks_));
         const Status status = group.AllGatherEqual(data, Of(all), options).Wait();
         for (std::size_t i = 0; status.ok() && i < all.size(); ++i) {
-          if (all[i] != GivenBy(static_cast<int>(i / static_cast<std::size_t>(count)))) wrong = "all_gather";
+          const auto each = static_cast<std::size_t>(count);
+          if (all[i] != GivenBy(static_cast<int>(i / each)) * FactorOf(i % each)) wrong = "all_gather";
         }
         return status;
       }
       case 4: {
-        std::vector<std::int64_t> all(static_cast<std::size_t>(count * ranks_), GivenBy(group.rank()));
-        return Check(group.ReduceScatter(Of(all), data, Reduction::kSum, options), values, sum, wrong);
+        std::vector<std::int64_t> all = ValuesFrom(count * ranks_, GivenBy(group.rank()));
+        const auto begin = static_cast<std::size_t>(count) * static_cast<std::size_t>(group.rank());
+        return Check(group.ReduceScatter(Of(all), data, Reduction::kSum, options), values, sum, wrong, begin);
       }
       default:
         return Check(group.AllReduce(data, Reduction::kSum, options), values, sum, wrong);
@@ -76,11 +78,20 @@ class Script {
     return {reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()),
             ElementType::kInt64};
   }
-  static Status Check(const Completion& done, const std::vector<std::int64_t>& values, std::int64_t expected,
-                      std::string& wrong) {
+  // Neighbouring elements differ, so that a misplaced piece shows.
+  static std::int64_t FactorOf(std::size_t i) { return static_cast<std::int64_t>(i % 7 + 1); }
+  static std::vector<std::int64_t> ValuesFrom(std::int64_t count, std::int64_t first) {
+    std::vector<std::int64_t> values;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) values.push_back(first * FactorOf(i));
+    return values;
+  }
+  // first: the expected value of an element with factor 1. begin: the index of values[0] in the whole.
+  static Status Check(const Completion& done, const std::vector<std::int64_t>& values, std::int64_t first,
+                      std::string& wrong, std::size_t begin = 0) {
     const Status status = done.Wait();
-    for (const std::int64_t value : values) {
-      if (status.ok() && value != expected) wrong = StrCat("got ", value, ", expected ", expected);
+    for (std::size_t i = 0; status.ok() && i < values.size(); ++i) {
+      const std::int64_t expected = first * FactorOf(begin + i);
+      if (values[i] != expected) wrong = StrCat("got ", values[i], ", expected ", expected);
     }
     return status;
   }

@@ -26,9 +26,21 @@ class RankNetwork::Link {
       if (from != nullptr && bytes.empty()) bytes.assign(from, from + size);
     }
   };
+  // A message is in the receiver's memory as soon as it has arrived and its receive has started.
   struct Lane {
     std::deque<std::shared_ptr<Sent>> sent;
-    std::size_t received = 0;  // number of started receives
+    std::deque<std::span<std::byte>> wanted;  // the memory of started receives; null: the receive is over
+
+    void Arrive(std::size_t number) {
+      sent[number]->arrived = !sent[number]->bytes.empty();
+      Deliver(number);
+    }
+    void Deliver(std::size_t number) {
+      if (sent.size() <= number || wanted.size() <= number || !sent[number]->arrived) return;
+      const std::vector<std::byte>& bytes = sent[number]->bytes;
+      const std::span<std::byte> to = wanted[number];
+      if (bytes.size() <= to.size()) std::memcpy(to.data(), bytes.data(), bytes.size());
+    }
   };
 
   Lane lanes[3];        // by channel
@@ -105,24 +117,22 @@ class RankLinks::Outgoing : public Transit {
 class RankLinks::Incoming : public Transit {
  public:
   Incoming(RankLinks& links, RankNetwork::Link& link, RankNetwork::Link::Lane& lane, std::size_t number,
-           std::span<std::byte> to)
-      : links_(links), link_(link), lane_(lane), number_(number), to_(to) {}
+           std::size_t size)
+      : links_(links), link_(link), lane_(lane), number_(number), size_(size) {}
+  ~Incoming() override { lane_.wanted[number_] = {}; }
   LinkEnd Wait() override {
     const auto came = [&] { return lane_.sent.size() > number_ && lane_.sent[number_]->arrived; };
     links_.net_.Await(links_.mine_, [&] { return came() || links_.Ended(link_); });
     if (!came()) return links_.EndOf();
-    const std::vector<std::byte>& bytes = lane_.sent[number_]->bytes;
-    if (bytes.size() > to_.size()) return LinkEnd::kBroken;  // a rank must not ask for less
-    std::memcpy(to_.data(), bytes.data(), bytes.size());
-    return LinkEnd::kDone;
+    // A rank must not ask for less than is sent.
+    return lane_.sent[number_]->bytes.size() > size_ ? LinkEnd::kBroken : LinkEnd::kDone;
   }
 
  private:
   RankLinks& links_;
   RankNetwork::Link& link_;
   RankNetwork::Link::Lane& lane_;
-  const std::size_t number_;
-  const std::span<std::byte> to_;
+  const std::size_t number_, size_;
 };
 
 // Half of the messages are sent at once, the other half when the receiver asks for them, as in Gloo.
@@ -138,9 +148,9 @@ std::unique_ptr<Transit> RankLinks::Send(int to, Channel channel, std::span<cons
     if (net_.Random(2) == 0) sent->Leave();
     net_.After(ArrivalOn(link), [&link, &lane, sent, number] {
       if (link.cut) return;
-      if (lane.received > number) sent->Leave();
-      sent->arrived = !sent->bytes.empty();
+      if (lane.wanted.size() > number) sent->Leave();
       sent->announced = true;
+      lane.Arrive(number);
     });
   }
   return std::make_unique<Outgoing>(*this, From(to), sent);
@@ -149,15 +159,17 @@ std::unique_ptr<Transit> RankLinks::Send(int to, Channel channel, std::span<cons
 std::unique_ptr<Transit> RankLinks::Receive(int from, Channel channel, std::span<std::byte> bytes) {
   RankNetwork::Link& link = From(from);
   RankNetwork::Link::Lane& lane = link.lanes[static_cast<std::size_t>(channel)];
-  const std::size_t number = lane.received++;
-  if (lane.sent.size() > number && lane.sent[number]->announced) {
-    net_.After(net_.Delay(), [&net = net_, &link, sent = lane.sent[number], sender = Member(from)] {
+  const std::size_t number = lane.wanted.size();
+  lane.wanted.push_back(bytes);
+  lane.Deliver(number);
+  if (lane.sent.size() > number && lane.sent[number]->announced && !lane.sent[number]->arrived) {
+    net_.After(net_.Delay(), [&net = net_, &link, &lane, number, sender = Member(from)] {
       if (link.cut || net.dead(sender)) return;
-      sent->Leave();
-      sent->arrived = !sent->bytes.empty();
+      lane.sent[number]->Leave();
+      lane.Arrive(number);
     });
   }
-  return std::make_unique<Incoming>(*this, link, lane, number, bytes);
+  return std::make_unique<Incoming>(*this, link, lane, number, bytes.size());
 }
 
 void RankLinks::Listen(NoticeHandler handler) {

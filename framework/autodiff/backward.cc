@@ -97,8 +97,8 @@ class Backward {
   }
 
   // Gives a fresh name to each gradient whose name the block already has: the gradient of a loss in its
-  // second call, or every gradient if earlier calls were not counted. `renamed`: gradients that the caller
-  // has under another name.
+  // second call, or every gradient if earlier calls were not counted. `renamed`: gradients for which the
+  // caller already has another name.
   void RenameTaken(std::vector<Op>& grads, std::map<std::string, std::string> renamed) {
     for (Op& op : grads) {
       std::vector<Slot> inputs = op.inputs();

@@ -8,16 +8,15 @@
 // If the block already has the gradient from an earlier call, the new gradient gets another name:
 // grad/grad/x@GRAD in the second call, one more grad/ in each further call.
 //
-// Works on block 0. On an error the program is unchanged.
+// Works on block 0. The gradient of an op that runs a block (GradOfBlock in op/op_def.h) is a new block. On
+// an error the program is unchanged.
 //
-// kInvalidArgument: the loss is unknown, no op writes it, or it has more than one element (E-backward-loss);
-// an op between a parameter and the loss has no gradient (E-backward-no-grad); a requested parameter
-// (E-backward-param) or checkpoint (E-backward-checkpoint) is unknown.
-// The gradient of an op that runs a block (GradOfBlock in op/op_def.h) is a new block.
-//
-// kInvalidArgument: such an op names a block that does not exist (E-block-index) or that runs itself
-// (E-block-cycle). kUnimplemented: such an op has no gradient (E-backward-block); a gradient inside a block
-// needs a value that the block has overwritten (E-backward-overwritten).
+// kInvalidArgument: the loss is unknown, no op writes it, or its shape is not [1] (E-backward-loss); an op
+// between a parameter and the loss has no gradient (E-backward-no-grad); a requested parameter
+// (E-backward-param) or checkpoint (E-backward-checkpoint) is unknown; an op names a block that does not
+// exist (E-block-index) or that runs itself (E-block-cycle).
+// kUnimplemented: an op that runs a block has no gradient (E-backward-block); a gradient inside a block needs
+// a value that the block has written to an outer variable and that is not kept (E-backward-overwritten).
 #pragma once
 
 #include <map>

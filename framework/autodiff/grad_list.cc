@@ -92,9 +92,9 @@ class GradLister {
     return grads;
   }
 
-  // Gives gradients that the block already has new names for this call. Unchanged are the inputs of the
-  // gradient of a gradient op, and variables that the forward op itself reads or writes: they belong to
-  // earlier calls.
+  // Renames, for this call, the gradients that the block already has. Inputs that belong to earlier calls
+  // keep their names: all inputs of the gradient of a gradient op, and variables that the forward op itself
+  // reads or writes.
   void NameAgain(Op& op, const Op& forward) {
     if (!Has(forward.role(), Role::kBackward)) {
       const std::vector<Slot> inputs = op.inputs();
@@ -207,9 +207,9 @@ class GradLister {
     return OkStatus();
   }
 
-  // Removes ops that read gradients of which none is written: for example, no gradient flows back through
-  // ids. Their outputs must not become parts of a sum. (Gradients in `no_grad_names` are filled with zeros
-  // later.)
+  // Removes each op that reads gradients of which none gets a value: for example, no gradient flows back
+  // through ids. The outputs of such an op must not become parts of a sum. (Gradients in `no_grad_names` are
+  // filled with zeros later.)
   std::vector<Op> RemoveUnfed(std::vector<Op> grads, const NameSet& no_grad_names,
                               const NameSet& given) const {
     NameSet fed = no_grad_names;

@@ -17,8 +17,7 @@ struct GradTargets {
   int earlier = 0;  // as BackwardOptions'
 };
 
-// Errors: those of AppendBackward. E-backward-overwritten: the gradient of an op in a block needs a value
-// that is not kept.
+// Errors: those of AppendBackward.
 Result<std::vector<Op>> MakeGradList(const OpRegistry& ops, Program& program, const GradTargets& wanted,
                                      GradNames& grad_names);
 

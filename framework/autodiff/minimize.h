@@ -38,8 +38,8 @@ struct Naming {
 struct MinimizeResult {
   std::vector<ParamGrad> params_grads;    // as AppendBackward returned them
   std::string learning_rate;              // the name of its variable
-  std::vector<std::string> accumulators;  // the names of the kinds of state, as StateDef's, in its order
-  std::map<std::string, std::vector<std::string>> states;  // of each parameter: a variable for each kind
+  std::vector<std::string> accumulators;  // the kinds of state: StateDef::accumulator, in order
+  std::map<std::string, std::vector<std::string>> states;  // per parameter, the variable of each kind
   std::vector<OpId> optimizer_ops;  // in the order of the block: the updates and their auxiliary ops
 };
 
@@ -50,8 +50,8 @@ Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& s
 Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
                                          BackwardOptions options);
 
-// Takes the pairs sorted by parameter name, as Fluid does. Updates of tables sharded by id (is_distributed)
-// come first.
+// Handles the pairs in the order of the parameters' names, as Fluid does; `params_grads` need not be sorted.
+// Updates of tables sharded by id (is_distributed) come first.
 Result<MinimizeResult> ApplyGradients(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                       const OptimizerSpec& spec, std::vector<ParamGrad> params_grads);
 

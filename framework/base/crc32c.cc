@@ -54,9 +54,9 @@ __attribute__((target("sse4.2"))) std::uint32_t Crc32cSse42(std::uint32_t crc, c
   return ~rest;
 }
 
-// From this size on, three thirds of the data are computed side by side. They fill the waiting cycles: this
-// is at least twice as fast and reaches the speed of memory. Combining the thirds costs as much as some
-// kilobytes.
+// From this size on, the CRCs of three thirds of the data are computed side by side, so that each third's
+// instructions run in the others' waiting cycles. This is at least twice as fast and reaches the speed of
+// memory. Combining the three CRCs takes as long as some kilobytes of data.
 constexpr std::size_t kThirdsFrom = std::size_t{48} << 10;
 
 __attribute__((target("sse4.2"))) std::uint32_t Crc32cInThirds(std::uint32_t crc, const void* data,
@@ -97,7 +97,8 @@ std::uint32_t Crc32c(std::uint32_t crc, const void* data, std::size_t size) {
 }
 
 std::uint32_t Crc32cCombine(std::uint32_t first, std::uint32_t second, std::size_t second_size) {
-  // A CRC is linear: it is the sum of the first piece's CRC as if zeros followed, and the second piece's.
+  // A CRC is linear. That of both pieces is the sum of two: the first piece's, continued over as many zeros
+  // as the second piece has bytes, and the second piece's own.
   for (std::size_t k = 0; second_size != 0; ++k, second_size >>= 1) {
     if ((second_size & 1) != 0) first = Multiply(kPowers[k], first);
   }

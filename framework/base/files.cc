@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // zlib: 16 more asks for a gzip wrapper
+constexpr int kGzipWindow = 15 + 16;  // zlib: adding 16 selects the gzip format
 constexpr std::size_t kStepBytes = std::size_t{1} << 20;
 
 class FileDescriptor {
@@ -76,8 +76,8 @@ FileDescriptor CreateBeside(const std::string& path, std::string& name) {
   }
 }
 
-// Forces the names in the folder of `path` to disk. Not being able to (the folder may not be listed, or its
-// file system does not support it) is no error.
+// Forces the names in the folder of `path` to disk. It is no error if this process may not list the folder
+// or if the file system does not support the call.
 bool SyncFolderOf(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -100,8 +100,8 @@ Status Replace(const std::string& path, std::string_view bytes) {
   return error;
 }
 
-// Gives zlib the next input once it has used the last, and all of `step` as output. Input goes in portions,
-// because zlib counts in 32 bits.
+// Gives zlib the next portion of input if it has used up the previous one, and all of `step` as room for
+// output. Input goes in portions, because zlib counts in 32 bits.
 void Feed(z_stream& stream, std::string_view& bytes, std::string& step) {
   if (stream.avail_in == 0) {
     const std::size_t next = std::min<std::size_t>(bytes.size(), kStepBytes);
@@ -163,7 +163,7 @@ Result<std::string> Gunzip(std::string_view bytes, std::size_t bytes_max) {
     } else if (result == Z_STREAM_END) {
       if (stream.avail_in == 0 && bytes.empty()) break;
       if (inflateReset(&stream) != Z_OK)
-        error = DataLoss("E-file-gzip", "damaged gzip stream");  // a further member
+        error = DataLoss("E-file-gzip", "damaged gzip stream");  // another member
     } else if (result != Z_OK) {
       const bool truncated = result == Z_BUF_ERROR;
       error = DataLoss("E-file-gzip", truncated ? "truncated" : "damaged", " gzip stream after ", out.size(),

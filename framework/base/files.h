@@ -16,8 +16,8 @@ struct ReadOptions {
   std::size_t bytes_max = std::size_t{4} << 30;  // upper limit of the returned bytes
 };
 
-// The most bytes that a gzip stream of `packed_bytes` may unpack to. It keeps a small file from filling
-// the memory; text and weights compress far less than this.
+// The most bytes that a gzip stream of `packed_bytes` may unpack to. This limit keeps a small file from
+// filling the memory; text and weights compress far less.
 constexpr std::size_t UnpackedBytesMax(std::size_t packed_bytes) {
   return packed_bytes * 64 + (std::size_t{64} << 20);
 }

@@ -34,8 +34,8 @@ void FlatIndex::Add(std::uint32_t hash, std::size_t position) {
 void FlatIndex::Free(std::size_t gap) {
   table_[gap] = {};
   --used_;
-  // The freed slot may have pushed the entries behind it further on. They are placed again, so that no search
-  // ends at the gap.
+  // Entries behind the gap may stand there because this slot was taken. Place them again, so that no search
+  // for them ends at the gap.
   for (std::size_t at = (gap + 1) & mask(); table_[at].place != 0; at = (at + 1) & mask()) {
     const Entry entry = table_[at];
     table_[at] = {};

@@ -27,8 +27,8 @@ class FlatIndex {
     if (used_ == 0) return kAbsent;
     return static_cast<std::int64_t>(table_[Seek(hash, same)].place) - 1;
   }
-  // Before a search: Prefetch loads the slot where it begins. Once that is loaded, Guess returns the position
-  // at which the search will most probably end.
+  // Prefetch loads the slot where a search for `hash` begins. Guess, called once that slot is loaded, returns
+  // the position that the search will most probably find.
   void Prefetch(std::uint32_t hash) const {
     if (used_ != 0) __builtin_prefetch(&table_[hash & mask()]);
   }
@@ -67,7 +67,7 @@ class FlatIndex {
   void Resize(std::size_t entries);  // a power of two
   std::size_t mask() const { return table_.size() - 1; }
 
-  std::vector<Entry> table_;  // linear probing: an entry is at its hash's slot or in one of the next
+  std::vector<Entry> table_;  // linear probing: an entry is in its hash's slot or in a later one
   std::size_t used_ = 0;
 };
 

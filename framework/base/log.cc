@@ -8,8 +8,8 @@
 namespace penstock {
 namespace {
 
-// Held for each line and during a fork, so that the child gets our state and glog's locks in a consistent
-// state. Never destroyed, because threads may log while the process ends.
+// The mutex is held for each line and during a fork, so that a child gets our state and glog's locks in a
+// consistent state. Never destroyed, because threads may log while the process ends.
 struct State {
   std::mutex mutex;
   std::string role;

@@ -1,8 +1,8 @@
-// A hash map keyed by pointers to objects that outlive it. Like std::unordered_map, but without an allocation
-// per entry, removal, or iteration: the order of pointers differs between processes.
+// A hash map keyed by pointers to objects that outlive it. Like std::unordered_map, but it does not allocate
+// per entry, and has no removal and no iteration (the order of addresses differs between processes).
 //
 //   PointerMap<Var, std::size_t> first_writes;
-//   first_writes.Emplace(var, i);                          the first counts
+//   first_writes.Emplace(var, i);                          an existing value is kept
 //   if (const std::size_t* write = first_writes.Find(var)) ...
 //
 // A found pointer stays valid until the next insertion.

@@ -107,7 +107,7 @@ Status Cancelled(std::string id, const Parts&... parts) {
   return Status(StatusCode::kCancelled, std::move(id), StrCat(parts...));
 }
 
-// A value or the reason why there is none.
+// A value, or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {
  public:

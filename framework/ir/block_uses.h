@@ -34,8 +34,8 @@ Result<std::vector<std::string>> NamesForGradient(const Program& program, int bl
 // The names of OuterNames that the block writes.
 Result<std::vector<std::string>> OuterNamesWritten(const Program& program, int block);
 
-// Variables of the block that string-list attributes of `runner`, the op that runs the block, name. The op
-// itself passes their values in and out.
+// Returns the variables of the block that are named in string-list attributes of `runner`, the op that runs
+// the block. That op itself passes their values in and out.
 std::vector<std::string> HandedNames(const Op& runner, const Block& block);
 
 // Whether the program has a gradient block of this block.

@@ -77,8 +77,8 @@ class BlockEdit {
   const Block& before_;  // the program's own; outlives the edit
   Block after_;          // variables are edited here directly
   std::vector<Change> changes_;
-  // Per op the index in changes_, -1 for none: first for the block's ops by position, then for the inserted
-  // ops.
+  // For each op, the index of its change in changes_, or -1. The block's ops come first, by position; the
+  // inserted ops follow.
   std::vector<std::int32_t> change_at_;
   bool all_known_ = true;  // each change belongs to an op of the block or to an inserted op
   std::vector<Inserted> appended_;

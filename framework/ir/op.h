@@ -1,5 +1,5 @@
-// One operation: a type, named slots of variable names in and out, attributes. Immutable once it is in a
-// block; a change is a new Op. Identity across changes is the OpId that its block gives it.
+// One operation: a type, named input and output slots that hold variable names, attributes. Immutable once it
+// is in a block: a change replaces it by a new Op under the same OpId, which the block gave it.
 //
 //   Op op("mul");
 //   op.AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"h"}).Set("x_num_col_dims", 1);

@@ -15,8 +15,8 @@ bool IsForTraining(Role role) {
   return Has(role, Role::kBackward) || Has(role, Role::kOptimize) || Has(role, Role::kLrSched);
 }
 
-// Block 0, the blocks that its ops start directly or through others, and the forward blocks of gradient
-// blocks among them. In ascending order.
+// Block 0, the blocks that its ops run directly or through others, and the parents and forward blocks of all
+// these. In ascending order.
 std::set<int> BlocksInUse(const Program& program) {
   std::set<int> used;
   std::vector<int> found = {0};
@@ -54,7 +54,7 @@ Op Renumbered(const Op& op, const std::map<int, int>& number) {
   return out;
 }
 
-// Removes the blocks that no op starts and renumbers the others.
+// Removes the blocks that are not in use and renumbers the others.
 Program WithoutIdleBlocks(const Program& program) {
   const std::set<int> used = BlocksInUse(program);
   if (static_cast<int>(used.size()) == program.block_count()) return program;
@@ -75,7 +75,8 @@ Program WithoutIdleBlocks(const Program& program) {
   return out;
 }
 
-// Keeps these ops in block 0, the blocks they start, and the variables that any of them name.
+// Keeps these ops in block 0 and the blocks in use. Of block 0's variables, keeps those that a remaining op
+// names, and those in `also`.
 Program KeepOnly(Program program, std::vector<OpEntry> ops, const std::set<std::string>& also) {
   program.MutableBlock(0).SetOps(std::move(ops));
   program = WithoutIdleBlocks(program);

@@ -13,15 +13,15 @@
 
 namespace penstock {
 
-// Removes the ops with a backward, optimize or learning-rate role and the variables that only they name. Sets
-// `is_test` on each op that has this attribute. Works on the ops of block 0. Removes blocks that no remaining
-// op runs, and renumbers later blocks.
+// Removes the ops of block 0 with a backward, optimize or learning-rate role, the variables that only they
+// name, and the blocks that no remaining op runs; renumbers later blocks. Then sets `is_test` on each op, in
+// any block, that has this attribute.
 Program CloneForTest(const Program& program);
 
 // Keeps only the ops of block 0 that are needed to compute the targets from the feeds, the blocks that these
 // ops run, and the variables that they name. A fed variable needs no op that writes it. `target_ops`, ops of
 // block 0, are always kept.
-// kInvalidArgument: the program does not have a target.
+// kInvalidArgument E-prune-target: a target is not a variable of block 0.
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& targets, const std::set<OpId>& target_ops = {});
 

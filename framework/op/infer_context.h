@@ -24,7 +24,7 @@ struct VarInfo {
   Shape shape;
   std::int32_t lod_level = 0;
   bool has_type = true;  // false: a control or raw variable, or an output not declared yet
-  // The element type is known only at run time, so a program may declare a type that no kernel accepts.
+  // True: the element type is known only at run time, so a program may declare a type that no kernel accepts.
   bool dtype_is_loose = false;
 };
 

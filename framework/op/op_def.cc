@@ -304,8 +304,8 @@ void OpDef::BuildGradDef() {
   // Slots that share an element type in the forward op share it here too, even if the gradient does not read
   // the slot that determines the type.
   std::map<std::string, std::string> first_of;  // by the forward slot that gives the type
-  // The gradient of a slot that accepts dense tensors is dense. A gradient declared sparse may be selected
-  // rows.
+  // A slot that accepts dense tensors in the forward op accepts only these here. Other slots, and those that
+  // are declared sparse, keep their kinds; a sparse gradient that the op yields may also be selected rows.
   const auto kinds_of = [&](const SlotDef& slot) {
     const bool as_forward = !slot.kinds.Has(VarKind::kTensor) || Names(grad_->sparse, slot.name);
     return as_forward ? slot.kinds : KindSet::Of(VarKind::kTensor);

@@ -117,8 +117,9 @@ struct AttrDef {
   bool implicit = false;
 };
 
-// The gradient as data: `<type>_grad` with the named forward inputs and outputs, Out@GRAD for each forward
-// output in `of` (default: all that are not intermediate), and In@GRAD for each forward input in `yields`.
+// The gradient as data. The op `<type>_grad` reads the forward inputs in `reads`, the forward outputs in
+// `reads_outputs`, and Out@GRAD for each forward output in `of` (default: all that are not intermediate). It
+// writes In@GRAD for each forward input in `yields`.
 struct GradSpec {
   std::vector<std::string> reads;          // forward inputs
   std::vector<std::string> reads_outputs;  // forward outputs
@@ -231,16 +232,16 @@ class OpDef {
     GradDef().template Kernel<Device, K, Ts...>();
     return *this;
   }
-  // The gradient op that Grad generates, to declare differences from the default (InferShape,
-  // KernelTypeFrom).
+  // Returns the gradient op that Grad generates. Use it to declare what differs from the default
+  // (InferShape, KernelTypeFrom).
   OpDef& GradDef();
   OpDef& Optimizes(std::string param_slot, std::string grad_slot);
-  // Declares that element i of every output depends only on element i of the inputs of that shape (and on
-  // one-element inputs), so the op may run on a row range. For an optimizer, call it after Optimizes: it
-  // describes the update.
+  // Declares that element i of every output depends only on element i of each input of the same shape (and
+  // on inputs of one element), so the op may run on a row range. For an optimizer, call it after Optimizes;
+  // it then describes the update.
   OpDef& Elementwise();
-  // Declares the op's result on slices if Elementwise does not describe it: for example, an op that merges
-  // duplicate rows works by rows, and an op that sums all elements adds up.
+  // Declares the op's result on slices if Elementwise does not describe it. For example, an op that merges
+  // duplicate rows is kByRows, and an op that sums all elements is kAddsUp.
   OpDef& WhenSliced(SliceRule rule);
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
                double initial = 0.0, std::string initial_attr = "");

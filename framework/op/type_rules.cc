@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-// A number, or every number of a list, against a bound.
+// Whether `holds` is true of a number, or of every number of a list. True for attributes of other kinds.
 template <typename Holds>
 bool AllNumbers(const Attr& attr, Holds holds) {
   return std::visit(

@@ -28,8 +28,8 @@ struct ServedLookup {
   std::int64_t padding = -1;  // the id whose row is all zeros; -1: none
 };
 
-// A parameter piece on a server; or a variable that the server only holds: trainer 0 sends its initial value
-// and all trainers pull it.
+// A piece of a parameter that a server updates, or a variable that it only holds: trainer 0 sends the initial
+// value of a held variable, and all trainers pull it.
 struct ServedParam {
   PieceType param;
   bool start = false;  // only held: no block, no gradients
@@ -90,8 +90,8 @@ struct ServerRole {
   ServeMode mode = ServeMode::kSync;
   int number = -1;             // its position among the servers; -1: not recorded
   bool keeps_backups = false;  // keeps a copy of each parameter as each trainer last fetched it
-  // Blocks that measure gradients, in the order in which they run before all updates. The last may exchange
-  // the measures with other servers (shared_block; -1: none does).
+  // The blocks that run before all updates, in this order: those that measure gradients, and shared_block,
+  // which computes from all measures and may exchange them with other servers (-1: there is none).
   std::vector<int> measure_blocks;
   int shared_block = -1;
   ServedExchange exchange;

@@ -17,7 +17,7 @@ class UpdateReader {
       update_.merge = &op;
       update_.merge_inputs = op.Input("X");
       update_.merged = op.OutputName("Out");
-      // Includes gradients of trainers whose programs are unknown.
+      // The merge consumes all its inputs, including gradients of trainers whose programs are unknown.
       update_.consumes.assign(update_.merge_inputs.begin(), update_.merge_inputs.end());
       in_merge_ = true;
     } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), Role::kOptimize) &&

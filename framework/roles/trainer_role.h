@@ -50,10 +50,10 @@ struct CommOp {
   int position = 0;              // of the op in block 0
   bool by_communicator = false;  // a thread of the process, not the op, sends or receives the names it lists
   bool idle = false;             // a recv that does nothing
-  std::string_view param;        // of the op's (param, grad) pair; empty if it has none
+  std::string_view param;        // of the op's first (param, grad) pair; empty if it has none
   std::string_view whole;        // the variable that is cut or joined; for a lookup, the table
   Cut cut = Cut::kNot;
-  const Op* cut_op = nullptr;  // the op that splits, joins or shards; null if there is none
+  const Op* cut_op = nullptr;  // splits the variable by rows or ids, or joins it; null if none does
   int cut_position = 0;
   const Op* merge_op = nullptr;  // for a prefetch: joins the answers
   std::vector<Piece> pieces;     // for barriers and saves: only the addresses

@@ -64,7 +64,7 @@ enum class Comm {
 };
 Comm CommOf(const Op& op);
 
-// The (param, grad) pair of an op; empty if it has none.
+// The first (param, grad) pair of an op; empty if it has none.
 struct ParamPair {
   std::string_view param, grad;
 };
@@ -89,8 +89,8 @@ class SendView {
   // Sends nothing to a server, but tells the trainer's own communicator that rows were touched or that the
   // initial values are complete.
   bool tells_communicator() const;
-  // If tells_communicator(): true if the initial values are complete; false if a step has touched rows of the
-  // tables messages()[i], given by the ids variables()[i].
+  // If tells_communicator(): true if the op reports that the initial values are complete; false if it reports
+  // that a step has touched rows of the tables messages()[i], given by the ids variables()[i].
   bool tells_start() const {
     return !messages().empty() && !variables().empty() && messages()[0] == variables()[0];
   }
@@ -235,7 +235,7 @@ class ServeView {
   const std::string& address() const;
   int trainers() const;
   ServeMode mode() const;                            // may be a number that is no ServeMode
-  std::optional<int> number() const;                 // its position among the servers; -1: none
+  std::optional<int> number() const;                 // its position among the servers, if recorded
   Names received() const { return op_.Input("X"); }  // the gradients' variables
   std::span<const BlockRef> blocks() const;          // in the order in which they run
   int lr_block() const;                              // -1: none

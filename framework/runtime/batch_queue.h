@@ -6,7 +6,7 @@
 //   queue->End();
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<Batch> batch, queue->Pop());    // nullopt: at its end
 //
-// Thread-safe. The pointer's owners keep the queue alive; after that its number is invalid.
+// Thread-safe. The queue lives until the last pointer to it is released; then its number is invalid.
 #pragma once
 
 #include <condition_variable>
@@ -43,8 +43,8 @@ class BatchQueue {
 
   // For the reader. Push blocks while the queue is full and returns false once the queue is closed.
   bool Push(Batch batch);
-  void End();               // the batches in the queue are still read; then it is at its end
-  void Fail(Status error);  // the batches in the queue are still read; then each Pop returns the error
+  void End();               // Pop returns the batches in the queue, then nullopt
+  void Fail(Status error);  // Pop returns the batches in the queue, then the error
 
   // For the program. Blocks until the queue has a batch. nullopt: the queue is at its end; later calls return
   // nullopt too. kFailedPrecondition E-read-not-started; kCancelled; the error given to Fail.

@@ -36,8 +36,7 @@
 // meetings of all ranks. "net" stands for the network backends; their costs are messages and bytes sent. Over
 // the network, every operation except Send, Recv and SendRecv begins with an agreement of all ranks on the
 // operation: log2 P messages, about 200 (P-1) bytes. If the data of all ranks together has at most 128 KB, it
-// travels with the agreement: no further messages, and P-1 times a rank's bytes. Send takes one message of
-// 200 bytes and one with its data.
+// travels with the agreement: no further messages, and P-1 times a rank's bytes.
 //
 // Thread-safe: Abort, running and Completion. The other calls come from one thread at a time.
 #pragma once
@@ -152,7 +151,7 @@ class CollectiveGroup {
   // arrive in the order in which they were sent, with the same count and type at both ends. A rank cannot
   // send to itself (kInvalidArgument). A send is done when its memory is free, which may be before or after
   // the other side has received.
-  // host: S written, S read, no meeting. net: 1 message, S bytes.
+  // host: S written, S read, no meeting. net: a message of 200 bytes and one of S bytes.
   virtual Completion SendRecv(ConstElements out, int to, Elements in, int from,
                               const CollectiveOptions& options = {}) = 0;
   virtual Completion Send(ConstElements out, int to, const CollectiveOptions& options = {}) = 0;

@@ -63,14 +63,16 @@ class CollectiveRings {
 
   // Records an operation that runs concurrently, for Await.
   void Keep(int ring, Completion started);
-  // Reduces `values` over all ranks, concurrently with the computation. Small tensors share a bucket, which
-  // starts when it is full, another operation of the ring begins (Flush), or the ring is awaited.
+  // Reduces `values` over all ranks, concurrently with the computation. Small tensors share a bucket. Its
+  // reduction starts when the next tensor does not fit, when another operation of the ring begins (Flush), or
+  // when the ring is awaited.
   Status ReduceBeside(int ring, const Elements& values, Reduction reduction,
                       const CollectiveOptions& options);
-  // Starts the ring's bucket. Call before every other operation of the ring, so that all ranks keep the order
-  // of the program.
+  // Starts the reduction of the ring's bucket. Call before every other operation of the ring, so that all
+  // ranks keep the order of the program.
   Status Flush(int ring);
-  // Waits for the recorded operations of a ring, or of all rings; returns the first error.
+  // Starts the bucket of a ring, or of all rings, and waits for the recorded operations; returns the first
+  // error.
   Status Await(int ring);
   Status AwaitAll();
   // Waits for one operation.

@@ -1,5 +1,5 @@
-// The order in which threads that run the same program at once take batches from its readers: that of the
-// threads' numbers, so that which thread gets which batch does not depend on timing.
+// Makes threads that run the same program concurrently take batches from each reader in the order of the
+// threads' numbers, so that timing does not decide which thread gets which batch.
 //
 //   ReadTurns turns(4);                                // for one run of each thread
 //   ... thread r:  const ReadTurns::Member here(turns, r);
@@ -20,7 +20,8 @@ class ReadTurns {
  public:
   explicit ReadTurns(int threads) : ended_(static_cast<std::size_t>(threads), false) {}
 
-  // Makes the calling thread thread number `number` while in scope. Its end ends all its turns.
+  // Makes the calling thread the member with this number while in scope. When it ends, later threads no
+  // longer wait for this one.
   class Member {
    public:
     Member(ReadTurns& turns, int number);
@@ -29,12 +30,12 @@ class ReadTurns {
     Member& operator=(const Member&) = delete;
   };
 
-  // Ends the waits for turns, now and later. A thread that waits for a batch itself notices when its queue
-  // changes. From any thread.
+  // Ends all waits for turns, current and later ones. A thread that has its turn and waits for a batch
+  // notices the abort only when its queue changes. From any thread.
   void Abort();
 
-  // Waits until the turn of the calling thread at this queue has come, and ends it at the end of the scope.
-  // Without effect on a thread that is no member.
+  // The calling thread's turn at this queue: the constructor waits for it, the destructor ends it. No effect
+  // on a thread that is not a member.
   class Turn {
    public:
     explicit Turn(std::int64_t queue);

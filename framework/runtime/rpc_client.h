@@ -114,7 +114,7 @@ class RpcClient {
   // Asks for the rows of a table that any trainer has updated since this trainer's request of the step before
   // (in the first: since training began). After CompletePulls, `out` has them in ascending order, each once,
   // including the gradients that this trainer pushed in ended steps.
-  // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): overriders keep it
   virtual Status PullChanged(PullHandle /*piece*/, std::shared_ptr<SelectedRows> /*out*/) {
     return Unimplemented("E-comm-changed", "this client cannot ask for the rows of a table that changed");
   }

@@ -38,7 +38,8 @@ constexpr Half HalfOf(float value) {
   } else if (size >= 0x477ff000u) {
     half = 0x7c00;
   } else if (size < 0x38800000u) {
-    // Subnormal: the last bit of a float near 0.5 is the unit, so the sum is rounded to it.
+    // Subnormal, a multiple of 2^-24. Adding 0.5 rounds to such a multiple, because the last bit of a float
+    // from 0.5 to 1 is worth 2^-24.
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
   } else {
     half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13;

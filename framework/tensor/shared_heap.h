@@ -49,7 +49,7 @@ class SharedHeap {
  private:
   struct Room {
     std::size_t size = 0;
-    std::size_t used = 0;  // upper bound of its bytes that have pages
+    std::size_t used = 0;  // upper bound of the bytes in this range that have pages
   };
 
   SharedHeap(int fd, std::byte* pages, std::size_t bytes);

@@ -54,7 +54,7 @@ void Tensor::Reset(DType type, const Shape& shape) {
   lod_.reset();
   const std::size_t needed = bytes();
   if (buffer_ != nullptr && buffer_.use_count() == 1 && offset_ == 0 && buffer_->bytes() >= needed) return;
-  CheckReadable(*this);  // never replaces memory of a device by ours
+  CheckReadable(*this);  // host memory must not replace memory of a device
   buffer_ = Buffer::Allocate(needed);
   offset_ = 0;
 }

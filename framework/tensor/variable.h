@@ -52,8 +52,8 @@ class Variable {
   bool Is() const {
     return std::holds_alternative<T>(value_);
   }
-  // The value as a T; if it has another type, replaces it by a default T. Check with Is before reading what
-  // others wrote.
+  // The value as a T; if it has another type, replaces it by a default T. Before reading a value that other
+  // code wrote, check its type with Is.
   template <typename T>
   T& As() {
     if (!Is<T>()) value_ = T();

@@ -46,7 +46,7 @@ struct JobPolicies {
 };
 
 // kInvalidArgument: E-policy-value (staleness or backup_trainers is not a non-negative number, on_uneven is
-// none of its words; compression has a rule for all), E-text-syntax, E-compression-value.
+// none of its words, or compression has a rule without a name), E-text-syntax, E-compression-value.
 Result<JobPolicies> ReadPolicies(const ProgramMeta& meta);
 // Writes these keys, and removes those whose policy is not set.
 void WritePolicies(const JobPolicies& policies, ProgramMeta& meta);

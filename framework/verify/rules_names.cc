@@ -106,8 +106,9 @@ bool TakesFromScope(const OpRegistry* ops, const Op& op, const Slot& slot) {
   return input != nullptr && input->kinds != KindSet::Any() && input->kinds.Has(VarKind::kRaw);
 }
 
-// The gradients that the op that runs a gradient block creates in it: those of the variables of the forward
-// block that its attributes name. Fluid does not declare gradients that one step gets from the next.
+// The gradients that a gradient block gets from the op that runs it: those of the variables that the op's
+// string-list attributes name. The gradient of a step gets them from that of the next step. Fluid does not
+// declare them.
 class GivenGradients {
  public:
   GivenGradients(const Program& program, int block) {

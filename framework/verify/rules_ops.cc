@@ -58,7 +58,8 @@ void NoteUntold(std::span<const Declaration> outputs, VerifyScene& scene) {
   }
 }
 
-// The declaration of a variable; if that leaves the element type open, with the type that the variable holds.
+// The declaration of a variable. If it leaves the element type open, the result has the type that the
+// variable is known to hold.
 VarInfo KnownOf(const Var& var, const VerifyScene& scene) {
   VarInfo known = InfoOf(var);
   if (MayBeUntold(var)) known.dtype = scene.HeldBy(var);

@@ -66,8 +66,8 @@ class VerifyScene {
   void NoteMalformed(const Op& op) { malformed_.insert(&op); }
   bool WellFormed(const Op& op) const { return !malformed_.contains(&op); }
 
-  // Records a temporary that is declared bool because Fluid has not inferred its type, and the type that its
-  // writer gives it; nullopt if unknown.
+  // Records the element type that the writer of a temporary gives it (nullopt: unknown), if the temporary is
+  // declared bool because Fluid has not inferred its type.
   void NoteHeld(const Var& var, std::optional<DType> held) {
     held ? void(held_.emplace(&var, *held)) : void(untold_.insert(&var));
   }

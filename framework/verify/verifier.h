@@ -26,7 +26,8 @@ struct VerifyOptions {
   std::size_t findings_max = 100;
 };
 
-// All violations, block by block in the order of the rules. Cost: one walk over the program for each rule.
+// All violations, in the order of the rules; those of one rule, in the order of the blocks. If parents of
+// blocks are wrong, only these violations. Cost: one walk over the program for each rule.
 std::vector<Status> FindViolations(const Program& program, const VerifyOptions& options = {});
 
 // The first violation, or ok. kInvalidArgument.

@@ -16,7 +16,7 @@ namespace {
 using google::protobuf::io::CodedInputStream;
 using wire::AppendMessage;
 
-// Tags: field number and wire type of the two outer messages, which are read by hand to keep the bytes of
+// A wire type and the field numbers of the two outer messages, which are read by hand to keep the bytes of
 // each item.
 constexpr std::uint32_t kLengthDelimited = 2;
 constexpr int kProgramBlocks = 1, kProgramCompatibility = 3, kProgramVersion = 4, kProgramExtra = 1000;
@@ -239,8 +239,8 @@ Result<RawProgram> ReadRawProgram(std::string_view bytes) {
   return raw;
 }
 
-// Reserves memory for all items of a list, estimated from the size of the items already written, so that the
-// text seldom moves.
+// Reserves memory for all items of a list, estimated from the size of the items already written, so that
+// `out` is seldom reallocated.
 class ItemRoom {
  public:
   ItemRoom(std::size_t count, std::string& out) : count_(count), begin_(out.size()), out_(out) {}

@@ -5,9 +5,9 @@
 // Extension 1000 (proto/extra.proto) holds the facts for which Fluid has no field; it is omitted if all are
 // defaults.
 //
-// kDataLoss: truncated or foreign bytes; the message gives the place. kInvalidArgument: well-formed, but not
-// a program (a block index differs from the block's position, a required field is missing, an element type
-// does not exist).
+// kDataLoss: the bytes are truncated or not in this form; the message gives the place. kInvalidArgument: the
+// bytes are well-formed, but not a program (a block index differs from the block's position, a required
+// field is missing, an element type does not exist).
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the server's answer
+constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the answer
 constexpr Nanoseconds kReportClosingEvery = std::chrono::seconds(10);
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
 constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
@@ -35,7 +35,7 @@ TrainerClient::~TrainerClient() {
     stop_ = true;
     stopped_.notify_all();
   }
-  watch_.join();  // from here on nothing connects again
+  watch_.join();  // after this, no link reconnects
   session_.Close();
   const auto closed = [this] { return session_.AllClosed(); };
   if (WaitFor(closed, kCloseGrace)) return;
@@ -68,7 +68,7 @@ bool TrainerClient::WaitFor(const std::function<bool()>& answer, Nanoseconds lim
       const std::lock_guard lock(mutex_);
       seen = changes_;
     }
-    if (answer()) return true;  // without the lock: the session has its own
+    if (answer()) return true;  // not under the lock: the session takes its own
     const Nanoseconds left = end - options_.session.clock->Now();
     if (left <= Nanoseconds(0)) return false;
     std::unique_lock lock(mutex_);

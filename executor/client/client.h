@@ -17,7 +17,7 @@ namespace penstock::client {
 struct ClientOptions {
   SessionOptions session;
   std::function<void(const std::string&)> report;  // prints a line for the user
-  std::function<void(int)> on_trainer;  // gets this trainer's id once a program says it; may be empty
+  std::function<void(int)> on_trainer;  // gets this trainer's id once a program gives it; may be empty
   Nanoseconds report_after = observe::kReportAfter;  // first report of a wait; then at each doubling
 };
 
@@ -36,8 +36,8 @@ class TrainerClient : public SessionClient {
   const std::unique_ptr<Transport> transport_;
   ClientOptions options_;
   std::mutex mutex_;                 // guards what follows; never held together with the session's
-  std::condition_variable changed_;  // for the thread that waits
-  std::condition_variable stopped_;  // for the watch
+  std::condition_variable changed_;  // wakes the waiting thread
+  std::condition_variable stopped_;  // wakes the watch
   std::uint64_t changes_ = 0;
   bool stop_ = false;
   Session session_;

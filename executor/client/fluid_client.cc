@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// Once a server has answered, a call may wait for other trainers: there is no telling for how long.
+// For a call to a server that has answered before: it may wait for other trainers, without a limit.
 constexpr Nanoseconds kNoDeadline = std::chrono::hours(24 * 365);
 
 template <typename T>
@@ -21,7 +21,7 @@ Payload CopyOf(std::span<const T> values) {
   return Payload::Of(std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
-// What Fluid's servers cannot promise, and what its calls do not carry yet.
+// Rejects programs that need what Fluid's servers cannot do, or what this client does not support yet.
 Status RequireFluids(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   const auto refused = [](const char* policy) {
@@ -46,7 +46,7 @@ FluidClient::FluidClient(FluidClientOptions options) : options_(std::move(option
 
 FluidClient::~FluidClient() = default;
 
-// --- What a program declares.
+// --- Attaching programs and declaring variables.
 
 Status FluidClient::Attach(const Program& program) {
   PENSTOCK_RETURN_IF_ERROR(RequireFluids(program));
@@ -117,7 +117,7 @@ Result<PeersHandle> FluidClient::DeclarePeers(const std::vector<std::string>& ps
   return PeersHandle{static_cast<int>(groups_.size()) - 1};
 }
 
-// --- Calls of a step.
+// --- The calls of a step.
 
 Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, const Variable& value) const {
   protocol::VariableMessage message{.varname = piece.remote.name, .trainer_id = trainer_};
@@ -128,9 +128,9 @@ Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, con
         .values = CopyOf(std::span<const std::byte>(rows->value.raw(), rows->value.bytes())),
         .rows = protocol::FluidRows{.height = rows->height, .numbers = CopyOf(std::span(rows->rows))}};
   } else if (const auto* tensor = value.If<Tensor>()) {
-    // An initial value is written over by what comes back.
+    // An initial value is copied, because the pull that follows overwrites it.
     message.tensor = protocol::FluidTensor::Of(piece.first_value ? tensor->Clone() : *tensor);
-    message.tensor->lod.clear();  // describes no gradient
+    message.tensor->lod.clear();  // has no meaning for a gradient
   } else {
     return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
   }
@@ -142,19 +142,19 @@ Status FluidClient::Push(PushHandle handle, const Variable& value) {
   Piece& piece = pushes_[static_cast<std::size_t>(handle.index)];
   if (async_ && piece.pushed) PENSTOCK_RETURN_IF_ERROR(CompleteSends());
   if (std::exchange(piece.pushed, true)) {
-    if (piece.first_value) return OkStatus();  // what the server has stays
+    if (piece.first_value) return OkStatus();  // the server keeps its value
     return FailedPrecondition("E-send-twice", "send: ", piece.remote.name, " was sent before in step ",
                               step());
   }
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::VariableMessage message, MessageOf(piece, value));
   sends_open_ = true;
-  if (message.tensor->rows && message.tensor->values.size() == 0) return OkStatus();  // as Fluid does
+  if (message.tensor->rows && message.tensor->values.size() == 0) return OkStatus();  // as in Fluid
   return Start(
       {.kind = Kind::kSend, .server = piece.server, .method = "SendVariable", .retries = options_.retries},
       message);
 }
 
-// An increment, as Fluid's trainers send it.
+// Sends the increment 1, as Fluid's trainers do.
 Status FluidClient::CountStep(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   Tensor one(DType::kInt64, {1});
@@ -192,8 +192,8 @@ Status FluidClient::EndStep(PeersHandle pservers) {
   return OkStatus();
 }
 
-// Outside of a step nobody is in phase GET, and Fluid has another call for what is there. An async server has
-// no phases: what is sent counts when it is answered.
+// After the fetch_barrier the server has left phase GET for this trainer, and Fluid reads the current value
+// with GetVariableNoBarrier. An async server has no phases; a pull includes the sends that it has answered.
 Status FluidClient::PullAhead(PullHandle handle, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (async_) PENSTOCK_RETURN_IF_ERROR(CompleteSends());
@@ -218,8 +218,8 @@ Status FluidClient::Pull(PullHandle handle, Variable& out) {
   return piece.lands_at_barrier ? OkStatus() : Wait(Kind::kFetch);
 }
 
-// A table sharded by id has no number of rows, and is asked for as Fluid's older op does: by the
-// name of the question.
+// A table sharded by id has no declared number of rows. Its rows are requested as Fluid's older op does:
+// varname is the name of the ids' variable, and there is no table_name.
 Status FluidClient::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   const Piece& piece = tables_[static_cast<std::size_t>(handle.index)];
@@ -247,14 +247,14 @@ Status FluidClient::CompletePulls(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kFetch));
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));  // initial values
-  if (!in_get_) return OkStatus();              // a second barrier would wait for the others' next step
+  if (!in_get_) return OkStatus();              // a second barrier would wait for the next step of the others
   PENSTOCK_RETURN_IF_ERROR(StartAll(pservers, "GetVariable", protocol::kFetchBarrier));
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kControl));
   in_get_ = false;
   return OkStatus();
 }
 
-// --- The rest of a trainer's life.
+// --- Saves, initial values, and the end.
 
 Status FluidClient::SaveTable(PeersHandle pservers, const std::string& /*table*/,
                               const std::vector<std::string>& files) {
@@ -301,7 +301,7 @@ Status FluidClient::CheckOpen() const {
   return status_;
 }
 
-// --- Calls under way.
+// --- Calls in flight.
 
 Status FluidClient::Start(Flight flight, const protocol::VariableMessage& message) {
   PENSTOCK_ASSIGN_OR_RETURN(flight.request, protocol::WriteVariableMessage(message));
@@ -355,7 +355,7 @@ std::string FluidClient::WaitsFor(Kind kind) const {
                 first->server->answered ? "" : ", which has not answered yet");
 }
 
-// Until all calls of that kind are answered; then lands what they brought.
+// Waits until all calls of the kind are answered, then takes the replies.
 Status FluidClient::Wait(Kind kind) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return !status_.ok() || Of(kind).unanswered == 0; };
@@ -377,7 +377,7 @@ Status FluidClient::Wait(Kind kind) {
     Status landed_as = Land(flight);
     if (landed_as.ok()) continue;
     Status status = std::move(landed_as).In(flight.what);
-    return kind == Kind::kSave ? status : Fail(std::move(status));  // the job goes on without a file
+    return kind == Kind::kSave ? status : Fail(std::move(status));  // a failed save does not end the job
   }
   return OkStatus();
 }
@@ -403,7 +403,7 @@ Status FluidClient::Land(Flight& flight) {
   return OkStatus();
 }
 
-// The first error stays.
+// Keeps the first error.
 Status FluidClient::Fail(Status why) {
   bool first = false;
   {

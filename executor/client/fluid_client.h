@@ -4,10 +4,10 @@
 //   FluidClient client(options);
 //   ... ExecutorOptions{.rpc = &client} ...
 //
-// Limits of Fluid's wire: there is no hello (plans that do not fit are noticed when a message is refused, or
-// not at all), and messages carry no step, so delivery is not exactly-once: a gradient that is resent after a
-// broken connection may be applied twice by a server that updates on arrival. Servers are not told when a
-// trainer fails.
+// Limits of Fluid's wire: there is no hello (plans that do not fit are noticed when a message is refused,
+// or not at all), and messages carry no step number, so delivery is not exactly-once: a gradient that is
+// resent after a broken connection may be applied twice by a server that updates on arrival. Servers are
+// not told when a trainer fails.
 //
 // Gradients and requests for parameters are sent concurrently; a barrier goes out when everything before it
 // has been answered. Calls wait as long as the connection lives, and report after 10 s, 20 s, 40 s and so on
@@ -41,7 +41,7 @@ struct FluidClientOptions {
   Nanoseconds reconnect_deadline = std::chrono::seconds(15);  // for a server whose connection broke
   int retries = 3;                                            // of a call, when the connection breaks
   std::function<void(const std::string&)> report;             // prints a line for the user
-  std::function<void(int)> on_trainer;  // gets this trainer's id once a program says it; may be empty
+  std::function<void(int)> on_trainer;  // gets this trainer's id once a program gives it; may be empty
   // Called when a server's failure ends this trainer; may be empty.
   std::function<void(const Status&)> on_reaction;
   observe::Observer* observer = nullptr;             // records and counts what this trainer does
@@ -85,7 +85,7 @@ class FluidClient : public RpcClient {
     RemotePiece remote;
     Server* server = nullptr;
     bool first_value = false;       // pushed once, before training
-    bool lands_at_barrier = false;  // pulled: complete at the fetch_barrier, if its program has one
+    bool lands_at_barrier = false;  // pulls are complete at the fetch_barrier; false: the program has none
     bool pushed = false;            // in the open step
   };
   enum class Kind { kSend, kFetch, kRows, kSave, kControl };

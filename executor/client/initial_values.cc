@@ -12,7 +12,7 @@
 namespace penstock::client {
 namespace {
 
-constexpr std::size_t kProgramsMax = 64;  // that are remembered
+constexpr std::size_t kProgramsMax = 64;  // in the cache of Concerns
 
 bool Has(const Program& program, roles::Comm comm) {
   const auto& ops = program.main().ops();
@@ -20,7 +20,8 @@ bool Has(const Program& program, roles::Comm comm) {
                      [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
 }
 
-// Whether it sends gradients: anything that it does not also receive under that name.
+// Whether the program sends gradients. A sent variable is a gradient unless the program also receives it
+// under the same name; then it is an initial value.
 bool Trains(const Program& program) {
   if (Has(program, roles::Comm::kSendBarrier)) return true;
   std::set<std::string_view> received;
@@ -45,7 +46,7 @@ Dim RowsDeclared(const Program& program, const std::string& name) {
 
 using Parts = std::map<std::string, std::vector<RemotePart>>;
 
-// Of a program that was attached, so what it says is right.
+// Errors of the op are ignored here: attaching the program reports them.
 void AddCut(const Program& program, const Op& op, Parts& parts) {
   const Result<std::vector<roles::RowPiece>> pieces = roles::RowPiecesOf(program, op);
   if (!pieces.ok()) return;
@@ -66,7 +67,7 @@ void AddReceived(const Program& program, const Op& op, Parts& parts) {
   }
 }
 
-// Slices that were received become rows of what they are joined to.
+// A concat of received slices along axis 0: the slices become rows of its output.
 void AddJoined(const Op& op, Parts& parts) {
   if (op.GetOr<std::int32_t>("axis", 0) != 0) return;
   std::vector<RemotePart> joined;
@@ -100,7 +101,7 @@ Status AddPieces(const std::string& name, const std::vector<RemotePart>& parts, 
                  std::vector<InitialPiece>& pieces) {
   const Variable* variable = scope.Find(name);
   const Tensor* value = variable == nullptr ? nullptr : variable->If<Tensor>();
-  if (value == nullptr || !value->initialized()) return OkStatus();  // a table that was never loaded
+  if (value == nullptr || !value->initialized()) return OkStatus();  // e.g. a table that was never loaded
   const Dim rows = value->shape().rank() == 0 ? 1 : value->shape()[0];
   if (parts.back().end != rows) {
     return InvalidArgument("E-load-shape", name, " was set to ", DTypeName(value->dtype()), value->shape(),

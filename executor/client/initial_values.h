@@ -31,8 +31,8 @@ struct RemotePart {
   std::string name;  // on the server
   Dim begin = 0, end = 0;
 };
-// The remote parts of each variable that the program receives from servers or whose rows it looks up, in row
-// order. Without tables sharded by id.
+// The remote parts of each variable that the program receives from servers or whose rows it looks up, in
+// row order. Tables sharded by id are left out.
 std::map<std::string, std::vector<RemotePart>> RemoteParts(const Program& program);
 
 // Variables that the caller has changed since the last program ran; the value is true for a load.

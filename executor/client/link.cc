@@ -1,4 +1,4 @@
-// A link's life: what it believes of the server, its connection, what it does by the clock.
+// A link's contract, its connection, and its periodic work (Tick).
 #include "executor/client/link.h"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ Status Link::Adopt(const protocol::Contract& contract, const std::string& job_fa
   return OkStatus();
 }
 
-// A variable that was there keeps its slot. What was sent keeps the positions under which it was sent: a
-// server numbers variables in one way alone, and has welcomed that.
+// A variable of the contract before keeps its slot. Messages already sent keep their positions, which stay
+// valid: a server has one numbering of variables, and has welcomed it.
 void Link::Number(const protocol::Contract& before) {
   const std::vector<Slot> slot_before = std::exchange(slot_of_, {});
   const auto number = [&](int position_before) {
@@ -116,7 +116,7 @@ void Link::End(const Status& why) {
   const std::lock_guard lock(mutex_);
   ended_ = true;
   if (closed_ || completed_) return;
-  // Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
+  // Sent even before the welcome: the hello may be in flight, and the reason follows it.
   SendMessage(protocol::Failure{why}, sender_.contract);
   connection_->Close();
 }
@@ -136,7 +136,8 @@ bool Link::IsClosed() const {
   return closed_ && closing_ == 0;
 }
 
-// The host hears of a failure without the lock, and until it has, IsClosed keeps this object alive.
+// Calls the host without holding the lock. `closing_` keeps IsClosed false until that call has returned, so
+// this object is not destroyed meanwhile.
 void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
   std::optional<Status> failure;
   bool by_peer = false;
@@ -147,7 +148,7 @@ void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) 
     closed_ = true;
     closed_at_ = environment_.options.clock->Now();
     if (was_welcome_) notes_.Record(observe::EventKind::kPeerLeft, environment_.steps.step());
-    // A server that is still to start refuses, and Tick connects again; other reasons stay.
+    // A server that has not started refuses the connection, and Tick retries; other reasons are permanent.
     const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
     if (!ended_ && !completed_ && !may_pass) {
       failure = Status(why).In(StrCat("pserver ", address_));
@@ -181,8 +182,8 @@ Status Link::Tick() {
   }
   for (std::size_t position = 0; pushes_waiting_ > 0 && welcome_ && position < slot_of_.size(); ++position) {
     Variable& variable = variables_[slot_of_[position]];
-    if (variable.waiting.empty()) continue;        // what would have brought credit may have been lost
-    PendingPush& push = variable.waiting.front();  // those behind it wait for the same
+    if (variable.waiting.empty()) continue;        // ask: a message with credit may have been lost
+    PendingPush& push = variable.waiting.front();  // those behind it wait for this one
     if (now - push.asked < options.resend_after) continue;
     push.asked = now;
     SendMessage(

@@ -1,8 +1,8 @@
 // A trainer's connection to one server: its state, the contract with the server, work that waits for the
-// server's welcome or for credit, messages not yet acknowledged, and replies under way. Links are independent
-// of each other.
+// server's welcome or for credit, messages not yet acknowledged, and replies being received. Links are
+// independent of each other.
 //
-//   Link link(environment, "10.0.0.2:6174", 0, contract, job_facts);    // connects, and says hello
+//   Link link(environment, "10.0.0.2:6174", 0, contract, job_facts);    // connects, and sends a hello
 //   const std::optional<Slot> grad = link.FindPush("w@GRAD");
 //   link.Push(*grad, gradient);  link.EndStep();  link.Pull(*param, w, Landing::kWithOthers);
 //
@@ -61,7 +61,7 @@ class Link final : public ConnectionHandler {
   // Extends the contract: the startup program and the main program each know a part. Tells the server the
   // result.
   Status Adopt(const protocol::Contract& contract, const std::string& job_facts);
-  // Look up what is pushed (a gradient, or an initial value), pulled, and asked for by rows.
+  // The slot of a variable that is pushed (a gradient or an initial value), pulled, or requested by rows.
   std::optional<Slot> FindPush(const std::string& name) const;
   std::optional<Slot> FindPull(const std::string& name) const;
   std::optional<Slot> FindRows(const std::string& name) const;
@@ -85,14 +85,14 @@ class Link final : public ConnectionHandler {
   void End(const Status& why);
   void Close();
   void Abort();
-  bool IsClosed() const;  // and no call from the connection is in progress
+  bool IsClosed() const;  // and no OnClosed is in progress
   bool IsPulling(Slot slot) const;
 
   // Resends and reconnects. An error means that the server does not answer.
   Status Tick();
-  // Asks what the oldest pull waits for, and tells the server what this trainer does.
+  // Asks the server what the first open pull (by position) waits for; tells it what this trainer waits for.
   void Ask(const std::string& waits_for);
-  // How likely this link is the cause of a wait: among several, the smallest value.
+  // How likely this link is the cause of a wait: of several links, the smallest value is reported.
   enum class Urgency { kNoWelcome, kNoVersion, kNoAnswer, kNone };
   struct Waiting {
     Urgency urgency = Urgency::kNone;
@@ -119,9 +119,9 @@ class Link final : public ConnectionHandler {
   struct PendingPush {
     Slot slot = 0;
     std::uint64_t step = 0;
-    std::uint32_t chunk = 0;  // the next to send
-    Bytes bytes;              // a tensor's; of rows: all ids, then all values
-    std::uint64_t rows = 0;   // of a gradient of rows
+    std::uint32_t chunk = 0;  // the next chunk to send
+    Bytes bytes;              // of the tensor; for rows: all ids, then all values
+    std::uint64_t rows = 0;   // number of rows of a sparse gradient
     Target residual;          // of a compressed gradient
     Nanoseconds asked{0};     // when credit was requested
   };
@@ -139,21 +139,21 @@ class Link final : public ConnectionHandler {
     std::uint64_t step = 0;
     std::vector<Slot> pushed;
   };
-  // Work that was handed over. Before the welcome its chunks and parts are not known.
+  // Work that the session has handed over. Its chunks and parts are not known before the welcome.
   using Pending =
       std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
 
-  // kOnItsWay: the body is being received directly into its place.
+  // kOnItsWay: the transport is receiving the body directly into its place.
   enum class PartIs : std::uint8_t { kMissing, kOnItsWay, kThere };
   struct Arriving {  // a pull
     bool active = false;
     Landing landing = Landing::kWithOthers;
     std::uint64_t version = 0;
     Target to;
-    std::size_t chunks_left = 0;            // 0 of an active pull: not sent yet
+    std::size_t chunks_left = 0;            // 0 while active: the pull is not sent yet
     std::vector<std::uint32_t> parts_left;  // by chunk
     std::vector<PartIs> have;               // per part, with the same number of entries for each chunk
-    // Per chunk: the update count of the received parts; a newer reply replaces them. Empty: of versions.
+    // Per chunk: the update count of the received parts; a newer reply replaces them. Empty for versions.
     std::vector<std::uint64_t> updates = {};
     // For changed rows of a table: the destination; `to` then holds their parts, as one chunk.
     std::shared_ptr<SelectedRows> changed = {};
@@ -163,22 +163,23 @@ class Link final : public ConnectionHandler {
     std::uint32_t position = 0;  // in the contract
     observe::NameId name = 0;
     bool is_gradient = false;
-    bool pushed = false;     // in the open step
-    bool has_start = false;  // its initial value has been sent
-    bool has_initial = false;
+    bool pushed = false;       // in the open step
+    bool has_start = false;    // its initial value has been sent
+    bool has_initial = false;  // a value set by the caller has been sent
     // From the welcome: how the variable is cut.
     std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;
-    std::size_t parts = 0;                     // per chunk; the last chunk may have fewer
-    bool by_turn = false;                      // pushes wait for credit from the start
-    std::vector<std::uint64_t> welcome_below;  // allowed pushes, by chunk; otherwise at least the window
-    std::vector<PendingPush> waiting;          // for credit
+    std::size_t parts = 0;  // per chunk; the last chunk may have fewer
+    bool by_turn = false;   // pushes wait for credit from the start
+    // By chunk: pushes of earlier steps are allowed. Unless by_turn, the bound is at least the window.
+    std::vector<std::uint64_t> welcome_below;
+    std::vector<PendingPush> waiting;  // for credit
     Arriving arriving;
   };
   struct ArrivingRows {  // of one request for rows
     std::uint64_t version = 0;
     Slot slot = 0;
     Target to;
-    std::size_t begin = 0, bytes = 0;  // there
+    std::size_t begin = 0, bytes = 0;  // in `to`
     std::size_t parts_left = 0;
     std::vector<bool> have;     // per part; empty until the request was sent
     std::uint32_t updates = 0;  // the number of updates that those parts include
@@ -240,13 +241,13 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Credit& credit);
   Status On(const protocol::Saved& saved);
   Status On(const protocol::Answer& answer);
-  Status On(const protocol::Left&) { return OkStatus(); }  // handled by the host
+  Status On(const protocol::Left&) { return OkStatus(); }  // the host handles it
   Status On(const protocol::Completed&);
   Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // only between servers
   Status On(const protocol::SumsTaken&) { return OkStatus(); }
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
-  bool Acknowledge(const SentKey& key);  // returns whether it was sent
+  bool Acknowledge(const SentKey& key);  // returns whether the message was still kept
   void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
   // An expected part of a pull in flight, and where its bytes go. None: already received, or not requested.
   struct AwaitedPart {
@@ -280,8 +281,8 @@ class Link final : public ConnectionHandler {
   mutable std::mutex mutex_;
   protocol::Sender sender_;
   protocol::Contract contract_;
-  std::string job_facts_;            // of the attached programs; empty: they have none
-  bool tables_by_id_ = false;        // a table may have any row
+  std::string job_facts_;            // of the attached programs; may be empty
+  bool tables_by_id_ = false;        // a table is sharded by id, so any row may be valid
   std::vector<Variable> variables_;  // by slot
   std::vector<Slot> slot_of_;        // by position
 
@@ -292,7 +293,7 @@ class Link final : public ConnectionHandler {
   bool closed_ = true;
   bool ended_ = false;    // the session has failed
   int closing_ = 0;       // calls of OnClosed in progress
-  Nanoseconds since_{0};  // when it began to connect
+  Nanoseconds since_{0};  // when the wait for the welcome began
   Nanoseconds closed_at_{0};
   Nanoseconds heard_{0};
   protocol::WelcomeBody cut_;  // without chunk_rows, which are stored in the variables

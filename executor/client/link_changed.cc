@@ -1,4 +1,4 @@
-// The rows of a table that changed, as they arrive: an answer says with each part how many they are.
+// Receives the changed rows of a table in geo-SGD. Each part of the answer gives the total number of rows.
 #include <algorithm>
 #include <cstring>
 
@@ -14,8 +14,8 @@ std::size_t BytesOf(const protocol::ContractPiece& piece, std::uint64_t rows) {
 
 }  // namespace
 
-// A repeated question may have been answered twice, after more updates the second time: that answer is taken
-// whole, and what is left of the first is of no use.
+// A resent request may be answered twice, the second time after more updates. The newer answer replaces the
+// parts of the older one.
 Status Link::On(const protocol::ChangedRows& rows) {
   Variable* variable = At(rows.variable);
   if (variable == nullptr) return OkStatus();

@@ -1,5 +1,5 @@
-// What a link sends. Until the welcome everything waits in one queue; after it a push without credit waits at
-// its variable, and is looked at when that gets some.
+// What a link sends. Before the welcome, all work waits in one queue. After it, a push without credit waits
+// in its variable's queue, which is visited when the variable gets credit.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// A question's ids fit a message, whatever the parts in which its answer comes.
+// The ids of a request fit into one message; its answer may come in any number of parts.
 constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
 static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
@@ -60,7 +60,8 @@ void Link::EndPush(const Variable& variable, std::uint64_t step) {
     changed_ = true;
 }
 
-// Travels like an initial value, as a push of what is received itself, in step 0.
+// Sends a value that the caller has set. Like other initial values, it is a push of the parameter or table
+// itself in step 0.
 Status Link::PushInitial(const InitialPiece& given) {
   const std::lock_guard lock(mutex_);
   const int param = contract_.FindParam(given.name);
@@ -95,8 +96,8 @@ Status Link::Push(Slot slot, const Tensor& value, const Tensor& residual) {
                          .residual = Target::Of(residual)});
     return OkStatus();
   }
-  // An initial value travels as a push of the parameter itself, in step 0. It is copied: what comes back
-  // is written over it. If the startup program runs again, what the server has stays.
+  // An initial value is sent as a push of the parameter itself in step 0. It is copied, because the pull
+  // that follows overwrites it. If the startup program runs again, the server keeps its value.
   if (!std::exchange(variable.has_start, true))
     HandOver(PendingPush{.slot = slot, .bytes = BytesOf(value.Clone())});
   return OkStatus();
@@ -117,7 +118,7 @@ Status Link::PushRows(Slot slot, const SelectedRows& value) {
   return OkStatus();
 }
 
-// Once a step.
+// A gradient may be pushed once per step.
 Status Link::OpenPush(Slot slot) {
   Variable& variable = variables_[slot];
   if (variable.pushed) {
@@ -139,7 +140,7 @@ bool Link::HasPushed(Slot slot) const {
   return variables_[slot].pushed;
 }
 
-// It counts as a push: what waits for those waits for this.
+// The step tracker counts this as a push, so waits for the step's pushes include it.
 void Link::CountStep() {
   const std::lock_guard lock(mutex_);
   environment_.steps.BeginPush(environment_.steps.step());
@@ -243,8 +244,8 @@ void Link::SendAllThatWaited() {
   SendCompleteIfLast();
 }
 
-// Chunk by chunk, into memory that lives until the server has it. In the order of the steps, whose residuals
-// build on each other.
+// Compresses chunk by chunk, into memory that lives until the server has acknowledged it. Calls must come
+// in the order of the steps, because each step's residual builds on that of the step before.
 void Link::Compress(const Variable& variable, PendingPush& push) const {
   const Compression& how = PieceOf(variable).compression;
   const Extent last = PushedChunkOf(variable, static_cast<std::uint32_t>(variable.chunks - 1));
@@ -298,7 +299,7 @@ bool Link::SendAllowed(PendingPush& push) {
   return true;
 }
 
-// A gradient without rows travels too, as one empty part: the server waits for every trainer's.
+// A gradient without rows is sent too, as one empty part: the server waits for every trainer's gradient.
 void Link::SendParts(const Variable& variable, const PendingPush& push, Extent chunk) {
   const std::size_t parts = std::max<std::size_t>(PartsOf(chunk.size), 1);
   for (std::uint32_t part = 0; part < parts; ++part) {
@@ -319,7 +320,7 @@ void Link::Send(PendingPull& pull) {
   Variable& variable = variables_[pull.slot];
   Arriving& arriving = variable.arriving;
   notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.bytes);
-  if (arriving.changed != nullptr) {  // how many parts it has, the answer says
+  if (arriving.changed != nullptr) {  // the answer gives the number of parts
     arriving.chunks_left = 1;
     arriving.parts_left.assign(1, 1);
     arriving.have.clear();
@@ -358,12 +359,12 @@ void Link::Send(PendingEndStep& end) {
   notes_.Record(observe::EventKind::kStepEnded, end.step);
   if (!pushed_.empty()) return;
   end.pushed.clear();
-  pushed_.swap(end.pushed);  // its memory serves the next step
+  pushed_.swap(end.pushed);  // reuses the memory for the next step
 }
 
 void Link::Send(protocol::Save& save) { SendKept(std::move(save)); }
 
-// The last word: the server must have everything before it.
+// Complete is the last message: the server must have acknowledged everything before it.
 void Link::SendCompleteIfLast() {
   if (!completing_ || complete_sent_ || !welcome_ || closed_) return;
   if (!log_.empty() || pushes_waiting_ > 0 || !before_welcome_.empty()) return;
@@ -376,7 +377,7 @@ Link::Extent Link::ChunkOf(const Variable& variable, std::uint32_t chunk) const 
   return {begin, std::min(variable.chunk_bytes, variable.bytes - begin)};
 }
 
-// All chunks but the last have as many elements, so as many bytes.
+// All chunks but the last have the same number of elements, so their compressed forms have the same size.
 Link::Extent Link::PushedChunkOf(const Variable& variable, std::uint32_t chunk) const {
   const Compression& how = PieceOf(variable).compression;
   const Extent own = ChunkOf(variable, chunk);

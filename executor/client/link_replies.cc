@@ -1,4 +1,4 @@
-// What a server says to a link. Whatever does not belong to something under way is a repeat.
+// Handles a server's replies. A reply that matches no message in flight is a duplicate and is ignored.
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +13,7 @@
 namespace penstock::client {
 namespace {
 
-// What a server says against this trainer itself, before it has welcomed it.
+// Whether a failure that a server sends before its welcome concerns this trainer itself.
 bool IsRefusal(const Status& why) {
   return StartsWith(why.id(), "E-plan-") || StartsWith(why.id(), "E-rpc-") ||
          StartsWith(why.id(), "E-contract-");
@@ -51,7 +51,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
 
 Status Link::Take(const protocol::Reply& reply, std::uint64_t contract) {
   const bool is_welcome = std::holds_alternative<protocol::Welcome>(reply);
-  if (is_welcome && (welcome_ || contract != sender_.contract)) return OkStatus();  // a repeat
+  if (is_welcome && (welcome_ || contract != sender_.contract)) return OkStatus();  // outdated or duplicate
   return std::visit([this](const auto& message) { return On(message); }, reply);
 }
 
@@ -79,14 +79,14 @@ Status Link::On(const protocol::Welcome& welcome) {
   return OkStatus();
 }
 
-// False: something is cut otherwise than before.
+// Returns false if a variable is cut into other chunks than before.
 bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.part_bytes = cut.part_bytes;
   cut_.window = cut.window;
   for (Variable& variable : variables_) {
     variable.by_turn = false;
     const protocol::ContractPiece& piece = PieceOf(variable);
-    if (!piece.shape.IsKnown() && !piece.rows) continue;  // asked for by rows alone
+    if (!piece.shape.IsKnown() && !piece.rows) continue;  // only requested by rows
     const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
     const std::uint64_t rows = piece.shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(piece.shape[0]);
     const std::size_t chunk_rows = piece.rows
@@ -161,8 +161,8 @@ Status Link::On(const protocol::Pulled& pulled) {
   return TakePart(*variable, pulled.at, pulled.version, pulled.part, pulled.bytes);
 }
 
-// A repeated question may have been answered twice, of more updates the second time: that answer is taken
-// whole, and what is left of the first is of no use.
+// A resent request may be answered twice, the second time after more updates. The newer answer replaces the
+// parts of the older one.
 Status Link::On(const protocol::PulledNewest& pulled) {
   Variable* variable = At(pulled.at.variable);
   if (variable == nullptr || pulled.at.chunk >= variable->chunks) return OkStatus();
@@ -195,8 +195,8 @@ std::optional<Link::AwaitedPart> Link::Awaits(Variable& variable, const protocol
   return AwaitedPart{is, arriving.to.data + extent.begin, extent.size};
 }
 
-// Straight into the tensor that is pulled, where it is a part of a version: of those each is the same however
-// often it comes. It is one message's from now on, until that comes or the connection ends.
+// Lets a part of a version be received directly into the pulled tensor: every copy of such a part has the
+// same bytes. Until the message has arrived or the connection has ended, no other message may write there.
 Room Link::RoomFor(const std::shared_ptr<Connection>& from, const std::string& head, std::size_t body) {
   const std::optional<protocol::Envelope> envelope = protocol::ReadHead(head);
   if (!envelope || envelope->kind != protocol::MessageKind::kPulled) return {};
@@ -222,7 +222,7 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
                     " of ", PieceOf(variable).name);
   }
   if (bytes.pieces().empty() || bytes.pieces().front().data != awaited->to) {
-    if (awaited->is == PartIs::kOnItsWay) return OkStatus();  // a repeat; nobody else may write there now
+    if (awaited->is == PartIs::kOnItsWay) return OkStatus();  // a duplicate, while the transport writes there
     bytes.CopyTo(awaited->to);
   }
   awaited->is = PartIs::kThere;
@@ -252,7 +252,7 @@ Status Link::On(const protocol::Gone& gone) {
                             " is overwritten by a later one; receive before the next gradients are sent");
 }
 
-// Null if it has come, or was never asked for.
+// Returns null if the request is complete or was never made.
 Link::ArrivingRows* Link::RowsOf(std::uint32_t request) {
   const std::uint32_t at = request - first_request_;
   return at < rows_.size() && !rows_[at].whole ? &rows_[at] : nullptr;
@@ -262,8 +262,8 @@ Status Link::On(const protocol::Rows& rows) {
   ArrivingRows* arriving = RowsOf(rows.request);
   if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
   if (rows.part >= arriving->have.size()) return OkStatus();
-  // A repeated question may have been answered twice, as in PulledNewest; these numbers are low bits, which
-  // wrap.
+  // A resent request may be answered twice, as with PulledNewest. Here `updates` has only the low bits,
+  // which wrap around.
   const auto newer = static_cast<std::int32_t>(rows.updates - arriving->updates);
   const bool is_first = arriving->parts_left == arriving->have.size();
   if (newer < 0 && !is_first) return OkStatus();

@@ -1,4 +1,5 @@
-// What a link waits for, in words: asked for once in ten seconds, so it may look at every variable.
+// Describes what a link waits for. Used only for reports of waits, the first after ten seconds, so it may
+// visit every variable.
 #include <algorithm>
 
 #include "executor/client/link.h"
@@ -15,7 +16,7 @@ const Link::Variable* Link::FirstPull() const {
 
 const Link::ArrivingRows* Link::FirstRows() const { return rows_.empty() ? nullptr : &rows_.front(); }
 
-// 0 of one that was not sent yet.
+// The first chunk with missing parts; 0 if the pull has not been sent yet.
 std::uint32_t Link::FirstChunkOf(const Arriving& arriving) {
   if (arriving.chunks_left == 0) return 0;
   const auto& left = arriving.parts_left;
@@ -82,7 +83,8 @@ Link::Waiting Link::WaitsFor() const {
   return {};
 }
 
-// What the server has not taken: what was sent the longest ago, else a gradient that it does not welcome yet.
+// Describes what the server has not acknowledged: the message sent longest ago, or a gradient
+// without credit.
 Link::Open Link::FirstOpen() const {
   if (!log_.empty()) {
     const protocol::Event& event = log_.oldest().event;

@@ -7,8 +7,8 @@
 
 namespace penstock::client {
 
-// Whether the contract has a table. If it is sharded by id, any number is a valid row; only its server knows
-// whether it is.
+// Whether the contract has a table sharded by id, in which any int64 is a valid row. Row numbers of
+// gradients are then not checked here: only the server knows which gradient belongs to such a table.
 bool MayHaveAnyRow(const protocol::Contract& contract);
 
 // E-send-shape: the value is not a tensor of that type and shape.
@@ -18,7 +18,7 @@ Status RequireTensor(const protocol::ContractPiece& piece, const Tensor& value);
 Status RequireResidual(const protocol::ContractPiece& piece, const Tensor& value, const Tensor& residual);
 // E-send-shape: the value is not selected rows of such a tensor. E-op-index: a row is out of range.
 Status RequireRows(const protocol::ContractPiece& piece, const SelectedRows& value, bool any_row);
-// E-load-shape.
+// E-load-shape: the value has another type or shape.
 Status RequireInitial(const protocol::ContractPiece& piece, const Tensor& value);
 
 }  // namespace penstock::client

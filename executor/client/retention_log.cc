@@ -19,7 +19,7 @@ constexpr std::size_t KindOf() {
   return PositionOf<E>(static_cast<const protocol::Event*>(nullptr));
 }
 
-// Keys differ in few low bits of few fields; the product spreads them over the high ones.
+// Keys differ only in low bits of a few fields; the multiplications spread these over the high bits.
 std::size_t HashOf(const SentKey& key) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   std::uint64_t hash = (key.step * kOdd) ^ key.kind;
@@ -95,7 +95,7 @@ bool RetentionLog::Release(const SentKey& key) {
   if (*at == nullptr) return false;
   Sent& sent = **at;
   *at = sent.next;
-  sent.event = protocol::Complete{};  // lets go of the tensor
+  sent.event = protocol::Complete{};  // releases the tensor
   spare_.splice(spare_.end(), kept_, sent.self);
   --size_;
   return true;

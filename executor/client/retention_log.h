@@ -1,7 +1,7 @@
 // Messages that were sent to one server and may have to be sent again.
 //
-//   log.Keep(push, contract, now);                                                    // it is sent
-//   log.Release(KeyOf(protocol::Push{.at = a.at, .step = a.step, .part = a.part}));   // it has arrived
+//   log.Keep(push, contract, now);                                                    // when sent
+//   log.Release(KeyOf(protocol::Push{.at = a.at, .step = a.step, .part = a.part}));   // when acknowledged
 //   log.SendAgain(now - patience, now, [&](const RetentionLog::Sent& sent) { ... });
 //
 // An acknowledgement releases the messages that it covers. A server that keeps checkpoints would have to say
@@ -26,7 +26,7 @@ struct SentKey {
 
   friend bool operator==(const SentKey&, const SentKey&) = default;
 };
-// The keys of events that are answered; others are not kept.
+// The keys of the events that are kept; Ask and Failure are not.
 SentKey KeyOf(const protocol::Hello&);  // at most one is kept
 SentKey KeyOf(const protocol::Push& push);
 SentKey KeyOf(const protocol::EndStep& end);
@@ -53,7 +53,7 @@ class RetentionLog {
 
   struct Kept {
     const Sent& sent;
-    bool replaced = false;  // an earlier entry with the same key
+    bool replaced = false;  // there was an entry with the same key
   };
   template <typename E>
   Kept Keep(E event, std::uint64_t contract, Nanoseconds now) {
@@ -82,7 +82,7 @@ class RetentionLog {
 
  private:
   Sent& Place(const SentKey& key);  // at the end of kept_
-  Sent** Find(const SentKey& key);  // the link that points to it, or the null link that ends its bucket
+  Sent** Find(const SentKey& key);  // the pointer to it, or the null that ends its bucket
   void Grow();
 
   std::list<Sent> kept_;                                 // in the order of `at`

@@ -1,4 +1,4 @@
-// What a session does with what is handed to it: it finds the link.
+// A session's calls: each finds its link and hands the work to it.
 #include "executor/client/session.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ Link* Session::FindLink(const std::string& address) const {
 
 Status Session::Attach(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerContracts facts, protocol::ReadTrainer(program));
-  if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
+  if (facts.contracts.empty()) return OkStatus();  // the program uses no server
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (facts.trainer_id.has_value() && trainer_ >= 0 && *facts.trainer_id != trainer_) {
@@ -139,7 +139,7 @@ Status Session::CountStep(PeersHandle handle) {
   return OkStatus();
 }
 
-// At all servers: from any of them something may be pulled that has to wait for this step's gradients.
+// Ends the step at all servers: a later pull from any of them may have to wait for this step's gradients.
 void Session::EndOpenStep() {
   for (const auto& [address, link] : links_) link->EndStep();
   CountStepEnded();

@@ -7,8 +7,8 @@
 //   ... until session.PullsDone() or !session.status().ok()
 //
 // A trainer's step number is its count of EndSteps; Pull asks for the version of that number. In a program
-// without send_barrier a step ends by itself, as RpcClient::EndStep says, at all servers. Everything sent is
-// kept until the server acknowledges it, and resent after `resend_after`: servers recognise duplicates.
+// without send_barrier a step ends by itself, at all servers, as RpcClient::EndStep describes. Messages
+// are kept until the server acknowledges them, and resent after `resend_after`; servers recognise duplicates.
 //
 // A session has one Link per server (link.h), which does the work; the session itself keeps only the handles
 // and the first error. Handles are resolved when declared. Thread-safe; locks are taken in the order session,
@@ -51,15 +51,15 @@ class Session : private LinkHost {
   Status EndStep(PeersHandle handle);
   // Fills `out` in place if it has the piece's type and shape, so `out` may be rows of a larger tensor.
   Status Pull(PullHandle handle, Tensor& out) { return PullAs(handle, out, {}); }
-  // A pull that is not waited for by itself: its arrival is not signalled.
+  // The caller waits for this pull together with others, so its arrival alone is not signalled.
   Status PullAhead(PullHandle handle, Tensor& out) { return PullAs(handle, out, Landing::kWithOthers); }
-  // The version after the step that is open, which ends with EndStep.
+  // Pulls the version after the open step before EndStep has ended that step.
   Status PullNext(PullHandle handle, Tensor& out);
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
   // `out` has the rows once PullsDone is true.
   Status PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out);
   Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
-  // Once SavesDone is true: the servers' answer.
+  // Call once SavesDone is true: returns the first error that a server reported, or ok.
   Status TakeSaved();
   Status Complete();
   void Cancel();
@@ -81,17 +81,17 @@ class Session : private LinkHost {
   bool CompleteDone() const;  // all servers know that this trainer completed
   Status status() const;      // the first error, permanent
   std::uint64_t step() const { return steps_.step(); }
-  int trainer() const;  // its id; -1 until a program says it
+  int trainer() const;  // its id; -1 until an attached program gives it
 
   // Resends unacknowledged messages, reconnects, checks the deadline. Call several times a second.
   void Tick();
-  // Asks the server of the oldest pull what it waits for; a later WaitingFor reports the answer. Tells every
-  // server what this trainer waits for.
+  // Asks each server what this trainer's first open pull there waits for; a later WaitingFor reports the
+  // answer. Tells each server what this trainer waits for.
   void Ask();
   // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if
   // nothing is awaited.
   std::string WaitingFor() const;
-  // The same, with the time since its server was last heard; also recorded.
+  // The same, with the time since the last message from that server; also recorded.
   std::string ReportWait() const;
   // The number of queue entries visited so far, for tests of the cost of a message.
   std::uint64_t entries_visited() const;
@@ -100,8 +100,8 @@ class Session : private LinkHost {
   struct Declared {
     Link* link = nullptr;
     Slot slot = 0;
-    Landing landing = Landing::kAlone;  // of a pull
-    std::uint64_t asked_before = 0;     // of rows: not requested in any step from this one on
+    Landing landing = Landing::kAlone;  // for a pull
+    std::uint64_t asked_before = 0;     // for rows: all requests were in steps below this one
   };
   using Handles = std::vector<Declared>;
   static const Declared& Of(const Handles& handles, int index) {

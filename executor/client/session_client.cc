@@ -18,7 +18,7 @@ Status SessionClient::CountStep(PeersHandle pservers) { return session_.CountSte
 
 Status SessionClient::EndStep(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(session_.EndStep(pservers));
-  // The buffers of the step before may be written again after this.
+  // After this, the caller may overwrite the gradients of all steps before the one that just ended.
   return Wait([&] { return session_.EarlierPushesDone(session_.step() - 1); });
 }
 
@@ -39,7 +39,7 @@ Status SessionClient::Pull(PullHandle piece, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(WaitForEarlier(piece));
   PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
   if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
-  // What was pushed before may be written again after this.
+  // After this, the caller may overwrite the gradients that were pushed before.
   return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
 }
 
@@ -56,7 +56,7 @@ Status SessionClient::SaveTable(PeersHandle pservers, const std::string& table,
 
 Status SessionClient::SetInitial(const std::vector<InitialPiece>& pieces) {
   for (const InitialPiece& piece : pieces) PENSTOCK_RETURN_IF_ERROR(session_.PushInitial(piece));
-  // Nothing of the first step may overtake them.
+  // The servers must have them before any message of the first step.
   return Wait([&] { return session_.EarlierPushesDone(0); });
 }
 

@@ -53,7 +53,7 @@ class SessionClient : public RpcClient {
   virtual Status Wait(const std::function<bool()>& answer) = 0;
 
  private:
-  // A piece that is in flight together with others is waited for before it is requested again.
+  // If the piece is being pulled already, waits for all pulls in flight, so that it can be requested again.
   Status WaitForEarlier(PullHandle piece);
 
   Session& session_;

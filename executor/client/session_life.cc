@@ -1,4 +1,4 @@
-// How a session ends, what it does by the clock, and what it says that it waits for.
+// How a session ends; its periodic work (Tick); its reports of what it waits for.
 #include <algorithm>
 
 #include "executor/client/session.h"
@@ -64,12 +64,12 @@ void Session::Fail(Status why, bool by_peer) {
   if (!status_.ok()) return;
   if (by_peer && options_.on_reaction) options_.on_reaction(why);
   status_ = std::move(why);
-  // The others should not have to guess why this trainer goes.
+  // Tells every server why this trainer ends.
   for (const auto& [address, link] : links_) link->End(status_);
   options_.on_change();
 }
 
-// Every server tells it; it is one line.
+// Every server sends this message; it is reported once.
 void Session::OnLeft(const protocol::Left& left) {
   const std::lock_guard lock(mutex_);
   if (!left_.insert(left.trainer).second) return;

@@ -14,15 +14,15 @@ struct SessionOptions {
   std::string job;
   // The folder in which servers save tables, if known: paths in it are sent relative to it.
   std::string checkpoint_folder;
-  int trainers = 0;               // as this process was told; 0: it was not told
+  int trainers = 0;               // their number, if this process knows it; else 0
   std::uint64_t incarnation = 1;  // larger at each start of this trainer
   Nanoseconds resend_after = std::chrono::seconds(30);
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered within this time fails the job.
   Nanoseconds connect_deadline = std::chrono::minutes(10);
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
-  // Called when a query that may be waited for (a Done query, AllClosed, status) has changed its answer, not
-  // for other messages; must not call back.
+  // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;
+  // must not call back.
   std::function<void()> on_change = [] {};
   // Called when the failure of a peer, not of this trainer, ends the job; must not call back; may be empty.
   std::function<void(const Status&)> on_reaction;

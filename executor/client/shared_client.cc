@@ -25,7 +25,7 @@ class SharedClient::User : public RpcClient {
       shared_.in_use_.insert(this);
       shared_.attached_ = uses_servers_ = true;
     }
-    return client_.Attach(program);  // says what is wrong with the facts
+    return client_.Attach(program);  // reports the errors of ReadTrainer
   }
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return client_.DeclarePush(piece); }
   Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return client_.DeclarePull(piece); }
@@ -59,7 +59,7 @@ class SharedClient::User : public RpcClient {
   TrainerCommunicator* communicator() override { return shared_.communicator_; }
   std::uint64_t step() const override { return client_.step(); }
   Status Complete() override { return shared_.CompleteFor(*this); }
-  // A run without parameter servers is cancelled without harm to a job that others work for.
+  // Cancelling a run that uses no parameter servers must not end the job of other users.
   void Cancel() override {
     if (uses_servers_) client_.Cancel();
   }

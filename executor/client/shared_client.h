@@ -7,9 +7,9 @@
 //   client.Complete();                                    // the process ends normally
 //
 // A user is in use from the first program with parameter servers that it attaches until its Complete or its
-// destruction. The last user's Complete tells the servers. Destroying a user tells them nothing: an Executor
-// that is local to a function is destroyed with it, and training may continue. As thread-safe as the shared
-// client. Must outlive its users.
+// destruction. A user's Complete tells the servers if no other user is in use. Destroying a user tells them
+// nothing: an Executor that is local to a function is destroyed with it, and training may continue. As
+// thread-safe as the shared client. Must outlive its users.
 #pragma once
 
 #include <memory>
@@ -28,14 +28,13 @@ class SharedClient {
 
   std::unique_ptr<RpcClient> NewUser();
   // The same for the communicator, which works on behalf of the others: it never counts as in use, so no
-  // Complete waits for it.
+  // user's Complete is held back for it.
   std::unique_ptr<RpcClient> NewHelper();
   // Sets the users' communicator(). Stop it before this trainer completes; it must outlive the users.
   void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
   // Completes all users still in use; ok at once if no program with parameter servers was ever attached.
   Status Complete();
-  // Tells the servers that this trainer ends without completing, and why. No effect after
-  // Complete.
+  // Tells the servers that this trainer ends without completing, and why. No effect after Complete.
   void Abandon(const Status& why);
   // Ends the connections and the communicator's threads; call when the process is about to end. Afterwards
   // users may only be destroyed.

@@ -30,9 +30,9 @@ class StepTracker {
   bool End(Work work) { return Open(work).fetch_sub(1, std::memory_order_acq_rel) == 1; }
   bool Done(Work work) const { return open_[Index(work)].load(std::memory_order_acquire) == 0; }
 
-  // Counts a gradient, or a message of it, of the open step or of a step with more in flight.
+  // Counts a gradient, or one of its messages. `step`: the open step, or one with other pushes in flight.
   void BeginPush(std::uint64_t step);
-  // Returns whether this was the last push of all steps up to `step`, and that step has ended.
+  // Returns whether `step` has ended and this was the last push in flight of `step` and all earlier steps.
   bool EndPush(std::uint64_t step);
   // Whether no push of a step before `step`, and no initial value, is in flight.
   bool EarlierPushesDone(std::uint64_t step) const;

@@ -12,7 +12,7 @@
 namespace penstock::communicator {
 namespace {
 
-// What the trainer gives back while it trains on.
+// Copies a gradient, because the trainer overwrites its memory in the next step.
 Variable CopyOf(const Variable& value) {
   Variable copy;
   if (const auto* tensor = value.If<Tensor>()) copy.As<Tensor>() = tensor->Clone();
@@ -41,7 +41,7 @@ class AsyncMode : public Mode {
       return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
     return Put(gradient, residual, CopyOf(value));
   }
-  // Steps wait in a queue of their own, so that they keep pace with their gradients.
+  // Counted steps wait in a queue of their own, so that they leave in the same round as their gradients.
   Status CountStep(PeersHandle pservers) override {
     {
       const std::lock_guard lock(mutex_);
@@ -49,7 +49,7 @@ class AsyncMode : public Mode {
     }
     return Put(counts_, {}, Variable());
   }
-  Status EndStep(PeersHandle) override { return status(); }  // steps are those of the send thread
+  Status EndStep(PeersHandle) override { return status(); }  // the send thread ends the client's steps
 
   Status Land(Param& param, Tensor& out) override {
     const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ class AsyncMode : public Mode {
       Tensor* out = variable == nullptr ? nullptr : variable->If<Tensor>();
       if (out == nullptr || out->dtype() != received.newest.dtype() ||
           out->shape() != received.newest.shape()) {
-        continue;  // its recv will say
+        continue;  // the parameter's recv reports the error
       }
       out->CopyFrom(received.newest);
       received.fresh = false;
@@ -81,13 +81,13 @@ class AsyncMode : public Mode {
 
  private:
   struct Received {
-    Tensor arriving, newest;  // of the receive thread; of Land, with the lock
-    bool fresh = false;       // and not landed yet
+    Tensor arriving, newest;  // `arriving` belongs to the receiving thread; the lock guards `newest`
+    bool fresh = false;       // `newest` has not been landed yet
   };
 
   struct Sent {
     const Gradient* gradient = nullptr;
-    Tensor residual;  // the send thread brings its elements up to date
+    Tensor residual;  // shares the caller's memory; the send thread updates its elements
   };
 
   Status status() const {
@@ -166,7 +166,8 @@ class AsyncMode : public Mode {
     return EndRound(counts);
   }
 
-  // A step of the client counts one step of the program, so what was merged needs steps without gradients.
+  // A step of the client counts only one step of the program. For each further counted step of a merged
+  // round, a step without gradients follows.
   Status EndRound(std::size_t counts) {
     PeersHandle counted_at;
     {
@@ -178,7 +179,7 @@ class AsyncMode : public Mode {
     return counts > 1 ? EndRound(counts - 1) : OkStatus();
   }
 
-  // Whether it is time to receive.
+  // Returns whether it is time to receive.
   bool NoteRound() {
     const std::lock_guard lock(mutex_);
     ++rounds_;
@@ -200,7 +201,7 @@ class AsyncMode : public Mode {
     }
   }
 
-  // All parameters that were landed so far: a program lands each in every step.
+  // Receives all parameters that have been landed so far: a program lands each in every step.
   Status Receive() {
     std::vector<std::pair<Param*, Received*>> all;
     {
@@ -224,10 +225,10 @@ class AsyncMode : public Mode {
   const AsyncSettings settings_;
   const std::vector<std::string> addresses_;
   const int trainer_id_;
-  PeersHandle pservers_;   // of the send thread, and once a round was sent, of whoever receives
-  bool attached_ = false;  // of the send thread
+  PeersHandle pservers_;   // set by the send thread in its first round, then constant
+  bool attached_ = false;  // used by the send thread only
   SendQueues queues_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable rounds_changed_;
   Status status_;
   Gradient counts_{.whole = {.name = "the count of a step", .pieces = {}}, .pieces = {}};
@@ -235,9 +236,9 @@ class AsyncMode : public Mode {
   std::vector<Sent> gradients_;  // by queue
   std::map<const Gradient*, std::size_t> queue_of_;
   std::map<Param*, Received> received_;
-  std::size_t rounds_ = 0;  // since parameters were asked for
+  std::size_t rounds_ = 0;  // since parameters were last requested
   bool stop_receiving_ = false;
-  std::thread sends_, receives_;  // last: they use all of this
+  std::thread sends_, receives_;  // last members: they use the others
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// ASYNC: a trainer's step does not wait for its gradients. They are copied into bounded queues; a send thread
-// merges the queued gradients of a variable, sends the result and ends a step of the client; a receive thread
-// requests parameters into memory of its own.
+// ASYNC: a trainer's step does not wait for its gradients. They are copied into bounded queues; a send
+// thread merges the queued gradients of a variable, sends the result and ends a step of the client; a
+// receive thread pulls parameters into memory of its own.
 //
 // Promise: every gradient is sent once, alone or in the mean of at most merge_max consecutive ones; a trainer
 // is never more than queue_max gradients of a variable ahead of the send thread. A parameter changes only in

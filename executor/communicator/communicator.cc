@@ -11,7 +11,7 @@
 namespace penstock::communicator {
 namespace {
 
-// Tells declared variables apart.
+// Identifies a declared variable with its pieces.
 std::string KeyOf(const WholeVariable& whole) {
   std::string key = whole.name;
   for (const WholeVariable::Piece& piece : whole.pieces)
@@ -33,7 +33,7 @@ constexpr const char* NameOf(ModeName mode) {
   return "";
 }
 
-// As a program of geo-SGD does.
+// Whether the program reports its steps to a communicator, as a program of geo-SGD does.
 bool TellsSteps(const Program& program) {
   const auto& ops = program.main().ops();
   return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
@@ -43,7 +43,7 @@ bool TellsSteps(const Program& program) {
   });
 }
 
-// All that the communicator speaks to, each once.
+// The servers of all pieces that go through the communicator, each once.
 std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
   std::set<std::string> addresses;
   for (const roles::CommOp& one : role.ops) {

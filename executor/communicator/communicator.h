@@ -51,7 +51,8 @@ class Communicator : public TrainerCommunicator {
   bool AwaitsBegin(const Program& program) const;
   // Takes the parameters from `scope` in their current state; keeps the scope until Stop.
   Status Begin(std::shared_ptr<Scope> scope);
-  // The program that tells where `program`'s parameters are: itself or, for geo-SGD, the exchange program.
+  // The program that shows on which servers `program`'s parameters are: itself or, for geo-SGD, the
+  // exchange program.
   Program WiringOf(const Program& program) const;
 
   Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) override;

@@ -3,14 +3,14 @@
 namespace penstock::communicator {
 namespace {
 
-// The sum is not part of the loop before: `old` must not get more digits of a product than `delta` has.
+// Two loops, so that product and sum are not fused: `old` must grow by exactly the rounded `delta`.
 template <typename T>
 void Take(const T* now, T share, std::size_t count, T* old, T* delta) {
   for (std::size_t i = 0; i < count; ++i) delta[i] = (now[i] - old[i]) * share;
   for (std::size_t i = 0; i < count; ++i) old[i] += delta[i];
 }
 
-// What nobody has moved keeps its bytes, the sign of a zero too.
+// An element that no trainer has changed keeps its bytes, including the sign of a zero.
 template <typename T>
 void Land(const T* value, std::size_t count, T* old, T* now) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ std::size_t WidthOf(const Tensor& table) { return static_cast<std::size_t>(table
 bool CanExchange(DType type) { return type == DType::kFp32 || type == DType::kFp64; }
 
 void TakeDelta(const Tensor& now, double share, Tensor& old, Tensor& delta) {
-  // Who sends the one before may hold it still, for a message that is on its way a second time.
+  // The client may still hold the buffer of the delta before, for a message that it has resent.
   if (delta.initialized() && delta.buffer().use_count() > 1) delta = Tensor();
   delta.Refit(now.dtype(), now.shape());
   WithType(now.dtype(), [&](auto zero) {

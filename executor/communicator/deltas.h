@@ -4,8 +4,9 @@
 //   ... the servers add delta to theirs, and answer with `value` ...
 //   LandValue(value, old, now);                   // now += value - old;  old = value
 //
-// `old` is the value that the servers would hold if no other trainer had sent anything: it gets the delta by
-// the same addition. So a trainer that is alone, with share 1, gets back its own value: `now` is unchanged.
+// `old` is the value that the servers would hold if no other trainer had sent anything: the delta is added
+// to it as on the servers. A single trainer, with share 1, thus gets its own value back, and `now` does not
+// change.
 //
 // Tensors must have one element type, f32 or f64 (CanExchange), and one shape; rows must be in range.
 #pragma once

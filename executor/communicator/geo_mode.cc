@@ -10,12 +10,12 @@
 namespace penstock::communicator {
 namespace {
 
-// Rows of a table that were touched since the exchange before: a bit each.
+// The rows of a table that were touched since the last exchange, as a bit set.
 class TouchedRows {
  public:
   void Reset(Dim rows) { bits_.assign(static_cast<std::size_t>(rows + 63) / 64, 0); }
   void Add(std::int64_t row) { bits_[static_cast<std::size_t>(row / 64)] |= std::uint64_t{1} << (row % 64); }
-  // Ascending, each once.
+  // Moves the rows to `rows`, in ascending order, each once.
   void MoveTo(std::vector<std::int64_t>& rows) {
     rows.clear();
     for (std::size_t i = 0; i < bits_.size(); ++i) {
@@ -32,14 +32,14 @@ struct Exchange {
   bool rows = false;
   Gradient delta;
   Param param;
-  Tensor* now = nullptr;  // the trainer's, in its scope
+  Tensor* now = nullptr;  // the parameter in the trainer's scope
   Tensor old;
   Variable sent;
-  Tensor arriving;  // of a dense parameter
-  // Of a table.
+  Tensor arriving;  // for a dense parameter
+  // For a table:
   TouchedRows touched;
   std::vector<std::int64_t> touched_list;
-  std::vector<std::shared_ptr<SelectedRows>> changed;  // by piece
+  std::vector<std::shared_ptr<SelectedRows>> changed;  // for each piece
 };
 
 class GeoMode : public Mode {
@@ -93,7 +93,7 @@ class GeoMode : public Mode {
   }
 
   Status Stop() override {
-    const std::shared_ptr<Scope> scope = scope_;  // until the end of this call
+    const std::shared_ptr<Scope> scope = scope_;  // keeps the scope until this call ends
     Status status = steps_ > 0 ? SendDeltas() : OkStatus();
     if (status.ok() && scope != nullptr) status = rpc_.CompletePulls(pservers_);
     scope_.reset();
@@ -129,7 +129,7 @@ class GeoMode : public Mode {
     return OkStatus();
   }
 
-  // The scope's variables keep their places while its generation stays.
+  // Pointers to the scope's variables are valid while its generation does not change.
   Status FindParams() {
     generation_ = scope_->generation();
     for (Exchange& one : all_) {
@@ -149,7 +149,7 @@ class GeoMode : public Mode {
     return OkStatus();
   }
 
-  // Never null; a table is found by name once.
+  // Never null. Each table is looked up by name once.
   Result<Exchange*> ExchangeOf(const Table& table) {
     if (table.index >= by_table_.size()) by_table_.resize(table.index + 1, nullptr);
     Exchange*& known = by_table_[table.index];
@@ -164,7 +164,7 @@ class GeoMode : public Mode {
     return known = &*found;
   }
 
-  // Ends a step of the client.
+  // Sends all deltas, and ends a step of the client.
   Status SendDeltas() {
     steps_ = 0;
     if (scope_->generation() != generation_) PENSTOCK_RETURN_IF_ERROR(FindParams());
@@ -202,9 +202,9 @@ class GeoMode : public Mode {
   std::vector<Exchange> all_;
   std::vector<Exchange*> by_table_;  // by Table::index
   PeersHandle pservers_;
-  std::shared_ptr<Scope> scope_;  // null: it has not begun
+  std::shared_ptr<Scope> scope_;  // null before Begin and after Stop
   std::uint64_t generation_ = 0;
-  int steps_ = 0;  // since the exchange before
+  int steps_ = 0;  // since the last exchange
 };
 
 }  // namespace

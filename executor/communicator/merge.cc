@@ -29,7 +29,7 @@ void Divide(Tensor& values, std::size_t count) {
   values.dtype() == DType::kFp32 ? Scale<float>(values, count) : Scale<double>(values, count);
 }
 
-// All rows of all, one list after the other.
+// Concatenates the rows of all gradients.
 SelectedRows Joined(const std::vector<Variable>& gradients) {
   SelectedRows joined;
   const auto* first = gradients.front().If<SelectedRows>();

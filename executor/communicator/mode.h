@@ -32,14 +32,14 @@ class Mode {
   // Writes parameters received since they were last landed to `scope`, in which a program is about to run.
   virtual Status BeginRun(Scope&) { return OkStatus(); }
 
-  // Call before the first step: takes the parameters of `scope`, which is kept until Stop.
+  // Call before the first step: reads the parameters of `scope`, and keeps the scope until Stop.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual Status Begin(std::shared_ptr<Scope>) { return OkStatus(); }
   virtual bool has_begun() const { return true; }
   virtual Status Touch(const Table&, std::span<const std::int64_t>) { return UnfitForGeo(); }
   virtual Status EndLocalStep(const Scope&) { return UnfitForGeo(); }
 
-  // Sends what is queued. The last call.
+  // Sends what is queued. Must be the last call.
   virtual Status Stop() = 0;
 
  protected:

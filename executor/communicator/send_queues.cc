@@ -18,8 +18,8 @@ bool SendQueues::Put(std::size_t queue, Variable gradient) {
   return true;
 }
 
-// The wait is that of the send thread, which counts it at the server that it waits for: here it is exposed
-// time and nobody's.
+// Counts the wait as exposed time, but for no peer: the send thread, for which this waits, counts its own
+// wait for the server.
 void SendQueues::WaitForRoom(std::unique_lock<std::mutex>& lock, std::size_t queue) {
   const Nanoseconds began = observer_ == nullptr ? Nanoseconds(0) : observer_->clock().Now();
   ++waiting_for_room_;

@@ -13,7 +13,7 @@ class StepMode : public Mode {
   Status EndStep(PeersHandle pservers) override {
     pservers_ = pservers;
     PENSTOCK_RETURN_IF_ERROR(rpc_.EndStep(pservers));
-    // The gradients' memory is written again in the next step, and no fetch_barrier stands before that.
+    // The next step overwrites the gradients' memory, and the program has no fetch_barrier before that.
     return rpc_.CompletePulls(pservers);
   }
   Status CountStep(PeersHandle pservers) override { return rpc_.CountStep(pservers); }

@@ -5,7 +5,7 @@
 namespace penstock::communicator {
 namespace {
 
-// Those of `all` that are rows [begin, end).
+// The rows of `all` in [begin, end), numbered from `begin`.
 SelectedRows Between(const SelectedRows& all, Dim begin, Dim end) {
   SelectedRows some;
   some.height = end - begin;

@@ -20,7 +20,7 @@ struct Gradient {
 struct Param {
   WholeVariable whole;
   std::vector<PullHandle> pieces;
-  std::vector<Variable> views = {};  // of the tensor being filled; replies that come late need them
+  std::vector<Variable> views = {};  // rows of the tensor being filled; needed until the replies have come
 };
 
 // A table whose touched rows a program reports.

@@ -10,8 +10,8 @@
 namespace penstock::dataset {
 namespace {
 
-constexpr std::size_t kShownMax = 60;  // bytes of a word, in errors
-constexpr float kFluidsZero = 1e-6F;   // Fluid treats smaller numbers as zero
+constexpr std::size_t kShownMax = 60;  // bytes of a word that an error quotes
+constexpr float kFluidsZero = 1e-6F;   // Fluid treats numbers of smaller magnitude as zero
 
 constexpr bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\v' || c == '\f';

@@ -16,7 +16,7 @@ std::string Fixed(double value, const char* format) {
   return text;
 }
 
-// "1.2 GB", "317 B".
+// Formats a size: "1.2 GB", "317 B".
 std::string Size(std::uint64_t bytes) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   auto value = static_cast<double>(bytes);

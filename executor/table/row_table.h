@@ -6,7 +6,7 @@
 //   table.PositionOf(grad.rows[0])              // their position in each column
 //   table.column(1)                             // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
-//   RowCopy copy = table.BeginCopy();           // of the table alone, bit by bit
+//   RowCopy copy = table.BeginCopy();           // of the table without its states, in portions
 //   while (!table.CopyRows(copy, 1000)) ...     // in between, no row may change
 //
 // Not thread-safe.

@@ -2,7 +2,7 @@
 // wire.
 //
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
-//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End
+//   for (const Action& action : actions) ...          // MergeAction, RunAction, ReplyAction ...
 #pragma once
 
 #include <cstdint>
@@ -60,12 +60,13 @@ struct RowsEvent {
   std::uint64_t version = 0;
   std::uint32_t variable = 0;  // the trainer's name for the request
   std::uint64_t request = 0;
-  std::int64_t padding = -1;  // the id that stands for no row; -1: none
+  std::int64_t padding = -1;  // the id whose row is all zeros; -1: none
   Payload ids = {};           // int64, each within the table
   // Instead of `ids`: the rows that were updated since the trainer's last request of this kind.
   bool changed = false;
 };
-// A trainer's request to save a table in a file, and the action that does it; then SaveDone.
+// A trainer's request to save a table, or a slice of a param with its optimizer state, in a file. The action
+// that does it carries the request; then SaveDone.
 struct SaveEvent {
   int trainer = 0, param = 0;
   std::uint64_t version = 0;

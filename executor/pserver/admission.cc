@@ -66,7 +66,8 @@ std::optional<int> TrainerTerms::ParamOfInitial(std::uint32_t variable) const {
 
 namespace {
 
-// In words, of contracts that are not the same; a trainer may have sent the beginning of its own alone.
+// Describes the first difference of two unequal contracts. The trainer may have sent only the beginning of
+// its own.
 std::string DifferenceOf(std::string ours, std::string_view theirs) {
   const bool cut = theirs.size() >= protocol::kCutLine.size() &&
                    theirs.substr(theirs.size() - protocol::kCutLine.size()) == protocol::kCutLine;
@@ -136,7 +137,7 @@ Status Admission::CheckContract(const protocol::Sender& sender, const protocol::
   const TrainerTerms& terms = possible.front();
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
                                   sender.trainer, " were made by different plans");
-  // If it was cut, both begin with the same params.
+  // If the trainer's contract was cut, any form of ours will do: all begin with the same params.
   const auto has = [&](std::string_view kind) {
     return StartsWith(hello.contract, kind) || hello.contract.find(StrCat("\n", kind)) != std::string::npos;
   };
@@ -148,7 +149,7 @@ Status Admission::CheckContract(const protocol::Sender& sender, const protocol::
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
 }
 
-// What the contract does not show: with which optimizer, from which seed and initial values it is met.
+// Compares what the contract does not show: the optimizer, the seed and the initial values.
 Status Admission::CheckJobFacts(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
   const std::optional<JobDifference> difference = FirstJobDifference(job_facts_, hello.job_facts);
   if (!difference) return OkStatus();

@@ -36,7 +36,7 @@ class TrainerTerms {
   std::optional<int> ParamOfGrad(std::uint32_t variable) const;   // nullopt if it is no gradient
   std::optional<int> ParamOfPull(std::uint32_t variable) const;   // nullopt if it is no param
   std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nullopt if it is no table
-  // Of a request for rows: the id that stands for no row; -1: every id stands for a row.
+  // Of a request for rows: the id whose row is all zeros; -1: none.
   std::int64_t PaddingOf(std::uint32_t variable) const { return padding_of_[variable]; }
   // The param for which the trainer may push the variable under the contract of that hash: its gradient, or
   // the initial value if this trainer sends it. nullopt if the trainer may not push it.

@@ -7,7 +7,7 @@
 namespace penstock::pserver {
 namespace {
 
-// Smaller ones are the allocator's business.
+// Smaller buffers are left to the allocator.
 constexpr std::size_t kPooledBytes = std::size_t{64} << 10;
 
 }  // namespace
@@ -16,7 +16,7 @@ std::shared_ptr<Buffer> BufferPool::MakeBuffer(std::size_t bytes) {
   std::shared_ptr<Buffer> buffer = AllocateToShow(bytes);
   const std::lock_guard lock(free_->mutex);
   Free::Sized& sized = free_->sized[bytes];
-  sized.free.reserve(++sized.made);  // coming back takes no memory
+  sized.free.reserve(++sized.made);  // so that returning a buffer allocates nothing
   free_->bytes_made += bytes;
   return buffer;
 }

@@ -28,7 +28,7 @@ bool IsPlainText(const std::string& name) {
 }  // namespace
 
 Result<std::string> CheckpointFolder::Claim(const std::string& name) {
-  // Before it is simplified: "a/../b" is no name either.
+  // Checked before it is normalised, so that "a/../b" is refused too.
   if (!IsPlainText(name) || !IsInside(name)) {
     return InvalidArgument("E-server-save-path", "a table is saved to a relative path inside ",
                            AbsoluteOf(folder_).string(), " (PENSTOCK_CHECKPOINT_DIR), which ", Quote(name),

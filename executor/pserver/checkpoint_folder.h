@@ -1,5 +1,5 @@
-// The folder in which a server saves tables when a trainer asks for it (checkpoint_notify). The trainer can
-// only name files inside it.
+// The folder in which a server saves tables and slices of parameters when a trainer requests it
+// (checkpoint_notify). The trainer can only name files inside it.
 //
 //   CheckpointFolder folder("/data/job7");
 //   PENSTOCK_ASSIGN_OR_RETURN(const std::string path, folder.Claim("model/t_0"));   // "/data/job7/model/t_0"

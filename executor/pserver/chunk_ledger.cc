@@ -5,10 +5,11 @@
 namespace penstock::pserver {
 namespace {
 
-// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
+// The maximum number of parts of a sparse gradient. No trainer sends more, so a message that claims more is
+// invalid.
 constexpr std::size_t kPartsMax = std::size_t{1} << 20;
-// Steps of a trainer that wait for a gradient which it said that it has sent. A client is at most two ahead
-// of what was acknowledged.
+// The maximum distance of a skipped step from the trainer's first step that is not taken yet. A client is at
+// most two steps ahead of what was acknowledged.
 constexpr std::uint64_t kStepsAheadMax = 64;
 
 std::size_t UpdatedChunks(const MachineConfig& config) {
@@ -127,7 +128,7 @@ void ChunkAccount::EndBlock() {
 }
 
 void ChunkAccount::CollectInitial(const PushEvent& push, std::size_t part_bytes) {
-  // A trainer sends the value before its first gradient, so after version 0 it can only be a repeat.
+  // A trainer sends the value before its first gradient, so after version 0 it can only be a retry.
   if (version_ == 0 && loading_ != push.trainer && !initial_of_.contains(push.trainer))
     initial_[push.trainer].Add(push, bytes_, part_bytes);
 }
@@ -197,7 +198,7 @@ void ChunkLedger::StartBlock(ChunkId at) {
   chunk(at).StartBlock();
 }
 
-// A chunk that has applied a step's gradient stays so: each is asked until it has, and no more.
+// A chunk that has applied a step's gradient stays so: the search continues at the chunk where it stopped.
 void ChunkLedger::FindDueCount() {
   count_is_due_ = false;
   if (counted_.empty()) return;
@@ -258,7 +259,7 @@ Status ChunkLedger::CheckPush(const PushEvent& push) const {
   }
   const std::size_t bytes = PushedBytes(push);
   const std::size_t begin = push.part * config_.part_bytes;
-  const bool within = begin < bytes || (bytes == 0 && push.part == 0);  // no rows are one part
+  const bool within = begin < bytes || (bytes == 0 && push.part == 0);  // zero rows travel as one part
   if (within && push.bytes.size() == std::min(config_.part_bytes, bytes - begin)) return OkStatus();
   return InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.bytes.size(),
                          " bytes as part ", push.part, " of a chunk of ", of.name, " that has ", bytes);

@@ -1,6 +1,6 @@
-// The books of a parameter server: for each chunk its version, the gradients that wait for their turn, and
-// the waiting pulls; for each trainer its progress. A ledger decides nothing: a StateMachine writes it, an
-// UpdatePolicy reads it.
+// The state of a parameter server's job: for each chunk its version, the gradients that wait for their turn,
+// and the waiting pulls; for each trainer its progress. A ledger decides nothing: a StateMachine writes it,
+// an UpdatePolicy reads it.
 //
 //   ChunkLedger ledger(config);
 //   PENSTOCK_RETURN_IF_ERROR(ledger.CheckPush(push));
@@ -143,9 +143,9 @@ class ChunkAccount {
 struct TrainerAccount {
   std::uint64_t steps_ended = 0;
   std::uint64_t steps_begun = 0;    // by a push
-  std::uint64_t counted_below = 0;  // steps of which it has told the learning rate's schedule
+  std::uint64_t counted_below = 0;  // steps that it has reported to the learning-rate schedule
   bool completed = false;
-  bool left = false;             // others went on, which was told
+  bool left = false;             // others continue without it, which was reported
   std::uint64_t saves_done = 0;  // requests below it
   Status save_status;            // of the last
 };

@@ -49,7 +49,7 @@ ChunkQueues::Job ChunkQueues::Take(std::size_t queue) {
   return job;
 }
 
-// The first job, and the small ones right behind it.
+// Runs the first job of the queue and the small jobs directly behind it.
 void ChunkQueues::Run(std::size_t queue) {
   do {
     try {
@@ -61,7 +61,7 @@ void ChunkQueues::Run(std::size_t queue) {
   } while (GoOn(queue, true));
 }
 
-// Whether the caller is to run the next job; if not, somebody else will, or there is none.
+// Whether the caller must run the next job. If not, the queue is empty or has been posted.
 bool ChunkQueues::GoOn(std::size_t queue, bool may_run_here) {
   {
     const std::lock_guard lock(mutex_);

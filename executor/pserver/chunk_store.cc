@@ -13,7 +13,7 @@
 namespace penstock::pserver {
 namespace {
 
-// Names that the ops of blocks mention, and whether one writes them; -1 is no block.
+// The names in the ops of these blocks, each with whether an op writes it. Skips block -1.
 std::map<std::string, bool> NamesOf(const Program& program, std::initializer_list<int> blocks) {
   std::map<std::string, bool> names;
   for (const int block : blocks) {
@@ -28,7 +28,7 @@ std::map<std::string, bool> NamesOf(const Program& program, std::initializer_lis
   return names;
 }
 
-// What the program's own `scale` multiplies the sum of so many gradients by.
+// The factor of the program's own `scale` for the mean of so many gradients.
 float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
 
 void Place(const std::vector<Payload>& parts, Tensor& to) {
@@ -66,7 +66,7 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;
-  // Trainer 0 brings the value; whatever the startup program may have made of it does not count.
+  // Trainer 0 sends the value; a value from the startup program is ignored.
   if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
   Variable* variable = scope_.Find(piece.name);
   const Tensor* whole = variable == nullptr ? nullptr : variable->If<Tensor>();
@@ -106,8 +106,8 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   return param;
 }
 
-// What the store merges itself, the block does not merge again. A result that somebody may look for in the
-// scope around stays the block's.
+// Removes the merge ops from the block if the store can merge the gradients itself. It leaves them if their
+// result is a variable of the server's scope, where others may read it.
 void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
   if (served.start || served.rows || !CanAdd(served.param.dtype)) return;
   const int block = served.measure_block < 0 ? served.block : served.measure_block;
@@ -121,7 +121,8 @@ void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
   for (const OpId op : param.merge->replaces) program_.MutableBlock(block).Remove(op);
 }
 
-// Whose gradient the block works on is no temporary of its own: it finds that in its chunk's scope.
+// Takes the variable that holds the number of the gradient's trainer out of the block, which then finds it
+// in its chunk's scope.
 void ChunkStore::TakeOverWhose(const roles::ServedParam& served) {
   const Var* declared = program_.block(served.block).FindVar(served.backup_of);
   if (declared == nullptr) return;
@@ -150,7 +151,7 @@ void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optio
   }
 }
 
-// The block has its chunk's rows of them by now.
+// Sets up delay compensation of the chunk, whose scope already has its rows of the backup variables.
 Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
   std::vector<Tensor> rows;
   for (const std::string& name : served.backups) {
@@ -168,7 +169,7 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
   return OkStatus();
 }
 
-// What the block mentions and the startup program made as selected rows are the table's columns.
+// The table's columns are the variables of its block that the startup program made as selected rows.
 Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
@@ -209,7 +210,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
   if (served.measure_block >= 0) AddMeasures(served.measure_block, *chunk);
   for (const auto& [name, written] : NamesOf(program_, {served.measure_block, served.block})) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
-    if (made_for_all_.contains(name)) continue;  // found in the scope around, when it is there
+    if (made_for_all_.contains(name)) continue;  // found in the server's scope, once it is made
     Variable* shared = scope_.Find(name);
     if (shared == nullptr || !shared->initialized()) {  // a temporary of the block
       chunk->scope->FindOrCreate(name);
@@ -222,7 +223,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
     }
     if (written && begin == 0) param.state.push_back(name);
     if (tensor->shape() == served.param.shape) {
-      Variable* seen = shared;  // an uncut piece is worked on where it lies
+      Variable* seen = shared;  // an uncut piece is updated in place
       if (cut) {
         seen = chunk->scope->FindOrCreate(name);
         seen->As<Tensor>() = tensor->Rows(begin, end);
@@ -321,8 +322,8 @@ Status ChunkStore::MergeExpanded(const MergeAction& merge, const Param& param, C
   return OkStatus();
 }
 
-// The first gradient stays where it came until there is a second: both are then read once, and the sum is
-// written once.
+// The first gradient stays in received memory until the second arrives; then each is read once, and the sum
+// is written once.
 void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk) {
   const int all = merge.of == 0 ? param.addends : merge.of;
   const bool last = ++chunk.merged == all;
@@ -355,7 +356,7 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   ++chunk.version;
   chunk.merged = 0;
   if (chunk.sum != nullptr) chunk.sum->As<Tensor>() = Tensor();
-  // A runner may have put an output into a new buffer; the whole variable still is the old one.
+  // A runner may have put an output into a new buffer; the whole variable still has the old one.
   for (View& view : chunk.views) {
     Tensor& now = view.variable->As<Tensor>();
     if (now.raw() == view.rows.raw()) continue;
@@ -388,7 +389,7 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
   }
   if (c.published == nullptr || c.published_version != version) {
     if (version != c.version) return nullptr;
-    c.published.reset();  // its memory may do for the new one
+    c.published.reset();  // the new copy may reuse its memory
     c.published = Published::Copy(c.param, way, pool_);
     c.published_version = version;
     c.published_to.clear();

@@ -16,8 +16,9 @@
 // that other servers sent, and the shared block runs there (state_machine_sums.cc).
 //
 // Thread-safe for different chunks. These run one at a time on the queue of their chunk (chunk_queues.h):
-// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave; on the queue of
-// the learning-rate block: OwnSums and Combine. The others may be called at any time.
+// Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave, CopyState; on
+// the queue of the learning-rate block: its Run, OwnSums, Combine, CopyRates. PublishTables has its own
+// rule; the others may be called at any time.
 #pragma once
 
 #include <atomic>
@@ -144,8 +145,9 @@ class ChunkStore {
     std::unique_ptr<Scope> scope;
     int merged = 0;                             // gradients in the sum
     std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
-    Variable* sum = nullptr;  // the sum of the gradients, from the first to the block's end; or
-    // each gradient, by trainer; or a single one, of the trainer whose turn it is.
+    // The sum of the gradients, until the block has run.
+    Variable* sum = nullptr;
+    // Without a sum: each gradient, by trainer; or a single one, of the trainer whose turn it is.
     std::vector<std::shared_ptr<Variable>> grads;
     std::vector<View> views;
     std::vector<std::pair<const Variable*, Variable*>> measures;  // the chunk's own, and the shared variable

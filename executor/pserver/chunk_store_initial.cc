@@ -1,4 +1,4 @@
-// Values that training begins from, where trainers bring them.
+// Initial values that trainers set.
 #include <cstring>
 
 #include "executor/pserver/chunk_store.h"
@@ -6,7 +6,7 @@
 namespace penstock::pserver {
 namespace {
 
-// Whether the parts, laid end to end, are the bytes from `at` on.
+// Whether the concatenated parts equal the bytes from `at` on.
 bool Same(const std::vector<Payload>& parts, const std::byte* at) {
   for (const Payload& part : parts) {
     for (const Bytes& piece : part.pieces()) {
@@ -30,7 +30,7 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
     }
     if (chunk.backups) chunk.backups->Reset(chunk.param);
     chunk.initial_of = merge.trainer;
-    chunk.published.reset();  // of the value before
+    chunk.published.reset();  // a copy of the previous value
     return OkStatus();
   }
   if (Same(merge.parts, chunk.param.raw())) return OkStatus();

@@ -1,4 +1,4 @@
-// What is done to tables and to gradients that are rows.
+// Operations on tables and on sparse gradients.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -8,9 +8,9 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr std::size_t kSavedBytes = std::size_t{16} << 20;  // of a table, between two other jobs of its queue
+constexpr std::size_t kSavedBytes = std::size_t{16} << 20;  // copied between two other jobs of the table
 
-// `size` bytes from `begin` on of the parts, laid end to end.
+// Copies `size` bytes of the concatenated parts, from `begin` on.
 void CopyRange(const std::vector<Payload>& parts, std::size_t begin, std::size_t size, std::byte* to) {
   for (const Payload& part : parts) {
     for (const Bytes& piece : part.pieces()) {
@@ -43,7 +43,7 @@ Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol:
                          ", which has ", piece.shape[0]);
 }
 
-// The first id that is no row of the piece. A table sharded by id has a row for each.
+// The first id that is not a row of the piece. A table sharded by id has a row for any id.
 std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
                                     const protocol::ContractPiece& piece, bool by_id) {
   if (by_id) return std::nullopt;
@@ -54,8 +54,8 @@ std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
 
 }  // namespace
 
-// The parts hold all ids, then the values, as many bytes as `merge.rows` says: the state machine has
-// compared.
+// The parts hold all ids, then all values. The state machine has checked that their size matches
+// `merge.rows`.
 Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
   const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
   const bool by_id = params_[static_cast<std::size_t>(merge.param)].table != nullptr;
@@ -121,11 +121,11 @@ ChunkStore::Changed ChunkStore::GatherChanged(const RowsEvent& pull) {
   return changed;
 }
 
-// The gradients' ids become positions among the kept rows, and the block runs on the columns.
+// Replaces the gradients' ids by positions among the stored rows, and runs the block on the columns.
 Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
   table::RowTable& table = *param.table;
   if (chunk.saving) table.CopyRows(*chunk.saving, table.row_count());
-  try {  // how many rows there will be is up to the trainers
+  try {  // the trainers determine how many rows there are
     for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
   } catch (const std::bad_alloc&) {
     return FailedPrecondition("E-run-memory", "not enough memory for more than the ", table.row_count(),
@@ -169,7 +169,7 @@ std::optional<SelectedRows> ChunkStore::CopyForSave(int param) {
   return rows;
 }
 
-// The save block has an op for each table, and no file that a program could know.
+// The save block has one op per table. Its file is not known to the program, so it is set in a copy here.
 Status ChunkStore::SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const {
   const std::string& table = params_[static_cast<std::size_t>(save.param)].piece.name;
   const std::vector<OpEntry> ops =

@@ -1,5 +1,5 @@
-// What an update keeps from one step to the next, copied for a save: the param, its optimizer state, and what
-// the learning rate's block counts.
+// Copies for a save what updates keep from one step to the next: the param, its optimizer state, and the
+// counters of the learning-rate block.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace penstock::pserver {
 
-// The variables that a block reads before it writes them.
+// The variables that a block reads and later writes: their values last from one run to the next.
 std::vector<std::string> ChunkStore::KeptBy(const Program& program, int block) {
   std::set<std::string> read, written;
   std::vector<std::string> kept;
@@ -57,7 +57,7 @@ void ChunkStore::CopyState(int param, int chunk, StateCopy& copy) const {
       const std::size_t bytes = At(param, chunk).param.bytes();
       const std::size_t begin = saved.chunks.front()->param.bytes() * static_cast<std::size_t>(chunk);
       std::memcpy(to.raw() + begin, whole.raw() + begin, bytes);
-    } else if (chunk == 0) {  // the chunks' copies of it are alike
+    } else if (chunk == 0) {  // the chunks' copies are equal
       std::memcpy(to.raw(), whole.raw(), whole.bytes());
     }
   }
@@ -81,7 +81,7 @@ Status ChunkStore::WriteState(const std::string& file, const StateCopy& copy) {
   for (const auto& [name, tensor] : copy.tensors) AppendTensor(bytes, tensor);
   std::error_code failure;
   std::filesystem::create_directories(std::filesystem::path(file).parent_path(), failure);
-  return WriteFile(file, bytes);  // says why if the folder could not be made
+  return WriteFile(file, bytes);  // also reports a folder that could not be made
 }
 
 }  // namespace penstock::pserver

@@ -1,5 +1,5 @@
-// Norms over all gradients, in the memory of one server: what its chunks measure, what servers tell each
-// other, and the block that makes of it what all updates read.
+// Norms over all gradients, in the memory of one server: the measures of its chunks, the bytes that servers
+// exchange, and the shared block, which computes what all updates read.
 #include <algorithm>
 #include <cstring>
 
@@ -15,8 +15,8 @@ std::size_t BytesOf(const roles::PieceType& type) {
 
 }  // namespace
 
-// The servers exchange sums by messages, so the block need not. All variables that it uses are there from now
-// on: nobody looks one up while it is made.
+// Removes the exchange ops from the shared block, because servers exchange sums by messages. Creates all
+// variables of the block now, so that none is created while another thread looks one up.
 void ChunkStore::TakeOverExchange() {
   std::vector<OpId> exchanges;
   const auto is_named = [](const std::string& name) { return !name.empty() && name != kEmptyVarName; };
@@ -33,7 +33,8 @@ void ChunkStore::TakeOverExchange() {
   for (const std::string& name : shared_reads_) scope_.FindOrCreate(name);
 }
 
-// What the block writes is the chunk's own; of what others read there is a copy for all.
+// Gives the chunk its own variables for what the measure block writes. Those that the shared block reads are
+// copied to the server's scope after each run.
 void ChunkStore::AddMeasures(int block, Chunk& chunk) {
   for (const OpEntry& entry : program_.block(block).ops()) {
     for (const std::string& name : entry.op->OutputNames()) {
@@ -73,7 +74,7 @@ Payload ChunkStore::OwnSums() const {
     const Tensor* tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
     const std::size_t size = BytesOf(value.type);
     const std::size_t at = bytes.size();
-    bytes.resize(at + size);  // zeros, of what no block has made
+    bytes.resize(at + size);  // zeros for a value that no block has made
     if (tensor != nullptr && tensor->initialized())
       std::memcpy(bytes.data() + at, tensor->raw(), std::min(size, tensor->bytes()));
   }

@@ -87,7 +87,7 @@ void FluidService::Take(Call call) {
   Refuse(std::move(call), Unimplemented("E-wire-method", name, ": a sync server takes no ", method));
 }
 
-// Until the other phase.
+// Keeps the call until the other phase.
 void FluidService::Hold(Call call) { held_.push_back(std::move(call)); }
 
 // --- Calls that belong to a phase.
@@ -105,12 +105,13 @@ void FluidService::TakeSend(Call call) {
   Refuse(std::move(call), Unserved(name, "takes no variable"));
 }
 
-// It is stored in either phase, and answered in SEND: a trainer that is ahead waits for the others there.
+// A gradient is stored in either phase but answered only in SEND, so a trainer that is ahead waits for the
+// others.
 void FluidService::TakeGradient(Call call, const Gradient& of) {
   if (!call.stored) {
     const roles::ServedParam& served = served_.role.params[static_cast<std::size_t>(of.param)];
     protocol::ContractPiece piece = served.param;
-    if (served.by_id) piece.shape = piece.shape.WithRows(kUnknownDim);  // no height is agreed upon
+    if (served.by_id) piece.shape = piece.shape.WithRows(kUnknownDim);  // accepts any height
     if (const Status fits = CheckTensor(call.message, piece, served.rows); !fits.ok())
       return Refuse(std::move(call), fits);
     if (const Status here = CheckHere(of.trainer); !here.ok()) return Refuse(std::move(call), here);
@@ -118,7 +119,7 @@ void FluidService::TakeGradient(Call call, const Gradient& of) {
     Greet(of.trainer);
     Trainer& trainer = At(of.trainer);
     const std::uint32_t variable = trainer.said->PushedFor(of.param);
-    if (trainer.pushed.insert(variable).second) {  // else it is a repeat
+    if (trainer.pushed.insert(variable).second) {  // otherwise it is a repeat
       Push(of.trainer, variable, of.param, phases_.step(), *call.message.tensor);
     }
     call.message.tensor.reset();
@@ -128,7 +129,8 @@ void FluidService::TakeGradient(Call call, const Gradient& of) {
   Answer(std::move(call), UnaryReply(Payload()));
 }
 
-// A value that trainer 0 gives once; nobody waits for a phase before there are values.
+// The initial value of a held parameter, which trainer 0 sends once. It is answered in any phase, because
+// training begins with it.
 void FluidService::TakeFirstValue(Call call, int param) {
   const protocol::ContractPiece& piece = served_.role.params[static_cast<std::size_t>(param)].param;
   if (const Status fits = CheckTensor(call.message, piece, /*rows=*/false); !fits.ok())
@@ -176,7 +178,7 @@ void FluidService::EnterPhase() {
   for (Call& call : std::exchange(held_, {})) Take(std::move(call));
 }
 
-// Fluid sends no message for a sparse gradient without a row.
+// Fluid sends no message for a sparse gradient without rows; an empty push stands for it.
 void FluidService::EndStep(int trainer, std::uint64_t step) {
   Greet(trainer);
   Trainer& ends = At(trainer);
@@ -201,7 +203,7 @@ void FluidService::TakeGetNow(Call call) {
   TakeFetch(std::move(call), name);
 }
 
-// The version of this step: what all gradients of the steps before made.
+// Requests the version of this step, which includes all gradients of earlier steps.
 void FluidService::TakeFetch(Call call, const std::string& name) {
   const Result<int> trainer = Identify(call);
   if (!trainer.ok()) return Refuse(std::move(call), trainer.status());
@@ -217,7 +219,7 @@ void FluidService::TakeFetch(Call call, const std::string& name) {
   }
   Fetch& fetch = fetches_[{*trainer, param, StepOf(*trainer)}];
   fetch.calls.push_back(std::move(call));
-  if (fetch.calls.size() > 1) return;  // it is under way
+  if (fetch.calls.size() > 1) return;  // it is requested already
   const std::size_t chunks = ChunkCount(param);
   fetch.chunks.resize(chunks);
   fetch.missing = chunks;
@@ -256,7 +258,7 @@ void FluidService::TakeLookup(Call call) {
                                    .ids = ids});
 }
 
-// Says which file, and not of which table: a server that holds one knows it.
+// The call names a file but no table, so the server must hold exactly one.
 void FluidService::TakeSave(Call call) {
   std::vector<std::string> tables;
   for (const roles::ServedParam& served : served_.role.params) {
@@ -276,9 +278,9 @@ void FluidService::TakeSave(Call call) {
        protocol::Save{.version = StepOf(0), .request = request, .body = {.table = tables[0], .file = file}});
 }
 
-// --- Who calls, and with what.
+// --- Identifies callers and checks values.
 
-// Who sent a call that says who; remembered for those that do not.
+// The trainer that the call names. It is remembered for calls of the same connection that name none.
 Result<int> FluidService::Identify(const Call& call) {
   const std::int64_t id = call.message.trainer_id;
   if (id < 0 || id >= served_.role.trainers) {
@@ -296,7 +298,8 @@ Status FluidService::CheckHere(int trainer) const {
                             served_.role.address, " again");
 }
 
-// A trainer whose connection was made anew is known again with the first call that says whose it is.
+// The trainer of a connection. A new connection is unknown until a call names its trainer; until then this
+// assumes the first trainer that has come and not completed.
 int FluidService::TrainerOf(const std::string& caller) const {
   if (const auto known = trainer_at_.find(caller); known != trainer_at_.end()) return known->second;
   const auto here = std::find_if(trainers_.begin(), trainers_.end(),
@@ -304,7 +307,7 @@ int FluidService::TrainerOf(const std::string& caller) const {
   return here == trainers_.end() ? 0 : static_cast<int>(here - trainers_.begin());
 }
 
-// Also of a call that cannot be served.
+// The trainer that probably sent the call, even if the call cannot be served.
 int FluidService::LikelyTrainerOf(const Call& call) const {
   const std::int64_t id = call.message.trainer_id;
   return id > 0 && id < served_.role.trainers ? static_cast<int>(id) : TrainerOf(call.caller);
@@ -338,7 +341,7 @@ void FluidService::Greet(int trainer) {
   if (At(trainer).said == nullptr) Greet(trainer, protocol::SparseParams::kAsTables);
 }
 
-// The hello that Fluid's trainers do not say. A second one changes how the trainer names tables.
+// Posts the hello that Fluid's trainers do not send. A second hello changes how the trainer names tables.
 void FluidService::Greet(int trainer, protocol::SparseParams sparse) {
   Trainer& greeted = At(trainer);
   if (greeted.caller == nullptr) greeted.caller = std::make_shared<TrainerCaller>(weak_from_this(), trainer);

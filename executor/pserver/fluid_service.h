@@ -6,9 +6,9 @@
 //
 // Fluid has no hello, no steps and no versions: a trainer is known from its first call, and the meaning of a
 // call follows from the phase (fluid_phases.h). Asynchronous jobs have no phases; a trainer's step ends with
-// its first request for a parameter or row after a gradient, or when a gradient comes again. A call that
-// cannot be served is answered with INTERNAL and our error. Barriers and lookups do not carry the trainer's
-// id; it is derived from the connection where possible.
+// its first GetVariable or PrefetchVariable after a gradient, when a gradient or step count of the step
+// comes again, or with its completion. A call that cannot be served is answered with INTERNAL and our error.
+// Barriers and lookups do not carry the trainer's id; it is derived from the connection where possible.
 //
 // Delivery is not exactly-once on this wire: messages carry no step, so only the phase tells a repeated
 // message from a new one.
@@ -171,7 +171,7 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   std::mutex mutex_;
   FluidPhases phases_;
   std::vector<Trainer> trainers_;
-  std::map<std::string, int> trainer_at_;  // by connection, once a call has said it
+  std::map<std::string, int> trainer_at_;  // by connection, once a call has named it
   std::vector<Call> held_;                 // until the other phase
   std::map<FetchKey, Fetch> fetches_;
   std::map<std::pair<int, std::uint32_t>, Lookup> lookups_;  // by trainer and request

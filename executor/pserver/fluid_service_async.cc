@@ -1,5 +1,5 @@
-// Calls of asynchronous trainers: no phases, and a step that each trainer ends by itself. A gradient is
-// answered once it is welcome, so a trainer is ahead of what was applied of it by as much as on our own
+// Calls of asynchronous trainers: there are no phases, and each trainer ends its own steps. A gradient is
+// answered once it is welcome, so a trainer is no further ahead of its applied gradients than on our own
 // wire.
 #include <algorithm>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace {
 
 using transport::UnaryReply;
 
-// What one notification may count: a trainer's communicator adds up those of a few steps.
+// The maximum number of steps in one notification; a trainer's communicator adds up a few.
 constexpr std::int64_t kCountsMax = 1024;
 
 }  // namespace
@@ -26,7 +26,7 @@ void FluidService::TakeUnphased(Call call) {
     if (name == protocol::kBatchBarrier) return Answer(std::move(call), UnaryReply(Payload()));
     if (const auto gradient = gradients_.find(name); gradient != gradients_.end())
       return TakeGradientNow(std::move(call), gradient->second.param);
-    return TakeSend(std::move(call));  // an initial value, or nothing of ours
+    return TakeSend(std::move(call));  // an initial value, or an unknown variable
   }
   if (method == "GetVariable") {
     if (name == protocol::kFetchBarrier) return Answer(std::move(call), UnaryReply());
@@ -42,7 +42,7 @@ void FluidService::TakeUnphased(Call call) {
   TakeCount(std::move(call));
 }
 
-// All trainers send under one name, and say who they are.
+// All trainers send the gradient under the same name; the call carries the trainer's id.
 void FluidService::TakeGradientNow(Call call, int param) {
   const Result<int> trainer = Identify(call);
   if (!trainer.ok()) return Refuse(std::move(call), trainer.status());
@@ -59,10 +59,11 @@ void FluidService::TakeGradientNow(Call call, int param) {
   from.pushed.insert(variable);
   from.waiting[param].push_back({.call = std::move(call), .step = from.step});
   SendWelcome(*trainer, param);
-  if (from.waiting[param].size() == 1) AskForCredit(*trainer, param);  // those behind it wait for the same
+  if (from.waiting[param].size() == 1) AskForCredit(*trainer, param);  // later ones wait for the same credit
 }
 
-// Fluid's server adds what it is sent to the trainer's counter, and the schedule goes on by so much.
+// As in Fluid's server, the notified number is added to the trainer's counter and advances the schedule by
+// as much.
 void FluidService::TakeCount(Call call) {
   const Result<int> trainer = Identify(call);
   if (!trainer.ok()) return Refuse(std::move(call), trainer.status());
@@ -120,8 +121,8 @@ void FluidService::SendWelcome(int trainer, int param) {
   }
 }
 
-// Steps without a gradient of the param make its next one welcome, which nobody tells unasked. What an update
-// under way makes welcome is told after it.
+// Asks for credit, because steps without a gradient of the param raise it without a message. After an update
+// the handler sends it unasked.
 void FluidService::AskForCredit(int trainer, int param) {
   const Trainer& from = At(trainer);
   const auto waiting = from.waiting.find(param);

@@ -1,4 +1,4 @@
-// What a FluidService does with the replies of its handler, and how answers and events leave it.
+// How a FluidService processes the replies of its handler, and sends answers and events.
 #include <utility>
 
 #include "executor/pserver/fluid_service.h"
@@ -8,7 +8,7 @@ namespace penstock::pserver {
 using protocol::VariableMessage;
 using transport::UnaryReply;
 
-// --- What the handler answers; called with its lock.
+// --- Replies of the handler; called with the handler's lock held.
 
 void FluidService::OnReply(int trainer, const protocol::Sender& to, protocol::Reply reply) {
   {
@@ -79,7 +79,7 @@ void FluidService::On(int trainer, const protocol::Rows& rows) {
   AnswerTensor(std::move(lookup.call), piece.dtype, piece.shape.WithRows(lookup.count), rows.bytes);
 }
 
-// By the numbers under which the handler knows the trainer's variables now.
+// The reply's contract tells which of the trainer's two numberings `variable` belongs to.
 FluidService::FetchKey FluidService::KeyOf(int trainer, const protocol::Sender& to, std::uint32_t variable,
                                            std::uint64_t version) const {
   const std::vector<TrainerTerms>& terms = trainers_[static_cast<std::size_t>(trainer)].terms;
@@ -92,7 +92,7 @@ Status FluidService::Overwritten(const std::string& name, std::uint64_t version)
                             served_.role.address, " is overwritten by a later one");
 }
 
-// The trainer has all that it is to get.
+// Tells the handler, once, that the trainer has left: it has received its last reply.
 void FluidService::Leave(int trainer) {
   if (At(trainer).caller == nullptr || std::exchange(At(trainer).left, true)) return;
   events_.emplace_back([this, caller = At(trainer).caller] { handler_.OnClosed(caller, OkStatus()); });
@@ -121,14 +121,14 @@ void FluidService::FailAll(const Status& why) {
   for (auto& [key, call] : std::exchange(saves_, {})) Fail(std::move(call), why);
 }
 
-// --- Answers and events leave without the lock.
+// --- Answers and events are sent without the lock.
 
 void FluidService::Answer(Call call, Result<UnaryReply> reply) {
   answers_.emplace_back(std::move(call.done), std::move(reply));
 }
 
-// Once the handler has had what came before: if that has ended the job, the reason for it is the better
-// answer.
+// Answers after the handler has processed all earlier events. If these have ended the job, the answer is the
+// job's error instead of `why`.
 void FluidService::Refuse(Call call, const Status& why) {
   Greet(LikelyTrainerOf(call));
   events_.emplace_back([this, refused = std::move(call), why]() mutable {
@@ -137,8 +137,8 @@ void FluidService::Refuse(Call call, const Status& why) {
   });
 }
 
-// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again. One that was told
-// that the job is over needs no more.
+// Answers INTERNAL: Fluid's trainers retry on UNAVAILABLE, and end with the text of any other error. A
+// trainer that is told why the job has failed counts as left.
 void FluidService::Fail(Call call, const Status& why) {
   if (failed_) Leave(LikelyTrainerOf(call));
   Answer(std::move(call), Status(StatusCode::kInternal, why.id(), why.message()));
@@ -152,7 +152,7 @@ void FluidService::AnswerTensor(Call call, DType dtype, const Shape& shape, Payl
   Answer(std::move(call), UnaryReply(*std::move(bytes)));
 }
 
-// Whoever hands on an event looks for more afterwards.
+// A thread that is passing on an event looks for more afterwards, so no Flush is posted then.
 void FluidService::FlushLater() {
   {
     const std::lock_guard lock(mutex_);

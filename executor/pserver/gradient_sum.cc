@@ -7,10 +7,10 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr std::size_t kBlockBytes = 8192;  // stays in the first cache
+constexpr std::size_t kBlockBytes = 8192;  // fits the L1 cache
 using Block = std::array<std::byte, kBlockBytes>;
 
-// The bytes of some payloads, end to end.
+// Reads the concatenated bytes of payloads, or zeros if there is no payload.
 class PartsReader {
  public:
   explicit PartsReader(const std::vector<Payload>& parts) {
@@ -19,7 +19,7 @@ class PartsReader {
     }
   }
 
-  // The next bytes, at most a block: where they lie, or in `block` where they lie in several pieces.
+  // The next bytes, at most a block: in place, or copied to `block` if they span several pieces.
   const std::byte* Next(std::size_t bytes, Block& block) {
     if (pieces_.empty()) {  // zeros
       std::memset(block.data(), 0, bytes);
@@ -58,11 +58,11 @@ T Load(const std::byte* from, std::size_t index) {
   return value;
 }
 
-// to[i] = (base[i] + from[i]) * *factor + 0, or without a factor the sum alone; `to` may be the base. What
-// comes from the network may lie at any address.
+// to[i] = (base[i] + from[i]) * *factor + 0; without a factor, only the sum. `to` may be the base. Received
+// bytes may be unaligned.
 template <typename T>
 void AddBlock(const std::byte* base, const std::byte* from, std::size_t n, const T* factor, T* to) {
-  const T bias{0};  // of `scale`: turns -0 into 0
+  const T bias{0};  // as in `scale`; turns -0 into 0
   if (factor == nullptr) {
     for (std::size_t i = 0; i < n; ++i) to[i] = Load<T>(base, i) + Load<T>(from, i);
     return;

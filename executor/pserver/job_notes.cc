@@ -10,7 +10,7 @@ namespace {
 
 using observe::EventKind;
 
-constexpr std::size_t kOpenStepsMax = 64;  // of which some trainers have ended and others not
+constexpr std::size_t kOpenStepsMax = 64;  // steps that some trainers have ended and others have not
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void JobNotes::Lacks(int trainer, std::uint64_t step, int param) const {
   At(trainer).Record(EventKind::kWaitsFor, step, Name(param));
 }
 
-// A step that some trainers never end (they have completed) is forgotten once later ones are many.
+// A step that completed trainers never end is forgotten once too many steps are open.
 void JobNotes::StepEnded(int trainer, std::uint64_t step, Nanoseconds now) {
   std::uint64_t& ended = steps_[static_cast<std::size_t>(trainer)];
   if (observer_ == nullptr || step < ended) return;  // a repeat

@@ -53,7 +53,7 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   nothing.role.address = address;
   nothing.role.trainers = roles::ServeView(op).trainers();
   const Result<std::unique_ptr<Listener>> listener = wire_.Listen(std::move(nothing), refusal);
-  if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
+  if (!listener.ok()) return;  // the caller's error is more useful than this one
   const auto& warn = options.warn ? options.warn : options.report;
   warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
   WaitWhile([&] { return refusal.HasListeners(); });
@@ -79,7 +79,7 @@ void PserverLoop::TickUntilOver(Pserver& pserver) {
   pserver.Fail(Cancelled("E-cancelled", "pserver ", pserver.address(), " was cancelled"));
 }
 
-// As many as the system gives; one is enough.
+// Starts as many threads as the system allows; one is enough.
 Status PserverLoop::StartWorkers(const Op& op) {
   try {
     while (static_cast<int>(workers_.size()) < options_.threads) workers_.emplace_back([this] { Work(); });
@@ -127,7 +127,7 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     return std::move(made).status();
   }
   const std::unique_ptr<Pserver> pserver = *std::move(made);
-  const WorkersEnd at_end{*this};  // whatever happens: a thread that still runs ends the process
+  const WorkersEnd at_end{*this};  // on every path: destroying a running thread ends the process
   if (Status started = StartWorkers(op); !started.ok()) {
     TellTrainers(started, op);
     return started;
@@ -140,9 +140,9 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   if (dialer != nullptr) pserver->MeetServers(*dialer);
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
-  // For the last replies: trainers close when they have them.
+  // Waits until the trainers have received their last replies and closed their connections.
   WaitWhile([&] {
-    if (dialer != nullptr) pserver->Tick();  // says again what other servers have not heard
+    if (dialer != nullptr) pserver->Tick();  // retries messages to other servers
     return pserver->HasListeners();
   });
   if (dialer != nullptr) dialer->EndAll();

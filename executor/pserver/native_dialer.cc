@@ -8,7 +8,7 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr auto kCloseGrace = std::chrono::milliseconds(500);  // for what is on its way
+constexpr auto kCloseGrace = std::chrono::milliseconds(500);  // for messages in transit
 
 class NativeCallee : public Callee {
  public:
@@ -25,7 +25,7 @@ class NativeCallee : public Callee {
 
 }  // namespace
 
-// What arrives meanwhile waits for the lock.
+// Messages that arrive before the call is registered wait for the lock.
 std::shared_ptr<Callee> NativeDialer::Dial(const std::string& address, ReplyHandler& handler) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<Connection> connection = transport_.Connect(address, *this);

@@ -148,7 +148,8 @@ bool OtherServers::CalleeClosed(int server, const Status& why) {
   Other& other = At(server);
   other.callee = nullptr;
   other.closed_at = options_.clock->Now();
-  // One that is still to start refuses; other reasons stay.
+  // A server that has not started yet refuses the connection, so a retry may succeed; other errors are
+  // permanent.
   return other.released || failed_ ||
          (!other.welcome && (why.ok() || why.code() == StatusCode::kUnavailable));
 }
@@ -193,7 +194,7 @@ void OtherServers::SayComplete(int server) {
   Say(server, protocol::Complete{});
 }
 
-// Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
+// Also before the other server's welcome: our hello may be in transit, and the reason follows it.
 void OtherServers::Fail(const Status& why) {
   failed_ = true;
   for (const int server : all_) {

@@ -12,14 +12,14 @@
 namespace penstock::pserver {
 namespace {
 
-// After the end: by then a trainer that lives has read its last reply.
+// How long final replies may take: by then a live trainer has read its last one.
 constexpr Nanoseconds kLastReplies = std::chrono::seconds(5);
-// After a failure: trainers that have not come yet would wait for a server that is not there. No process
-// outlives its job by more than 10 s, though.
+// How long a failed server stays to tell late trainers, which would otherwise wait for it. No process
+// outlives its job by more than 10 s.
 constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
 
-// Says which params are pushed by turn: none if the gradients of all trainers, as early as they may come,
-// stay within the bytes for early ones.
+// Decides which params are pushed by turn: none if the gradients that all trainers may push early fit into
+// options.early_bytes, otherwise all large dense ones.
 void BoundEarlyBytes(const PserverOptions& options, MachineConfig& config) {
   const auto is_large = [&](const MachineConfig::Param& param) {
     return !param.start && param.pushed_row_bytes == 0 && !param.chunk_bytes.empty() &&
@@ -71,7 +71,8 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   return server;
 }
 
-// A step of backup trainers does not have all gradients, and on another server others.
+// With backup trainers a step lacks some gradients, and different ones on each server. So no norm covers all
+// gradients, and each update must use their mean.
 Status Pserver::RequireBackups(const MachineConfig& config) const {
   const auto clips = [](const MachineConfig::Param& param) { return param.clips; };
   if (std::any_of(config.params.begin(), config.params.end(), clips)) {
@@ -107,12 +108,12 @@ Served Pserver::served() const {
 template <typename Work>
 void Pserver::Guard(const Work& work) {
   try {
-    // After the end, work is what tells those who come that it has ended, and why.
+    // After the end there is no job left to fail, and the work tells late peers why the server has ended.
     if (!MemoryLeft(kMemoryToServe) && !Ended().has_value()) FailForMemory();
     work();
   } catch (const std::bad_alloc&) {
     FailForMemory();
-  } catch (const std::length_error&) {  // of a vector that no memory could hold
+  } catch (const std::length_error&) {  // from a vector larger than any memory
     FailForMemory();
   } catch (const std::system_error&) {  // a thread that could not be started
     FailForMemory();
@@ -140,7 +141,7 @@ PserverOptions Pserver::Guarded(PserverOptions options) {
 void Pserver::FailForMemory() {
   try {
     Fail(FailedPrecondition("E-run-memory", "pserver ", facts_.address, ": not enough memory to go on"));
-  } catch (const std::bad_alloc&) {  // then nobody can be told, but the end of the connections
+  } catch (const std::bad_alloc&) {  // too little to tell the trainers: the connections just end
     const std::lock_guard lock(mutex_);
     if (ended_.has_value()) return;
     ended_ = FailedPrecondition("E-run-memory", "not enough memory");
@@ -188,7 +189,7 @@ void Pserver::Fail(const Status& why) {
 void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                       protocol::Event event) {
   Decide([&] {
-    if (refused_.contains(from.get())) return;  // it has its answer
+    if (refused_.contains(from.get())) return;  // it was told why
     const From known{from, sender, static_cast<int>(sender.trainer)};
     Actions actions;
     if (std::holds_alternative<protocol::ServerHello>(event)) {

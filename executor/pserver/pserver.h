@@ -43,10 +43,10 @@ namespace penstock::pserver {
 struct PserverOptions {
   std::string job;  // name; trainers of other jobs are refused
   // Whether connections prove that they belong to the job. If not, anyone could send a hello: one that does
-  // not match is refused without effect, and a peer that leaves before it has sent a gradient or an initial
-  // value is forgotten.
+  // not match is refused without effect, and a peer that leaves before it has sent a gradient, an initial
+  // value or the end of a step is forgotten.
   bool proven = true;
-  // The folder in which trainer 0 may have tables saved (checkpoint_notify).
+  // The folder in which trainer 0 may have tables and slices of params saved (checkpoint_notify).
   std::string checkpoint_folder = ".";
   std::optional<std::size_t> chunk_bytes;  // as in ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
@@ -92,8 +92,8 @@ class Pserver : public EventHandler, public ReplyHandler {
   void Fail(const Status& why);
   // Why it ended (ok: all trainers completed); nullopt while it serves.
   std::optional<Status> Ended() const;
-  // After the end: whether final replies are in flight, or, after an error, a trainer has not come yet to be
-  // told. False 10 s after the end in any case.
+  // After the end: whether a trainer or another server may still need its last reply (for 5 s at most) or,
+  // after an error, a trainer that has not come yet must be told (for 9 s at most).
   bool HasListeners() const;
 
  private:
@@ -128,7 +128,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   // Trainers that come and leave (pserver_trainers.cc).
   void On(const From& from, const protocol::Hello& hello, Actions& actions);
   void TurnAway(const From& from, const Status& why, Actions& actions);
-  void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
+  void Welcome(int trainer, std::uint64_t contract);  // `contract`: the hash in its hello
   void Unreadable(const std::shared_ptr<Caller>& from, const Status& why);
   void Refuse(const std::shared_ptr<Caller>& caller, const Status& why);
   bool Forget(int trainer);

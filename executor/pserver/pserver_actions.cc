@@ -1,4 +1,4 @@
-// Carries out what the state machine decides.
+// Carries out the state machine's decisions.
 #include <algorithm>
 
 #include "executor/pserver/pserver.h"
@@ -6,7 +6,7 @@
 namespace penstock::pserver {
 namespace {
 
-// A reply that has no bytes of the store, as the trainer with these terms reads it.
+// The message for a reply without data of the store, with the trainer's own numbers for variables.
 
 protocol::Reply Typed(const TrainerTerms& terms, const PushedReply& reply) {
   return protocol::Pushed{
@@ -88,7 +88,7 @@ void Pserver::Start(MergeAction merge) {
   const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
   queues_->Push(queue, SizeOf(bytes), [this, merge = std::move(merge)]() mutable {
     const Status status = store_->Merge(merge);
-    merge.parts.clear();  // what came from the network may go
+    merge.parts.clear();  // frees the received memory
     Done([&](Actions& next) {
       if (status.ok()) {
         machine_->MergeDone(merge.param, merge.chunk, next);
@@ -115,7 +115,7 @@ void Pserver::Start(const MeasureAction& measure) {
   });
 }
 
-// On the queue of what runs for all chunks, before the block that combines the sums and ends the step.
+// Runs on the queue of the learning-rate block, before the Combine that ends the step.
 void Pserver::Start(const TellSumsAction& tell) {
   queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kSmall, [this, tell] {
     const Payload sums = store_->OwnSums();
@@ -149,7 +149,7 @@ void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
   Saved(save, store_->SaveTable(save, std::move(rows), blocks_));
 }
 
-// Each chunk is copied between its other jobs; the last one goes on.
+// Each chunk is copied between its other jobs; the last copy continues with WriteState.
 void Pserver::CopyState(const SaveEvent& save) {
   const std::shared_ptr<StateCopy> copy = store_->BeginStateCopy(save.param);
   const auto chunks = static_cast<int>(store_->chunk_count(save.param));
@@ -199,7 +199,7 @@ void Pserver::Reply(const ReplyAction& action) {
   std::visit(answer, action.reply);
 }
 
-// To whom, and as whom, is decided now; what is sent is what the chunk is when its queue comes to it.
+// The receiver and the sender fields are fixed now; the value is the chunk's when the job runs.
 void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
   if (reply.newest) notes_.Answered(trainer, reply.at);
   const auto [param, chunk] = reply.at;
@@ -210,7 +210,7 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                   const auto published = store_->Publish(reply.at.param, reply.at.chunk, reply.version,
                                                          trainer, to != nullptr && to->ReadsChecksums());
                   if (to == nullptr) return;
-                  if (published == nullptr) {  // a repeated question, and every trainer has had its answer
+                  if (published == nullptr) {  // a retry, and every trainer has had its answer
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
                     return;
                   }

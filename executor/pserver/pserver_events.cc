@@ -5,9 +5,9 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr std::size_t kWaitsForMax = 300;  // characters that a trainer says of what it waits for
+constexpr std::size_t kWaitsForMax = 300;  // characters of a trainer's report of what it waits for
 
-// At most `limit` bytes, and none that could end a line.
+// Cuts the text to `limit` bytes and replaces control characters by spaces.
 std::string Printable(std::string text, std::size_t limit) {
   if (text.size() > limit) text.resize(limit);
   for (char& c : text) {
@@ -18,11 +18,12 @@ std::string Printable(std::string text, std::size_t limit) {
 
 }  // namespace
 
-// Whether the event is to be handled; if not, who sent it was told why.
+// Whether the event comes from an admitted trainer and must be handled. If not, its sender has been told
+// why.
 bool Pserver::IsOfTrainer(const From& from, const protocol::Event& event) {
   const auto known = trainer_of_.find(from.caller.get());
   if (known == trainer_of_.end() && std::holds_alternative<protocol::Failure>(event))
-    return false;  // it was turned away
+    return false;  // from a trainer that was turned away
   if (known == trainer_of_.end() || known->second != from.trainer ||
       admission_.incarnation(known->second) != from.sender.incarnation) {
     Refuse(from.caller, FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
@@ -95,7 +96,7 @@ void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& acti
                            pull.variable, ", which is no table"));
     return;
   }
-  // A copy: what lies in memory that the trainer shares may change after it was checked.
+  // A copy, because a trainer on this host shares the memory and could change it after the check.
   const Payload ids = Payload::Of(pull.ids.ToText());
   if (const Status fit = store_->CheckIds(*param, from.trainer, ids); !fit.ok())
     return Refuse(from.caller, fit);
@@ -127,7 +128,7 @@ void Pserver::On(const From& from, const protocol::PullChanged& pull, Actions& a
 }
 
 void Pserver::On(const From& from, const protocol::Save& save, Actions& actions) {
-  const auto refuse = [&](Status why) {  // the trainer is told, and may go on
+  const auto refuse = [&](Status why) {  // tells the trainer, which may continue
     SendTo(from.trainer,
            protocol::Saved{save.request, std::move(why).In(StrCat("pserver ", facts_.address))});
   };
@@ -178,7 +179,7 @@ void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) 
   machine_->Complete(from.trainer, actions);
 }
 
-// The trainer failed and says why before it goes.
+// The trainer has failed, and sends the reason before it leaves.
 void Pserver::On(const From& from, const protocol::Failure& failure, Actions& actions) {
   if (Forget(from.trainer)) return;
   React(from.trainer, protocol::FailureOf(StrCat("trainer ", from.trainer), failure.why), actions);

@@ -1,5 +1,5 @@
-// What a pserver says to people of those who wait: after report_after (10 s) in which nothing went on, and
-// each time that this has doubled.
+// What a pserver reports to the user about waiting peers: after report_after (10 s) without progress, and at
+// each doubling of that time.
 #include <algorithm>
 
 #include "executor/pserver/pserver.h"
@@ -7,7 +7,7 @@
 namespace penstock::pserver {
 namespace {
 
-// In which order a trainer's events come: a step, and a place in it. Nothing of those that come once.
+// The order of a trainer's events: a step, and a place in it. nullopt for events without a place.
 using Place = std::pair<std::uint64_t, int>;
 std::optional<Place> PlaceOf(const protocol::Event& event) {
   if (const auto* pull = std::get_if<protocol::Pull>(&event)) return Place{pull->version, 0};
@@ -19,7 +19,7 @@ std::optional<Place> PlaceOf(const protocol::Event& event) {
 
 }  // namespace
 
-// A question is no sign that a trainer goes on, nor is what it sends again while it waits.
+// Neither an Ask nor a message that the trainer repeats while it waits is progress.
 void Pserver::NoteActivity(Trainer& trainer, const protocol::Event& event) {
   trainer.heard = options_.clock->Now();
   if (std::holds_alternative<protocol::Ask>(event)) return;
@@ -76,7 +76,7 @@ void Pserver::ReportLate() const {
         StrCat("pserver ", facts_.address, " dropped the gradients of steps that came late: ", late));
 }
 
-// As the trainers have said it; if none has, as the server sees it.
+// What the trainers have reported; if none has, what the server itself lacks.
 std::string Pserver::Waits(Nanoseconds now) const {
   std::string told = TrainersWaiting(now);
   if (!told.empty()) return told;
@@ -89,7 +89,7 @@ std::string Pserver::Waits(Nanoseconds now) const {
                 Lacking(at->param, at->chunk));
 }
 
-// The first chunk whose next update lacks some trainers but not all: the others have done their part.
+// The first chunk whose next update lacks the gradients of some trainers but not of all.
 std::optional<ChunkId> Pserver::FirstNotWhole() const {
   for (int param = 0; param < static_cast<int>(facts_.params.size()); ++param) {
     for (int chunk = 0; chunk < static_cast<int>(store_->chunk_count(param)); ++chunk) {
@@ -121,7 +121,8 @@ std::string Pserver::TrainersWaiting(Nanoseconds now) const {
   return text;
 }
 
-// "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody.
+// "trainer 3 (last heard 11 s ago)", or the servers whose sums the chunk waits for; empty if it waits for
+// neither.
 std::string Pserver::Lacking(int param, int chunk) const {
   std::string text;
   for (const int t : machine_->Lacks(param, chunk)) {

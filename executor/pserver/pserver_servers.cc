@@ -1,11 +1,11 @@
-// What servers that exchange sums say to each other, and what it means to one that another is gone.
+// Messages between servers that exchange sums, and the loss of one of these servers.
 #include "executor/protocol/failure.h"
 #include "executor/protocol/payload_bytes.h"
 #include "executor/pserver/pserver.h"
 
 namespace penstock::pserver {
 
-// A server of this job that does not fit will not come right by itself.
+// A hello of a server of this job that does not match ends the job: a retry would not match either.
 void Pserver::On(const From& from, const protocol::ServerHello& hello, Actions& actions) {
   if (trainer_of_.contains(from.caller.get())) {
     return Refuse(from.caller, FailedPrecondition("E-rpc-hello", "trainer ", from.trainer,
@@ -17,7 +17,7 @@ void Pserver::On(const From& from, const protocol::ServerHello& hello, Actions& 
     if (options_.proven && !is_other) machine_->Fail(fits, actions);
     return;
   }
-  if (ended_.has_value() && !ended_->ok()) return Refuse(from.caller, *ended_);  // it comes when all is over
+  if (ended_.has_value() && !ended_->ok()) return Refuse(from.caller, *ended_);  // the job is over
   from.caller->Admit();
   const int server = static_cast<int>(hello.server);
   others_.Hear(server, 0);
@@ -42,14 +42,15 @@ void Pserver::OnServer(int server, const protocol::Event& event, Actions& action
       actions);
 }
 
-// Of one that anybody could be, and that has told nothing yet, the place becomes free. False: it is missed.
+// Forgets a server whose identity is unproven and that has sent no sums yet. Returns false if it must be
+// treated as lost.
 bool Pserver::ForgetServer(int server) {
   if (options_.proven || others_.worked(server)) return false;
   others_.Forget(server);
   return true;
 }
 
-// Answered also when it is a repeat: the answer before may have been lost.
+// A retry is acknowledged again, because the first acknowledgement may have been lost.
 void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions) {
   const std::size_t bytes = facts_.exchange.BytesOf(server);
   if (sums.bytes.size() != bytes) {
@@ -59,7 +60,7 @@ void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions)
                           actions);
   }
   others_.SetWorked(server);
-  // A copy: what lies in memory that the other side shares may change.
+  // A copy, because the sender may share the memory and change it.
   machine_->TakeSums(server, sums.step, Payload::Of(sums.bytes.ToText()), actions);
   others_.Reply(server, protocol::SumsTaken{sums.step});
 }
@@ -74,7 +75,7 @@ void Pserver::Replied(int server, const protocol::Reply& reply, Actions& actions
   }
   const auto* failure = std::get_if<protocol::Failure>(&reply);
   if (failure == nullptr) return;
-  // Before its welcome it is a word against this server.
+  // Before its welcome, the failure is its refusal of this server.
   Status why = others_.was_welcome(server) ? protocol::FailureOf(others_.NameOf(server), failure->why)
                                            : Status(failure->why).In(others_.NameOf(server));
   ReactToServer(server, why, actions);
@@ -88,7 +89,7 @@ void Pserver::CalleeClosed(int server, const Status& why) {
   Execute(std::move(actions));
 }
 
-// Either of its two calls: they go together with the process.
+// One of the two calls with this server has ended; both end when its process does.
 void Pserver::ServerClosed(int server, const Status& why) {
   const std::string how =
       why.ok() ? "it ended while its job went on"

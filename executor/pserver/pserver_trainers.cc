@@ -1,12 +1,13 @@
-// Who comes to a pserver as a trainer, and who goes.
+// How a pserver admits, refuses and removes trainers.
 #include "executor/protocol/failure.h"
 #include "executor/pserver/pserver.h"
 #include "framework/base/log.h"
 
 namespace penstock::pserver {
 
-// A message of a trainer of this job that this server cannot read will not come right by itself, and the
-// others would wait for that trainer; an envelope that is none may be a stranger's.
+// An unreadable message from a trainer or server of this job ends the job: a retry would be unreadable too,
+// and the others would wait. Without a valid envelope, or in a job without a token, the sender may be an
+// unknown peer, which is only refused.
 void Pserver::Unreadable(const std::shared_ptr<Caller>& from, const Status& why) {
   const bool was_trainer = trainer_of_.contains(from.get());
   const bool was_server = others_.Find(from.get()).has_value();
@@ -17,7 +18,8 @@ void Pserver::Unreadable(const std::shared_ptr<Caller>& from, const Status& why)
   Execute(std::move(actions));
 }
 
-// Tells somebody who is no trainer of ours why not. What a trainer of ours does wrong ends the job instead.
+// Tells a peer that is not an admitted trainer why it is refused. An error of an admitted trainer ends the
+// job instead, unless it can be forgotten.
 void Pserver::Refuse(const std::shared_ptr<Caller>& caller, const Status& why) {
   const auto known = trainer_of_.find(caller.get());
   if (known != trainer_of_.end() && !Forget(known->second)) {
@@ -32,7 +34,8 @@ void Pserver::Refuse(const std::shared_ptr<Caller>& caller, const Status& why) {
   caller->Close();
 }
 
-// Of one that anybody could be, and that has done nothing yet, the place becomes free. False: it is missed.
+// Forgets a trainer whose identity is unproven and on which the job does not depend yet; another process may
+// then take its place. Returns false if the trainer must be treated as lost.
 bool Pserver::Forget(int trainer) {
   Trainer& known = At(trainer);
   if (options_.proven || known.worked || ended_.has_value() || known.caller == nullptr) return false;
@@ -45,7 +48,7 @@ bool Pserver::Forget(int trainer) {
   return true;
 }
 
-// One process speaks for a trainer, over one connection.
+// A trainer has one connection at a time.
 Status Pserver::CheckAlone(const From& from) const {
   const Trainer& trainer = At(from.trainer);
   if (trainer.caller == nullptr || trainer.caller == from.caller) return OkStatus();
@@ -53,14 +56,13 @@ Status Pserver::CheckAlone(const From& from) const {
                             facts_.address, " already; this is its second connection");
 }
 
-// Of a hello that does not fit.
+// Answers a hello that does not match.
 void Pserver::TurnAway(const From& from, const Status& why, Actions& actions) {
   const bool was_trainer = trainer_of_.contains(from.caller.get());
   Refuse(from.caller, why);
   if (was_trainer || !options_.proven) return;
   if (why.id() == "E-rpc-fenced" || why.id() == "E-rpc-job") return;
-  // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
-  // forever.
+  // A retry of a trainer of this job would not match either, and the others would wait for it forever.
   if (from.sender.trainer < trainers_.size()) admission_.TurnAway(from.trainer);
   machine_->Fail(why, actions);
 }
@@ -69,7 +71,7 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
   if (const Status fits = admission_.Check(from.sender, hello.body); !fits.ok())
     return TurnAway(from, fits, actions);
   const int id = from.trainer;
-  if (ended_.has_value() && !admission_.Admitted(id)) {  // it comes when the job is over
+  if (ended_.has_value() && !admission_.Admitted(id)) {  // the job is over
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
     admission_.TurnAway(id);

@@ -56,9 +56,10 @@ void Quorum::Decide() {
   }
 }
 
+// Of a forgotten version, only late gradients are left.
 Quorum::Fate Quorum::FateOf(int trainer, std::uint64_t step) const {
   if (step >= At(trainer).here || step >= decided_) return Fate::kOpen;
-  return IsOf(trainer, step) ? Fate::kMerged : Fate::kLate;  // of a forgotten version, what is left is late
+  return IsOf(trainer, step) ? Fate::kMerged : Fate::kLate;
 }
 
 void Quorum::Forget(std::uint64_t version) { sets_.erase(sets_.begin(), sets_.lower_bound(version)); }

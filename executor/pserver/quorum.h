@@ -3,13 +3,13 @@
 // same trainers make a version of all chunks of the server; another server may choose other trainers.
 //
 //   Quorum quorum(3, 1, chunks);
-//   if (quorum.Came(2, 0)) ...      // the last gradient of trainer 2's step 0 came: ask all chunks again
+//   if (quorum.Came(2, 0)) ...      // the last gradient of trainer 2's step 0 came: advance all chunks
 //   quorum.decided()                // versions below it have their trainers: version 0
 //   quorum.Of(0)                    // their trainers: {0, 2}
 //   quorum.FateOf(1, 0)             // kLate
 //
 // A gradient of step s belongs to version s only: if that was decided without it, it is late. Two servers
-// therefore cannot make trainers wait for each other: trainers in the lowest step wait for nobody. A
+// therefore cannot make trainers wait for each other: trainers in the lowest step wait for no other. A
 // trainer that completes is no longer waited for; if fewer than N - b are left, all of them make a
 // version.
 #pragma once

@@ -27,7 +27,7 @@ class Refusal : public EventHandler {
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnNoMemory() override {}
-  // Whether a trainer is being told, or has not come yet. False 10 s after the start in any case.
+  // Whether a trainer is being told, or has not come yet. False 9 s after the start in any case.
   bool HasListeners() const;
 
  private:

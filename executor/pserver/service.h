@@ -13,7 +13,7 @@
 
 namespace penstock::pserver {
 
-// The peer at the other end of a connection. Thread-safe; nothing waits, and after the end of the connection
+// The peer at the other end of a connection. Thread-safe; no call blocks, and after the end of the connection
 // no call has an effect.
 class Caller {
  public:
@@ -42,8 +42,8 @@ class EventHandler {
   virtual void OnNoMemory() = 0;
 };
 
-// A connection that this server makes to another server. Thread-safe; nothing waits, and after the end of the
-// connection no call has an effect.
+// A connection that this server makes to another server. Thread-safe; no call blocks, and after the end of
+// the connection no call has an effect.
 class Callee {
  public:
   virtual ~Callee() = default;

@@ -6,7 +6,7 @@
 namespace penstock::pserver {
 namespace {
 
-// How many steps of a trainer may wait to be counted: nobody is that far ahead of its gradients.
+// How many reported steps per trainer may wait to be counted. No trainer is that far ahead of its gradients.
 constexpr std::size_t kWaitingCountsMax = 1024;
 
 std::size_t ChunksThatClip(const MachineConfig& config) {
@@ -37,7 +37,7 @@ std::vector<int> StateMachine::Lacks(int param, int chunk) const {
   }
   std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
   if (!by_turn(param) || account.merging() || account.running()) return lacking;
-  // If none, its next trainer waits for bytes, which another chunk has.
+  // If it lacks none, its next trainer waits for early bytes that another chunk occupies.
   for (const ChunkId& other : ledger_.AllChunks()) {
     if (!lacking.empty()) break;
     if (by_turn(other.param) && ledger_.chunk(other).version() <= account.version())
@@ -86,7 +86,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   Advance(at, out);
 }
 
-// What a chunk waits for may not be its own.
+// For events that may release any chunk.
 void StateMachine::AdvanceAll(Actions& out) {
   for (const ChunkId& at : ledger_.AllChunks()) {
     Advance(at, out);
@@ -107,7 +107,7 @@ void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_belo
 void StateMachine::PushStart(const PushEvent& push, Actions& out) {
   const ChunkId at{push.param, push.chunk};
   ChunkAccount& chunk = ledger_.chunk(at);
-  if (chunk.awaited() && !chunk.merging()) {  // else this is a repeat
+  if (chunk.awaited() && !chunk.merging()) {  // otherwise this is a retry
     PushEvent first = push;
     first.step = 0;
     chunk.Collect(first, chunk.bytes(), ledger_.config().part_bytes);
@@ -116,7 +116,7 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
   Acknowledge(push, WelcomeBelow(at, push.trainer), out);
 }
 
-// The trainer's next gradient, or zeros where it is not here.
+// Merges the trainer's next gradient, or zeros if it is not here.
 void StateMachine::StartMerge(ChunkId at, const Turn& turn, Actions& out) {
   MergeAction merge{
       .param = at.param, .chunk = at.chunk, .trainer = turn.trainer, .parts = {}, .of = turn.of};
@@ -138,7 +138,7 @@ void StateMachine::Advance(ChunkId at, Actions& out) {
   } else if (turn.kind != Turn::Kind::kWait) {
     StartMerge(at, turn, out);
   }
-  if (drops) AnswerWaiting(at, out);  // a pull may have waited for what was dropped
+  if (drops) AnswerWaiting(at, out);  // a pull may have waited for the dropped gradient
 }
 
 void StateMachine::MergeDone(int param, int chunk, Actions& out) {
@@ -170,7 +170,7 @@ void StateMachine::StartBlock(ChunkId at, Actions& out) {
   out.emplace_back(RunAction{.param = at.param, .chunk = at.chunk, .step = ledger_.chunk(at).version()});
 }
 
-// The first run makes the rate that training begins with, and counts nothing.
+// The first run computes the rate that training begins with, and counts no step.
 void StateMachine::StartRate(Actions& out) {
   if (rate_running_ || !policy_->RateMayRun(ledger_, rate_runs_)) return;
   rate_running_ = true;
@@ -260,7 +260,7 @@ void StateMachine::GiveTurns(int param, Actions& out) {
     TellCredit(grant.at, grant.trainer, out);
 }
 
-// The last param first: a backward pass makes its gradient first.
+// From the last param to the first, because a backward pass computes the last one's gradient first.
 void StateMachine::GiveAllTurns(Actions& out) {
   for (int i = static_cast<int>(ledger_.config().params.size()); i-- > 0;) GiveTurns(i, out);
 }
@@ -321,7 +321,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
                            Actions& out) {
   if (ended_) return;
   TrainerAccount& from = ledger_.trainer(trainer);
-  if (step > from.steps_ended) return;  // its predecessor is still under way, and this one will come again
+  if (step > from.steps_ended) return;  // the preceding end is in transit; this one will be retried
   if (step == from.steps_ended) {
     for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {
       if (IsStart(i) || params_pushed.contains(i)) continue;
@@ -340,7 +340,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
   out.emplace_back(ReplyAction{trainer, StepEndedReply{step}});
 }
 
-// The step has no gradient of the param. False: the job has ended.
+// Skips the param, of which the step has no gradient. Returns false if the job has ended.
 bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions& out) {
   for (int k = 0; k < static_cast<int>(ledger_.param(param).chunk_bytes.size()); ++k) {
     const ChunkId at{param, k};

@@ -4,7 +4,7 @@
 //   StateMachine machine(config, std::make_unique<SyncPolicy>());  // policies/
 //   Actions actions;
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
-//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End ...
+//   for (const Action& action : actions) ...          // MergeAction, RunAction, ReplyAction ...
 //
 // It keeps a ChunkLedger and asks an UpdatePolicy. The unit is the chunk: rows of one parameter piece. A
 // chunk's version counts its updates; the policy decides which gradients make one. The machine itself
@@ -18,16 +18,17 @@
 // when all such chunks are measured, the servers exchange their measures; then one block computes what all
 // updates need, and the updates run (sum_exchange.h). If another server dies, the job ends.
 //
-// A gradient may be selected rows of a table, which is one chunk. It states its length; every trainer sends
-// one in each step, even without rows. Single rows of a table are requested by version, as chunks are.
+// A gradient may be selected rows of a table, which is one chunk. It states its length; in sync mode every
+// trainer sends one in each step, even without rows. Single rows of a table are requested by version, as
+// chunks are.
 //
 // A held parameter is never updated: trainer 0 pushes its initial value once, and every version of it is that
 // value. Pulls wait until it is there.
 //
 // Version 0 is what the server's startup program made, unless trainers set initial values before their first
-// step. The first value is written, the others are compared with it, and nobody gets a chunk meanwhile. The
-// first update of such a chunk waits for the value of every trainer. A trainer that begins without one is an
-// error: it computed its gradients from other values.
+// step. The first value is written, the others are compared with it, and no trainer gets the chunk meanwhile.
+// The first update of such a chunk waits for the value of every trainer. A trainer that begins without one is
+// an error: it computed its gradients from other values.
 #pragma once
 
 #include <cstdint>

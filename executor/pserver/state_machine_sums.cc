@@ -1,12 +1,12 @@
-// Norms over all gradients: between the last merge of a step and the first of its updates that clip.
+// Norms over all gradients: decisions between the last merge of a step and its first clipped update.
 #include <utility>
 
 #include "executor/pserver/state_machine.h"
 
 namespace penstock::pserver {
 
-// Whether all that clips is measured, and the norms of the chunk's step are computed; if not, this begins
-// with the chunk's part of it.
+// Whether the chunk may be updated: it is not clipped, or the norms of its step are computed. If not, starts
+// to measure the chunk.
 bool StateMachine::MayUpdate(ChunkId at, Actions& out) {
   ChunkAccount& chunk = ledger_.chunk(at);
   if (!ledger_.param(at.param).clips || sums_.over() > chunk.version()) return true;
@@ -45,7 +45,7 @@ void StateMachine::CombineIfWhole(Actions& out) {
   out.emplace_back(CombineAction{.step = sums_.over(), .sums = sums_.Begin()});
 }
 
-// Every chunk that clips is whole, and waits for this.
+// Every clipped chunk is merged and measured, and waits for this.
 void StateMachine::CombineDone(const Status& status, Actions& out) {
   if (ended_) return;
   if (!status.ok()) return Fail(status, out);

@@ -1,5 +1,4 @@
-// What a server does with tables beside updating them: answers for single rows, and keeps those that are
-// sharded by id in files.
+// Requests for single rows of tables, and requests to save tables and slices of parameters.
 #include <algorithm>
 
 #include "executor/pserver/state_machine.h"
@@ -7,7 +6,7 @@
 namespace penstock::pserver {
 namespace {
 
-// How many questions of a trainer for rows may wait: nobody asks more.
+// How many requests for rows may wait per trainer. No trainer sends more.
 constexpr std::size_t kWaitingRowsMax = 1024;
 
 }  // namespace
@@ -16,7 +15,7 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (ended_) return;
   const ChunkId at{pull.param, 0};
   ChunkAccount& account = ledger_.chunk(at);
-  // Rows are gathered from the table itself: while a block runs, there is no copy of the version before.
+  // Rows are gathered from the table itself: while a block runs, there is no copy of the previous version.
   const PullAnswer answer = account.loading()
                                 ? PullAnswer::kWait
                                 : policy_->Pull(ledger_, at, pull.trainer, pull.version, !account.running());
@@ -31,7 +30,7 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   const auto same = [&](const RowsEvent& other) {
     return other.trainer == pull.trainer && other.request == pull.request;
   };
-  if (std::any_of(account.row_pulls.begin(), account.row_pulls.end(), same)) return;  // a repeat
+  if (std::any_of(account.row_pulls.begin(), account.row_pulls.end(), same)) return;  // a retry
   if (account.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(ledger_.trainers())) {
     Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
                             ledger_.param(pull.param).name, " while ", account.row_pulls.size(),
@@ -42,7 +41,7 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   account.row_pulls.push_back(pull);
 }
 
-// A repeat of a question that is answered is answered again: the file stays as it is.
+// A retry of an answered request gets the same answer; the file is not written again.
 void StateMachine::Save(const SaveEvent& save, Actions& out) {
   if (ended_) return;
   if (save.request < ledger_.trainer(save.trainer).saves_done) {
@@ -56,7 +55,7 @@ void StateMachine::Save(const SaveEvent& save, Actions& out) {
   StartSave(save.param, out);
 }
 
-// A param is saved as soon as its trainer could pull it, or a later version.
+// A param is saved once the requesting trainer could pull the requested version, or a later one.
 void StateMachine::StartSave(int param, Actions& out) {
   ChunkAccount& account = ledger_.chunk({param, 0});
   if (account.saves.empty() || account.saving || ended_) return;

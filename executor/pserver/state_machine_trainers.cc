@@ -1,4 +1,4 @@
-// What trainers bring before their first step, and what it means to the others that one leaves.
+// Initial values that trainers set, and what happens when a trainer leaves.
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +27,7 @@ void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
   Advance(at, out);
 }
 
-// Whether a value is written or compared from here on.
+// Starts to write or compare a complete initial value. Returns false if there is none.
 bool StateMachine::StartInitial(ChunkId at, Actions& out) {
   MergeAction merge{.param = at.param, .chunk = at.chunk, .parts = {}};
   if (!ledger_.chunk(at).StartInitial(merge)) return false;
@@ -36,7 +36,8 @@ bool StateMachine::StartInitial(ChunkId at, Actions& out) {
   return true;
 }
 
-// If some trainer has set a value, every other one has. False: one is still to begin, or the job has ended.
+// Whether no trainer has set the chunk's initial value, or every one has. If not, a trainer has not begun
+// yet, or the job has ended.
 bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
   const ChunkAccount& account = ledger_.chunk(at);
   if (account.version() > 0 || account.initial_of().empty()) return true;
@@ -72,7 +73,8 @@ void StateMachine::Leave(int trainer, Actions& out) {
   EndIfDrained(out);
 }
 
-// An end at the same step as all others is no news.
+// Reports a completed trainer when another one begins a step in which it takes no part. Trainers that all
+// end at the same step are not reported.
 void StateMachine::TellWhoLeft(Actions& out) {
   if (completed_ == 0 || ended_ || !policy_->CountsTheCompleted()) return;
   for (int t = 0; t < ledger_.trainers(); ++t) {

@@ -1,5 +1,5 @@
-// The books of norms over all gradients, one exchange per step: which chunks of this server have been
-// measured, and what the other servers have sent. No clipped parameter is updated before everything is there.
+// Tracks the exchange for norms over all gradients, one per step: which chunks of this server have been
+// measured, and what the other servers have sent. No clipped parameter is updated before all of it is here.
 //
 //   SumExchange exchange(3, 2, 0);         // for 3 chunks, 2 servers, of which this is server 0
 //   if (exchange.Measured()) ...           // all chunks are measured: send the others the sums

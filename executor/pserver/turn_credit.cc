@@ -15,7 +15,7 @@ std::uint64_t TurnCredit::Below(ChunkId at, int trainer) const {
   return (At(at.param, trainer).given + chunks - 1 - static_cast<std::uint64_t>(at.chunk)) / chunks;
 }
 
-// Whether the next chunk of the param could be given to the trainer, were it not for its bytes.
+// Whether the trainer's next chunk of the param may be granted, apart from the limit of bytes.
 bool TurnCredit::IsNear(const ChunkLedger& ledger, int param, int trainer) const {
   if (ledger.trainer(trainer).completed) return false;
   const std::uint64_t chunks = chunks_[static_cast<std::size_t>(param)];
@@ -29,7 +29,7 @@ bool TurnCredit::IsNear(const ChunkLedger& ledger, int param, int trainer) const
   return chunk.version() > step || chunk.merged() + 1 >= trainer;
 }
 
-// False: its bytes are too many now.
+// Grants the trainer's next chunk of the param. Returns false if it would exceed the limit of bytes now.
 bool TurnCredit::GiveOne(const ChunkLedger& ledger, int param, int trainer, std::vector<Grant>& out) {
   Line& line = At(param, trainer);
   const std::uint64_t chunks = chunks_[static_cast<std::size_t>(param)];
@@ -54,7 +54,7 @@ std::vector<TurnCredit::Grant> TurnCredit::Give(const ChunkLedger& ledger, int p
     const bool near = IsNear(ledger, p, t);
     if (near && !GiveOne(ledger, p, t, out)) break;
     if (near && t + 1 < trainers_ && !At(p, t + 1).waits && IsNear(ledger, p, t + 1)) {
-      At(p, t + 1).waits = true;  // it has waited for this one
+      At(p, t + 1).waits = true;  // it waited for this grant
       waiting_.emplace_back(p, t + 1);
     }
     if (near) continue;
@@ -65,7 +65,7 @@ std::vector<TurnCredit::Grant> TurnCredit::Give(const ChunkLedger& ledger, int p
 }
 
 void TurnCredit::Merged(ChunkId at, int trainer, std::uint64_t step, std::size_t bytes) {
-  const bool was_given = trainer > 0 && step < Below(at, trainer);  // else it had left
+  const bool was_given = trainer > 0 && step < Below(at, trainer);  // otherwise it had no grant
   if (was_given) bytes_ -= bytes;
 }
 

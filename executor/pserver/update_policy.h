@@ -43,7 +43,7 @@ struct Turn {
 
 enum class PullAnswer {
   kNow,     // the current chunk
-  kNewest,  // the chunk after everything already decided about it is done: right whatever runs
+  kNewest,  // the chunk after everything already decided about it is done: valid even while a block runs
   kWait,    // decided again after each update of the chunk, and when a trainer has left
   kGone,    // that version was overwritten
 };

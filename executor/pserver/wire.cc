@@ -11,7 +11,7 @@
 namespace penstock::pserver {
 namespace {
 
-// A listener, and the service behind it, which outlives it.
+// A listener and its service, which outlives it.
 template <typename Service>
 class ServiceListener : public Listener {
  public:

@@ -47,9 +47,10 @@ class NativeWire : public Wire {
   Transport& transport_;
 };
 
-// Fluid's wire. Parts of a chunk are FluidService::kPartBytes large, and there is no credit. kUnimplemented:
-// E-server-mode, a server of geo-SGD; E-contract-policy, a server with backup trainers, for whom its phases
-// would wait, or with clipping by a norm over all gradients.
+// Fluid's wire. Parts of a chunk are FluidService::kPartBytes large, and there is no credit. Listen returns
+// kUnimplemented: E-server-mode for a server of geo-SGD; E-contract-policy for a server with backup trainers
+// (the phases would wait for them), with clipping by a norm over all gradients, or with compressed
+// gradients.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)

@@ -12,7 +12,7 @@ Turn AsyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   return {Turn::Kind::kMerge, trainer};
 }
 
-// Once before the first update, and for each step that was counted or is to be counted now.
+// Once before the first update, and once for each step that was counted or is due.
 std::uint64_t AsyncPolicy::RateRuns(const ChunkLedger& ledger, ChunkId) const {
   return 1 + ledger.counts_taken() + (ledger.count_is_due() ? 1 : 0);
 }
@@ -21,7 +21,7 @@ bool AsyncPolicy::RateMayRun(const ChunkLedger& ledger, std::uint64_t) const {
   return ledger.running_blocks() == 0;
 }
 
-// What is answered stands in the chunk's queue behind the update that it waited for, so no copy is needed.
+// The answer is queued behind the update that it waited for, so no copy of the chunk is needed.
 PullAnswer AsyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
                              bool) const {
   return ledger.chunk(at).applied(trainer) >= version ? PullAnswer::kNewest : PullAnswer::kWait;
@@ -31,8 +31,9 @@ std::uint64_t AsyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, i
   return ledger.chunk(at).applied(trainer) + ledger.config().window;
 }
 
-// Who pulls in every step may push the next one when it does. One that does not may wait for nothing but
-// this: its next step is not welcome, as far as it was told. Of a table a trainer may look up nothing.
+// A trainer that pulls in every step may push the next one when its pull is answered. A trainer that does
+// not pull may wait for this message alone, because its next step was not welcome when it was last told. Of
+// a table it is always told, because it need not look up any rows.
 bool AsyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const {
   const ChunkAccount& chunk = ledger.chunk(at);
   if (chunk.last_taken() != trainer) return false;

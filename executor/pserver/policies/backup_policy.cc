@@ -16,7 +16,7 @@ Turn BackupPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   return {Turn::Kind::kMerge, set[merged], static_cast<int>(set.size())};
 }
 
-// While the block of the next version runs, only a trainer that is late can ask.
+// While the block of the next version runs, only a late trainer can request the current one.
 PullAnswer BackupPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
                               bool) const {
   const ChunkAccount& chunk = ledger.chunk(at);

@@ -9,7 +9,7 @@ constexpr std::size_t kPage = 4096;
 
 constexpr std::size_t InPages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Where each part begins, one after the other.
+// The offsets of the arena's parts, which follow each other.
 struct Parts {
   explicit Parts(std::size_t ranks)
       : lines(InPages(sizeof(FailureRecord))),
@@ -27,7 +27,7 @@ struct Parts {
 
 std::size_t Arena::Bytes(int ranks) { return Parts(static_cast<std::size_t>(ranks)).end; }
 
-// All that is used in two turns stays in the last level of caches.
+// Limits what two turns use, so that it fits in a last-level cache, except a small one (README.md).
 std::size_t Arena::BlockBytes(int ranks) {
   constexpr std::size_t kMost = std::size_t{1} << 20, kOfAll = std::size_t{4} << 20;
   return std::max(kPage, std::min(kMost, kOfAll / static_cast<std::size_t>(ranks)) / kPage * kPage);

@@ -5,8 +5,9 @@
 //   std::memcpy(arena.In(turn, rank), data, n);       // a rank's contribution, n <= Arena::BlockBytes
 //   arena.line(rank).arrived.Set(turn + 1);
 //
-// What is written in a turn has two copies, used alternately: ranks read those of the previous turn while
-// others write. Only values that this process wrote are trusted to be valid.
+// Everything that is written once per turn exists twice, and turns alternate between the two: ranks read the
+// previous turn's copy while others write the current one. Values that other processes wrote are not trusted
+// to be valid.
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,7 @@ struct FailureRecord {
 struct alignas(128) Box {
   std::atomic<std::uint32_t> written;
   alignas(64) std::atomic<std::uint32_t> read;
-  Signature signatures[kBoxPieces];  // of the message whose first piece this is
+  Signature signatures[kBoxPieces];  // [i]: of the message whose first piece is in slot i
 };
 
 class Arena {
@@ -58,7 +59,8 @@ class Arena {
   FailureRecord& failure() const { return *reinterpret_cast<FailureRecord*>(memory_); }
   RankLine& line(int rank) const;
   Signature& signature(std::uint32_t turn, int rank) const;
-  // The block that a rank contributed in that turn; the block that all ranks made in it. block_bytes() each.
+  // The block that a rank contributes in that turn; the results that all ranks write in that turn. Each has
+  // block_bytes() bytes.
   std::byte* In(std::uint32_t turn, int rank) const;
   std::byte* Made(std::uint32_t turn) const;
   Box& box(int from, int to) const;

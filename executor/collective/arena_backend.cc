@@ -9,9 +9,9 @@
 namespace penstock::collective {
 namespace {
 
-// Up to here each rank reduces all by itself, after one meeting.
+// Up to this size, one meeting suffices: after it, each rank reduces all elements itself.
 constexpr std::size_t kSmallBytes = std::size_t{16} << 10;
-constexpr std::size_t kLine = 64;  // bytes of a cache line: two ranks do not write the same one
+constexpr std::size_t kLine = 64;  // bytes of a cache line; no two ranks write the same line
 
 std::size_t BlocksOf(std::size_t all, std::size_t of_block) { return (all + of_block - 1) / of_block; }
 
@@ -85,7 +85,8 @@ ArenaBackend::Slice ArenaBackend::SliceOf(int rank, std::size_t elements, Elemen
   return {begin, std::min(elements, begin + each)};
 }
 
-// Of what the ranks gave in the turn before, at `offset_bytes`; of this rank's, where it lies.
+// Reduces what the ranks contributed in the previous turn, at `offset_bytes` of their blocks. This rank's own
+// elements are read from `mine`.
 void ArenaBackend::ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
                               std::size_t offset_bytes, std::byte* copy) const {
   const std::byte* sources[kMaxRanks];
@@ -110,7 +111,7 @@ Status ArenaBackend::ReduceToAll(const Operation& op) {
   const bool wants = op.kind == OperationKind::kAllReduce || op.root == rank_;
   const auto elements_of = [&](std::size_t block) { return std::min(of_block, count - block * of_block); };
   const auto offset_of = [&](std::size_t block) { return block * of_block * width; };
-  // All of a block but this rank's slice.
+  // Copies a block without this rank's slice.
   const auto copy_others = [&](std::byte* to, const std::byte* from, std::size_t elements) {
     const Slice mine = SliceOf(rank_, elements, op.type);
     CopyBytes(to, from, mine.begin * width);

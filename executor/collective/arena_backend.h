@@ -5,8 +5,8 @@
 //
 // Works in turns: in each, a rank copies a block of its data into the arena, reduces its slice of the
 // previous block, and copies out the result of the block before that; then all ranks meet. Blocks are small
-// enough for a cache, and a rank reads its own slice in place. Before the first meeting each rank writes to
-// the arena what it is about to do, so ranks that disagree find out before they write to each other's memory.
+// enough for a cache, and a rank reads its own slice in place. Before the first meeting of an operation, each
+// rank writes its signature to the arena, so ranks detect a mismatch before any result is written.
 #pragma once
 
 #include <memory>

@@ -17,10 +17,11 @@ class Backend {
   virtual std::string_view name() const = 0;
   virtual bool adds_in_rank_order() const = 0;
 
-  // An error if this backend cannot run `op` although it was checked; ends only that operation, on each rank
-  // that starts it. From any thread.
+  // Returns an error if this backend cannot run `op`, although CheckOperation accepts it. The error ends only
+  // this operation, and every rank that starts it gets it. From any thread.
   virtual Status Accept(const Operation&) const { return OkStatus(); }
-  // Blocks until this rank's part is done. `op` was checked (queued_group.h). Not called after an error.
+  // Blocks until this rank's part is done. The caller has checked `op` (queued_group.h), and does not call
+  // Run after an error.
   virtual Status Run(const Operation& op) = 0;
   // Makes Run return within a second, with any error, and tells other ranks. From any thread.
   virtual void Abort(const Status& why) = 0;

@@ -1,5 +1,5 @@
-// What ranks tell each other over a network before an operation (ring_backend.h): a block per rank, which
-// holds its signature and, for a small operation, its data.
+// The blocks that ranks exchange over a network before an operation (ring_backend.h). Each rank has one; it
+// holds the rank's signature and, in a small operation, its data.
 //
 //   Blocks blocks(4, 32768);                        // for 4 ranks, with at most 32 KB of data each
 //   blocks.Clear();
@@ -27,7 +27,7 @@ class Blocks {
   std::size_t most_data() const { return most_data_; }
   std::size_t most_bytes() const { return BytesOf(most_data_); }  // of a whole block
   void Clear() { begins_.clear(); }
-  // Add at most as many blocks as there are ranks, with at most most_data() of data.
+  // Adds a block. At most one per rank, with at most most_data() bytes of data.
   void Add(const Signature& what, std::span<const std::byte> data);
   // Adds `count` blocks from a message that any process may have sent; `message` may be longer than the
   // blocks. Returns false if it does not begin with that many blocks.

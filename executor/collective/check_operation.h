@@ -1,11 +1,12 @@
-// Checks of an operation that one rank can make alone.
+// The checks of an operation that need no other rank.
 #pragma once
 
 #include "executor/collective/operation.h"
 
 namespace penstock::collective {
 
-// kInvalidArgument E-collective-argument: element types, counts, a rank out of range, a mean of integers.
+// kInvalidArgument E-collective-argument: the element types or counts do not match, a rank is out of range,
+// or the operation is a mean of integers.
 Status CheckOperation(const Operation& op, int rank, int size);
 
 }  // namespace penstock::collective

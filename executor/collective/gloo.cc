@@ -10,11 +10,11 @@
 namespace penstock::collective {
 namespace {
 
-// Where ranks share processors, each message costs more of them than smaller ones save.
+// Where ranks share processors, the processor time of more messages exceeds what smaller ones save.
 constexpr std::size_t kPieceBytesOfOneHost = std::size_t{4} << 20;
 
-// Whether all ranks have one address. Rank 0 finds out and tells the others, since all must send equal
-// messages.
+// Returns whether all ranks have the same address. Rank 0 compares them and tells the others, because all
+// must use the same piece size.
 Result<bool> AreOnOneHost(const GlooRendezvous& rendezvous) {
   const KeyValues& store = rendezvous.store;
   if (rendezvous.size == 1) return true;

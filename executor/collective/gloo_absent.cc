@@ -1,4 +1,4 @@
-// What a build without Gloo has instead of gloo_links.cc.
+// Replaces gloo_links.cc in a build without Gloo.
 #ifndef PENSTOCK_WITH_GLOO
 #include "executor/collective/gloo_links.h"
 

@@ -1,4 +1,4 @@
-// Empty in a build without Gloo: gloo_absent.cc.
+// Empty in a build without Gloo, which uses gloo_absent.cc.
 #ifdef PENSTOCK_WITH_GLOO
 #include "executor/collective/gloo_links.h"
 
@@ -32,12 +32,12 @@ constexpr milliseconds kLingerLimit(300);
 constexpr milliseconds kCloseLimit(1000);
 constexpr std::uint64_t kNoticeSlot = 100;
 
-// An error of the store, on its way through Gloo.
+// Carries an error of the store through Gloo, as an exception.
 struct StoreFailure {
   Status status;
 };
 
-// Gloo's store over the caller's, for keys of one prefix.
+// Gives Gloo the caller's store, with a prefix for all keys.
 class StoreOfGloo : public gloo::rendezvous::Store {
  public:
   StoreOfGloo(const KeyValues& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
@@ -62,8 +62,8 @@ class StoreOfGloo : public gloo::rendezvous::Store {
 
 using Buffer = std::unique_ptr<UnboundBuffer>;
 
-// A message whose buffer is gone stops everything behind it on its connection, so notices, which must arrive
-// when operations have been given up, have connections of their own.
+// If the buffer of a message is destroyed, Gloo delivers no later message of that connection. Notices must
+// arrive even after an operation was given up, so they have connections of their own.
 class GlooLinks : public Links {
  public:
   GlooLinks(std::shared_ptr<gloo::Context> context, std::shared_ptr<gloo::Context> notices, int rank,
@@ -94,14 +94,14 @@ class GlooLinks : public Links {
   std::unique_ptr<Transit> Begin(bool sends, void* data, std::size_t bytes, const Start& start);
 
   std::mutex mutex_;
-  std::shared_ptr<gloo::Context> context_, notices_;  // null after Close, and of one rank
+  std::shared_ptr<gloo::Context> context_, notices_;  // null after Close, or if there is one rank
   const int rank_, size_;
   std::set<GlooTransit*> transits_;
   std::vector<Told> told_;
   NoticeHandler handler_;
   Buffer listening_;
   bool interrupted_ = false, closing_ = false;
-  bool deaf_ = false;  // while ranks close at the same time, each still hears the others
+  bool deaf_ = false;  // set late in Close, so ranks that close at the same time hear each other
   std::thread listener_;
 };
 
@@ -113,7 +113,7 @@ class GlooLinks::GlooTransit : public Transit {
       const std::lock_guard lock(links_.mutex_);
       links_.transits_.erase(this);
     }
-    buffer_.reset();  // returns when Gloo's thread does not use the memory any more
+    buffer_.reset();  // returns once Gloo's thread no longer uses the memory
   }
 
   LinkEnd Wait() override {
@@ -135,7 +135,7 @@ class GlooLinks::GlooTransit : public Transit {
   GlooLinks& links_;
   const bool sends_;
   Buffer buffer_;
-  LinkEnd unsent_ = LinkEnd::kInterrupted;  // without a buffer
+  LinkEnd unsent_ = LinkEnd::kInterrupted;  // the result of Wait without a buffer
 };
 
 template <typename Start>
@@ -158,7 +158,7 @@ std::unique_ptr<Transit> GlooLinks::Begin(bool sends, void* data, std::size_t by
 }
 
 std::unique_ptr<Transit> GlooLinks::Send(int to, Channel channel, std::span<const std::byte> bytes) {
-  void* const data = const_cast<std::byte*>(bytes.data());  // Gloo reads it
+  void* const data = const_cast<std::byte*>(bytes.data());  // Gloo only reads it
   return Begin(true, data, bytes.size(),
                [&](UnboundBuffer& buffer) { buffer.send(to, static_cast<std::uint64_t>(channel)); });
 }
@@ -173,7 +173,7 @@ void GlooLinks::Listen(NoticeHandler handler) {
   if (context_ != nullptr) listener_ = std::thread([this] { ServeNotices(); });
 }
 
-// kInterrupted: the links are closing.
+// Returns kInterrupted if the links are closing.
 LinkEnd GlooLinks::PostNoticeReceive(Notice& notice) {
   std::vector<int> others;
   for (int other = 0; other < size_; ++other) {
@@ -193,7 +193,7 @@ LinkEnd GlooLinks::PostNoticeReceive(Notice& notice) {
 void GlooLinks::ServeNotices() {
   Notice notice;
   LinkEnd posted = LinkEnd::kDone;
-  // A receive may end with one connection; the others still bring notices.
+  // A receive may fail because one connection ends; the others still deliver notices.
   while ((posted = PostNoticeReceive(notice)) == LinkEnd::kDone) {
     int from = -1;
     try {
@@ -208,7 +208,7 @@ void GlooLinks::ServeNotices() {
     listening_.reset();
   }
   if (posted != LinkEnd::kBroken) return;
-  // Gloo would try that connection again and again, so no other rank could be heard any more.
+  // Gloo would retry that connection forever, so no notice of another rank could arrive any more.
   Notice lost{.kind = Notice::kFailed, .id = "E-collective-peer-lost"};
   std::strncpy(lost.message, "a rank is gone: its connection ended while it sent a notice",
                sizeof(lost.message) - 1);
@@ -255,7 +255,7 @@ void GlooLinks::Close() {
       if (spent >= kCloseLimit) break;
       one.buffer->waitSend(kCloseLimit - spent);
     } catch (const std::exception&) {
-      // That rank has left before, or does not answer.
+      // That rank has already left, or does not answer.
     }
   }
   told.clear();
@@ -269,7 +269,7 @@ void GlooLinks::Close() {
   notices_.reset();
 }
 
-// Whether this machine has `address`. Gloo asks too, but loses memory where the answer is no.
+// Checks that `address` belongs to this machine. Gloo checks it too, but leaks memory if it does not.
 Status CheckOwnAddress(const std::string& address) {
   const std::string any_port =
       address.find(':') == std::string::npos ? address + ":0" : "[" + address + "]:0";
@@ -284,7 +284,8 @@ Status CheckOwnAddress(const std::string& address) {
   return Unavailable("E-collective-join", "cannot listen at ", address, ": ", std::strerror(error));
 }
 
-// Threads that are started meanwhile have SCHED_BATCH: they do not preempt others when they wake up.
+// While this object exists, threads that the calling thread starts have SCHED_BATCH: they do not preempt
+// others when they wake up.
 class StartsBatchThreads {
  public:
   StartsBatchThreads() : policy_(sched_getscheduler(0)) {
@@ -297,7 +298,8 @@ class StartsBatchThreads {
   StartsBatchThreads& operator=(const StartsBatchThreads&) = delete;
 
  private:
-  // For the calling thread. Where that is forbidden, threads start as they would without this.
+  // Sets the policy of the calling thread. If that is forbidden, new threads get the policy they would get
+  // anyway.
   static void Set(int policy) {
     const sched_param no_priority{};
     static_cast<void>(sched_setscheduler(0, policy, &no_priority));
@@ -306,15 +308,14 @@ class StartsBatchThreads {
   const int policy_;
 };
 
-// A thread that sends writes to the socket with its pair locked. Gloo's thread, when a message wakes it,
-// polls again and again until it gets that lock, so where it preempted the sender it would use up a time
-// slice (4 ms) for nothing.
+// A sending thread holds its pair's lock while it writes to the socket. Gloo's thread, when a message wakes
+// it, polls until it gets that lock; if it preempted the sender, it would waste a whole time slice (4 ms).
 std::shared_ptr<gloo::transport::Device> DeviceAt(const std::string& address) {
   const StartsBatchThreads batch;
   return gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
 }
 
-// Gloo's pairs wait for five times their time limit.
+// Gloo's pairs wait five times as long as their timeout, so a fifth of the limit is set.
 Result<std::unique_ptr<Links>> Connect(const GlooRendezvous& rendezvous) {
   PENSTOCK_RETURN_IF_ERROR(CheckOwnAddress(rendezvous.address));
   std::shared_ptr<gloo::transport::Device> device = DeviceAt(rendezvous.address);

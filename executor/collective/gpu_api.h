@@ -95,7 +95,7 @@ struct GpuApi {
   CudaApi cuda;
 };
 
-// Loads libnccl.so.2 and libcudart.so with the system's loader. Always returns the same answer.
+// Loads libnccl.so.2 and libcudart.so with the system's loader, once; later calls return the same answer.
 // kFailedPrecondition E-collective-nccl: a library is missing or too old.
 Result<const GpuApi*> LoadGpuApi();
 

@@ -19,7 +19,7 @@ Notice NoticeOf(const Status& why) {
   return notice;
 }
 
-// Of a notice that any process may have written.
+// `notice` may have invalid contents, because another process wrote it.
 Status StatusOf(const Notice& notice) {
   const std::string id = ReadText(notice.id), message = ReadText(notice.message);
   if (id == kLost) return Unavailable(kLost, message);
@@ -53,7 +53,7 @@ void GroupEnd::Abort(const Status& why) {
 
 Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
   const std::atomic<bool>& left = left_[static_cast<std::size_t>(rank)];
-  // What the rank said before its connection ended may still be on its way through this process.
+  // A notice that the rank sent before its connection ended may still be on its way in this process.
   if (end == LinkEnd::kBroken) links_.Linger([&] { return failed_ || left; });
   if (failed_) return Failure();
   if (left) {

@@ -1,4 +1,4 @@
-// How a group connected only by messages ends: the first error, and how all ranks learn of it.
+// How a group without shared memory ends: keeps the first error, and sends it to all ranks.
 //
 //   GroupEnd end(links);
 //   if (const LinkEnd came = transit->Wait(); came != LinkEnd::kDone) return end.Of(from, came, what);
@@ -28,8 +28,8 @@ class GroupEnd {
   Status Fail(const Status& why);
   // This rank fails with `why`, the others with its text.
   void Abort(const Status& why);
-  // The error for a wait for `rank` that ended other than done: kUnavailable E-collective-peer-lost,
-  // E-collective-peer-left, or the first failure.
+  // Returns the error of a wait for `rank` that ended with `end`, which is not kDone: the first failure, or
+  // else kUnavailable E-collective-peer-lost or E-collective-peer-left.
   Status Of(int rank, LinkEnd end, const Signature& what);
   // This rank starts no more operations. Must be the last call.
   void Leave();

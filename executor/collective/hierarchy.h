@@ -4,9 +4,10 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto group, MakeHierarchicalGroup({
 //       .rank = 2, .hosts = {{0, 1}, {2, 3}}, .inner = std::move(shared_memory), .outer = std::move(gloo)}));
 //
-// all_reduce: inner reduce to the leader, outer all_reduce, inner broadcast. Other operations work alike: a
-// leader represents its host in the outer group. Before each operation the ranks exchange what they are about
-// to do (an inner all_gather, an outer one, and an inner broadcast, of about 200 bytes a rank).
+// An all_reduce is an inner reduce to the leader, an outer all_reduce and an inner broadcast. Other
+// operations work alike: a leader represents its host in the outer group. Before each operation the ranks
+// exchange their signatures (an inner all_gather, an outer one, and an inner broadcast, of about 200 bytes a
+// rank).
 //
 // Costs of all_reduce, with H hosts and S bytes: on each rank those of an inner reduce and broadcast of S
 // bytes ("host" in collective_group.h); on each leader also 2(H-1) messages with 2 S (H-1)/H bytes ("net").

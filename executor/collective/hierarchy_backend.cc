@@ -14,7 +14,7 @@ Elements RangeOf(const Elements& all, std::int64_t begin, std::int64_t count) {
   return {all.data + static_cast<std::size_t>(begin) * SizeOf(all.type), count, all.type};
 }
 
-// Memory as large as some elements.
+// Memory for as many elements as `like` has, of the same type.
 class Copied {
  public:
   explicit Copied(const ConstElements& like)
@@ -85,7 +85,7 @@ Status HierarchyBackend::Run(const Operation& op) {
       return Broadcast(op);
     case OperationKind::kBarrier:
     case OperationKind::kMessage:
-      return OkStatus();  // they have met
+      return OkStatus();  // all ranks have met in Agree
   }
   return InternalError("E-collective-kind", "no such operation");
 }
@@ -171,7 +171,7 @@ Status HierarchyBackend::Reduce(const Operation& op) {
     return rank_ == op.root ? OfInner(inner_->Recv(op.out, 0, Options())) : OkStatus();
   }
   if (rank_ == op.root) return ReduceToLeaders(op, op.out);
-  const Copied made(op.in);  // a leader's own data stays as it is
+  const Copied made(op.in);  // the leader's own data must not change
   CopyBytes(made.elements().data, op.in.data, op.in.bytes());
   PENSTOCK_RETURN_IF_ERROR(ReduceToLeaders(op, made.elements()));
   if (root.host != place().host) return OkStatus();
@@ -207,7 +207,7 @@ Status HierarchyBackend::AllGather(const Operation& op) {
   return OkStatus();
 }
 
-// First to all of the root's host, then to the leaders, then in the other hosts.
+// Broadcasts first within the root's host, then between the leaders, then within the other hosts.
 Status HierarchyBackend::Broadcast(const Operation& op) {
   const Place root = PlaceOf(op.root);
   const bool at_root = root.host == place().host;
@@ -226,7 +226,7 @@ Status HierarchyBackend::Exchange(const Operation& op) {
   if (sends == receives) return end(sends, sends->SendRecv(op.in, to, op.out, from, Options()));
   if (receives == nullptr) return end(sends, sends->Send(op.in, to, Options()));
   if (sends == nullptr) return end(receives, receives->Recv(op.out, from, Options()));
-  // Both at the same time, each in its group.
+  // Sends and receives at the same time, each in its own group.
   const CollectiveOptions beside{.label = label_};
   const Completion sent = sends->Send(op.in, to, beside);
   const Completion received = receives->Recv(op.out, from, beside);

@@ -47,7 +47,7 @@ class HierarchyBackend : public Backend {
 
   // Reduces all ranks' elements into `data` of each leader. Elsewhere `data` is unchanged.
   Status ReduceToLeaders(const Operation& op, Elements data);
-  // Every rank's elements, host by host: counts[r] of rank r.
+  // Gathers every rank's elements in `all`, host by host; rank r has counts[r] of them.
   Status GatherByHost(ConstElements mine, const std::vector<std::int64_t>& counts, Elements all);
 
   // The result of a step of one group; its error ends the other group too.

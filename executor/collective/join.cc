@@ -23,7 +23,7 @@ using transport::Descriptor;
 
 constexpr char kJoin[] = "E-collective-join";
 constexpr char kLate[] = "E-collective-join-late";
-constexpr std::uint64_t kMagic = 0x31676e6972736e70;  // of this layout of the arena
+constexpr std::uint64_t kMagic = 0x31676e6972736e70;  // identifies this layout of the arena
 constexpr std::string_view kReady = "ready", kGo = "go";
 
 struct Hello {
@@ -37,7 +37,7 @@ class Deadline {
  public:
   explicit Deadline(Nanoseconds limit) : end_(SystemClock().Now() + limit) {}
   bool Passed() const { return SystemClock().Now() >= end_; }
-  // Waits for something to read; false: the time is over.
+  // Waits until there is something to read; returns false after the deadline.
   bool AwaitReadable(const Descriptor& socket) const {
     while (true) {
       pollfd one{.fd = socket.get(), .events = POLLIN, .revents = 0};
@@ -66,7 +66,7 @@ struct flock ByteOf(int rank) {
   return lock;
 }
 
-// Rank 0.
+// The part of rank 0.
 class Host {
  public:
   Host(const SharedMemoryRendezvous& rendezvous, std::size_t bytes)
@@ -97,7 +97,7 @@ class Host {
   }
 
  private:
-  // A stranger that says nothing we know is left out; a rank that cannot be is an error of the job.
+  // Ignores a process that sends no valid hello. A hello that does not fit this group ends the group.
   Status Admit(Descriptor guest) {
     Hello hello;
     if (!deadline_.AwaitReadable(guest)) return Late("came");
@@ -137,7 +137,7 @@ class Host {
   std::map<int, Descriptor> guests_;
 };
 
-// Any other rank.
+// The part of any other rank.
 class Guest {
  public:
   Guest(const SharedMemoryRendezvous& rendezvous, std::size_t bytes)
@@ -162,7 +162,7 @@ class Guest {
   }
 
  private:
-  // A record other than the one that is due is rank 0's error.
+  // Any record other than `due` is the text of rank 0's error.
   Result<transport::Received> Await(const Descriptor& host, std::string_view due) const {
     char text[512];
     if (!deadline_.AwaitReadable(host)) return Late();

@@ -3,8 +3,9 @@
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const Descriptor memory, JoinMemory(rendezvous, bytes));
 //
-// hello (rank, size, bytes) -> memory -> ready -> go. A rank for which this returns has locked its byte of
-// the memory, and so have all others: from then on a missing lock means a dead process.
+// Each connection carries four records: hello (rank, size, bytes) to rank 0, memory from it, ready to it, go
+// from it. When JoinMemory returns, all ranks have locked their bytes of the memory: from then on a missing
+// lock means a dead process.
 #pragma once
 
 #include "executor/collective/shared_memory.h"

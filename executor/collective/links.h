@@ -33,7 +33,7 @@ class Transit {
   virtual LinkEnd Wait() = 0;
 };
 
-// A notice to other ranks, whatever they wait for. Plain data, for the wire.
+// A notice, which reaches other ranks independently of the operation they wait in. Plain data, for the wire.
 struct Notice {
   enum Kind : std::uint32_t { kLeft, kFailed };
   std::uint32_t kind = kLeft;
@@ -50,11 +50,11 @@ class Links {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Not empty. From one thread at a time.
+  // `bytes` must not be empty. Call from one thread at a time.
   virtual std::unique_ptr<Transit> Send(int to, Channel channel, std::span<const std::byte> bytes) = 0;
   virtual std::unique_ptr<Transit> Receive(int from, Channel channel, std::span<std::byte> bytes) = 0;
 
-  // Notices arrive from now on. Call once, before any other call except rank() and size().
+  // From now on, `handler` receives notices. Call once, before any other call except rank() and size().
   virtual void Listen(NoticeHandler handler) = 0;
   // Does not wait. From any thread.
   virtual void Tell(int to, const Notice& notice) = 0;

@@ -1,5 +1,5 @@
-// Messages between two ranks: pieces in a box for each pair and direction. Who writes or reads a piece rings
-// the other's bell.
+// Messages between two ranks: pieces in a box for each pair and direction. A rank that writes or reads a
+// piece rings the other rank's bell.
 #include <algorithm>
 #include <cstring>
 
@@ -7,13 +7,13 @@
 
 namespace penstock::collective {
 
-// One message: how far it is.
+// The progress of one message.
 struct ArenaBackend::Transfer {
   Signature what;
   std::size_t bytes = 0, done = 0;
   bool wanted = false, ended = true;
 
-  // A message of no bytes is one piece, too.
+  // An empty message is one piece.
   void Begin(bool is_wanted, const Signature& signature, std::size_t all) {
     what = signature;
     bytes = all;
@@ -32,7 +32,7 @@ Status ArenaBackend::Exchange(const Operation& op) {
   sent.Begin(op.to >= 0, SignatureOfSent(op, rank_), op.in.bytes());
   received.Begin(op.from >= 0, SignatureOfReceived(op, rank_), op.out.bytes());
   Status error;
-  // Whether a piece went on, or there is nothing to wait for.
+  // Returns whether a piece has moved, or the message has failed.
   const auto go_on = [&] {
     bool went_on = !sent.ended && SendPiece(op, sent);
     if (!received.ended) {

@@ -7,9 +7,10 @@
 //                                                              .watch = std::move(watch)}));
 //
 // NCCL hangs when ranks start different operations, and when a process of the same host dies. So the group
-// uses two more groups of the same ranks, over shared memory or TCP. `agree` carries what each rank is about
-// to do, about 200 bytes, before NCCL is called, so mismatches are named and not run. In `watch` each rank
-// waits for a message of its predecessor that never comes, and so notices when a rank dies, fails or leaves.
+// uses two helper groups of the same ranks, over shared memory or TCP. In `agree`, the ranks exchange their
+// signatures, about 200 bytes each, before they call NCCL, so a mismatch becomes an error instead of a hang.
+// In `watch`, each rank waits for a message that its predecessor never sends, and so notices when a rank
+// dies, fails or leaves.
 //
 // While an operation runs, ncclCommGetAsyncError is polled: an error there, a lost rank, and Abort all end in
 // ncclCommAbort, and all ranks get the same error (collective_group.h), which names the operation. After a

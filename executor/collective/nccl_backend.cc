@@ -137,7 +137,8 @@ Status NcclBackend::Run(const Operation& op) {
   return status.ok() ? status : Fail(Explained(status));
 }
 
-// What `watch` tells says more than what NCCL makes of it, and may come a little later.
+// Prefers the error from `watch`, which says more than NCCL's error and may come a little later: waits up to
+// 0.5 s for it if NCCL reports a lost rank.
 Status NcclBackend::Explained(const Status& status) const {
   constexpr int kMostLooks = 50;
   for (int i = 0; status.id() == kNcclLost && Heard().ok() && i < kMostLooks; ++i) poll(nullptr, 0, 10);
@@ -169,7 +170,8 @@ Status NcclBackend::Agree() {
   return std::all_of(all.begin(), all.end(), same) ? OkStatus() : MismatchError(all);
 }
 
-// The receiver compares; the sender hears of a difference while NCCL waits for the receiver.
+// Only the receiver compares the signatures. The sender learns of a mismatch while NCCL waits for the
+// receiver.
 Status NcclBackend::AgreeOnMessage(const Operation& op) {
   const Signature sent = SignatureOfSent(op, rank()), wanted = SignatureOfReceived(op, rank());
   Signature theirs;
@@ -247,12 +249,12 @@ Status NcclBackend::Enqueue(const Operation& op, std::byte* gpu) {
     case OperationKind::kMessage:
       return Message(op, gpu);
     case OperationKind::kBarrier:
-      return OkStatus();  // they have met
+      return OkStatus();  // all ranks have met in Agree
   }
   return InternalError("E-collective-kind", "no such operation");
 }
 
-// Parts of different sizes: each rank broadcasts its own, all at once.
+// If the parts differ in size, each rank broadcasts its part, in one group of calls.
 Status NcclBackend::AllGather(const Operation& op, std::byte* gpu) {
   const int type = TypeOf(op.type);
   const auto stop = [this] { return ReportOrStop(); };

@@ -1,7 +1,8 @@
 // Runs a group's operations with NCCL, after the ranks have agreed on each; see nccl.h.
 //
-// The failure of any rank ends all. It is announced in `watch`, where ranks learn of it while NCCL runs, and
-// in `agree`, where they learn of it before. The text carries its id, so all ranks report the same error.
+// The failure of any rank ends the group. The rank announces it in `watch`, where others learn of it while
+// NCCL runs, and in `agree`, where they learn of it before. The text carries the error's id, so all ranks
+// report the same error.
 #pragma once
 
 #include <atomic>
@@ -35,17 +36,17 @@ class NcclBackend : public Backend {
   Status Enqueue(const Operation& op, std::byte* gpu);
   Status AllGather(const Operation& op, std::byte* gpu);
   Status Message(const Operation& op, std::byte* gpu);
-  // The offset of host memory's input in GPU memory, before and after the call.
+  // The offsets in GPU memory to which the input is copied, and from which the output is copied.
   std::size_t PlaceOfInput(const Operation& op) const;
   std::size_t PlaceOfOutput(const Operation& op) const;
 
-  // An error of the helper groups, as the rank that failed gave it.
+  // Restores the error that a failed rank announced from an error of a helper group.
   static Status AsGiven(const Status& status);
   // The error of an operation that failed while NCCL ran.
   Status Explained(const Status& status) const;
   // Ends the communicator and the groups with `why`; returns the error for this rank's operation.
   Status Fail(const Status& why);
-  Status Heard() const;   // from `watch`
+  Status Heard() const;   // the error from `watch` or Abort
   Status ReportOrStop();  // called while NCCL works
 
   const GpuApi& api_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kNccl[] = "E-collective-nccl";
 
-// How long a wait has looked: it yields at first, because small operations take microseconds, then sleeps.
+// Paces a polling wait: it yields at first, because small operations take microseconds, and then sleeps.
 class Patience {
  public:
   void Rest() {
@@ -20,7 +20,7 @@ class Patience {
       std::this_thread::yield();
     } else {
       const timespec rest{.tv_sec = 0, .tv_nsec = looks_ < 2 * kEager ? 50'000 : 500'000};
-      nanosleep(&rest, nullptr);  // CUDA wakes nobody
+      nanosleep(&rest, nullptr);  // CUDA does not wake this thread
     }
   }
 
@@ -39,7 +39,7 @@ NcclStream::~NcclStream() {
   if (stream_ != nullptr) api_.cuda.stream_destroy(stream_);
 }
 
-// Other ranks may still be in their last operation, which needs nothing of this one any more.
+// Other ranks may still run their last operation, which no longer needs this rank.
 void NcclStream::Leave() {
   constexpr int kMostMilliseconds = 2000;
   int error = api_.nccl.comm_finalize(comm_);
@@ -95,7 +95,7 @@ Status NcclStream::Call(std::string_view name, const std::function<int()>& call,
   return Settle(name, stop);
 }
 
-// A group that was begun is ended, whatever happens in it: it is the thread's.
+// Ends the group of calls even after an error, because NCCL would otherwise keep it open on this thread.
 Status NcclStream::Group(const std::function<Status()>& calls, const Stop& stop) {
   PENSTOCK_RETURN_IF_ERROR(OfNccl("ncclGroupStart", api_.nccl.group_start()));
   const Status status = calls();

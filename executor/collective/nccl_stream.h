@@ -44,9 +44,10 @@ class NcclStream {
   Result<std::byte*> Memory(std::size_t bytes);
   Status ToGpu(std::byte* gpu, const std::byte* host, std::size_t bytes);
   Status ToHost(std::byte* host, const std::byte* gpu, std::size_t bytes);
-  // Makes a call of NCCL, which may continue after it returns, and waits until it has queued its work.
+  // Makes a call of NCCL, which may still work after the call returns, and waits until it has queued its
+  // work.
   Status Call(std::string_view name, const std::function<int()>& call, const Stop& stop);
-  // The same for several calls that NCCL runs together: `calls` makes each of them by Add.
+  // The same for several calls that NCCL runs together; `calls` passes the result of each to Add.
   Status Group(const std::function<Status()>& calls, const Stop& stop);
   Status Add(std::string_view name, int result) const { return OfNccl(name, result); }
   // Waits until the stream has finished all work.

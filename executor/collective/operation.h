@@ -1,4 +1,4 @@
-// One operation of a group: what is done to which memory, and how it is described to other ranks and users.
+// One operation of a group: what it does to which memory, and its description for other ranks and for users.
 //
 //   Operation op{.kind = OperationKind::kAllReduce, .type = ElementType::kFp32, .in = data, .out = data};
 //   const Signature mine = SignatureOf(op);
@@ -30,7 +30,7 @@ struct Operation {
   ElementType type = ElementType::kUInt8;
   Reduction reduction = Reduction::kSum;
   int root = -1;                          // of a broadcast or reduce
-  int to = -1, from = -1;                 // of a message; -1: nothing is sent, or received
+  int to = -1, from = -1;                 // of a message; -1: this rank does not send, or receive
   ConstElements in = {};                  // read
   Elements out = {};                      // written; in place: the same memory
   std::vector<std::int64_t> counts = {};  // of an all-gather: elements of each rank
@@ -41,7 +41,7 @@ struct Operation {
 
 constexpr std::size_t kLabelBytes = 160;
 
-// The parts of an operation that must be equal on all ranks, and a label. Plain data, for shared memory.
+// The properties of an operation that must be equal on all ranks, and a label. Plain data, for shared memory.
 struct Signature {
   std::uint64_t number = 0;
   std::int64_t count = 0;   // a reduction's elements per rank; a gather's in total
@@ -63,10 +63,11 @@ Signature SignatureOfReceived(const Operation& op, int rank);
 
 // Compares everything but the labels.
 bool SameOperation(const Signature& a, const Signature& b);
-// Also for signatures that any process may have written.
+// `signature` may have invalid values, because another process may have written it.
 std::string Describe(const Signature& signature);
 
-// kInvalidArgument E-collective-mismatch: names two ranks whose operations differ. signatures[r]: of rank r.
+// Returns kInvalidArgument E-collective-mismatch, which names two ranks whose operations differ.
+// signatures[r]: of rank r.
 Status MismatchError(std::span<const Signature> signatures);
 
 }  // namespace penstock::collective

@@ -13,7 +13,7 @@ namespace penstock::collective {
 namespace {
 
 constexpr Nanoseconds kLookAfter = std::chrono::milliseconds(100);
-// Of a process that is killed while it writes the failure.
+// Limits the wait for another process to write the failure, in case it is killed meanwhile.
 constexpr Nanoseconds kWritingLimit = std::chrono::milliseconds(100);
 
 }  // namespace

@@ -1,4 +1,5 @@
-// How a rank waits for others, and how it learns that the wait cannot succeed.
+// How a rank waits for other ranks, and detects that a wait cannot succeed because a rank has died, left or
+// failed.
 //
 //   Peers peers(arena, rank, [](int rank) { return false; }, 10s);
 //   peers.Meet(turn, op);                                         // all ranks have come here
@@ -33,8 +34,9 @@ class Peers {
   // Arrives at the end of `turn`, and waits for all ranks. Errors as Until.
   Status Meet(std::uint32_t turn, const Signature& what);
 
-  // Waits until `ready()`; whoever makes it true changes `signal` afterwards. `awaited`: the ranks that are
-  // needed for that. kUnavailable E-collective-peer-lost, E-collective-peer-left; the status given to Abort.
+  // Waits until `ready()` returns true. A rank that makes it true must change `signal` afterwards. `awaited`:
+  // the ranks on which that depends. kUnavailable E-collective-peer-lost, E-collective-peer-left; the group's
+  // first failure; the status given to Abort.
   template <typename Ready>
   Status Until(Signal& signal, const Ready& ready, std::span<const int> awaited, const Signature& what) {
     for (int look = 0; look < kLooks; ++look) {
@@ -47,7 +49,7 @@ class Peers {
       if (ready()) return OkStatus();
       PENSTOCK_RETURN_IF_ERROR(Failure());
       const std::optional<Status> in_vain = InVain(awaited, what, sleeper);
-      // What a rank did before it went still counts.
+      // What a rank did before it died or left still counts.
       if (in_vain) return ready() ? OkStatus() : Fail(*in_vain);
       Sleep(signal, seen, awaited, what, sleeper);
     }
@@ -59,7 +61,7 @@ class Peers {
   Status Fail(const Status& why);
   // This rank fails with `why`, the others with its text.
   void Abort(const Status& why);
-  // This rank will wait for no other rank any more.
+  // This rank starts no more operations: waits for it end with E-collective-peer-left.
   void Leave();
 
  private:
@@ -68,9 +70,10 @@ class Peers {
     Nanoseconds began{0};  // 0: has not slept yet
   };
 
-  // First a poll of about a microsecond, the delay of a rank with its own core; then some tens of
-  // microseconds in which other ranks can have the core, perhaps those awaited. That is faster than waking a
-  // sleeper, and ranks that do not sleep get cores of their own from the scheduler.
+  // A wait first polls for about a microsecond, the usual delay of a rank that has a core of its own. Then it
+  // polls and yields for some tens of microseconds, so other ranks, perhaps the awaited ones, can use the
+  // core. That is faster than waking a sleeper, and the scheduler gives ranks that do not sleep cores of
+  // their own.
   static constexpr int kLooksInPlace = 30, kLooks = 130;
 
   static void Relax();

@@ -1,4 +1,4 @@
-// Plain data that ranks exchange: elements, and texts in arrays of a fixed size.
+// Copies plain data that ranks exchange: elements, and texts in arrays of a fixed size.
 #pragma once
 
 #include <algorithm>

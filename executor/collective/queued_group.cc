@@ -8,7 +8,7 @@ namespace penstock::collective {
 
 namespace {
 
-// Says in which operation it was, unless it does.
+// Adds a note that names the operation, unless the message already describes it.
 Status WithOperation(Status status, const Operation& op) {
   const std::string text = Describe(SignatureOf(op));
   if (status.message().find(text) == std::string::npos) status.With(StrCat("in ", text));
@@ -136,7 +136,7 @@ Completion QueuedGroup::Start(Operation op, const CollectiveOptions& options) {
   return completion;
 }
 
-// `running_` was set for it.
+// The caller has set `running_`.
 Status QueuedGroup::RunOne(const Operation& op) {
   Status status;
   {
@@ -151,7 +151,7 @@ Status QueuedGroup::RunOne(const Operation& op) {
     now_ = nullptr;
     if (!status.ok()) {
       if (error_.ok()) error_ = WithOperation(std::move(status), op);
-      status = error_;  // an abort comes before what it led to
+      status = error_;  // an abort takes precedence over the error that it causes
     }
     if (queue_.empty()) return status;
   }

@@ -1,5 +1,5 @@
-// A CollectiveGroup over a Backend: checks arguments, keeps the order, runs operations on a thread of its
-// own, and keeps the first error.
+// A CollectiveGroup over a Backend: checks arguments, runs operations in order on a thread of its own, and
+// keeps the first error.
 //
 //   return std::make_unique<QueuedGroup>(std::make_unique<ArenaBackend>(...));
 #pragma once
@@ -57,7 +57,7 @@ class QueuedGroup : public CollectiveGroup {
   std::uint64_t number_ = 0;        // of the last collective started
   bool running_ = false;            // an operation runs, on any thread
   const Operation* now_ = nullptr;  // the operation that the backend runs
-  int blocked_ = 0;                 // callers that wait in Start
+  int blocked_ = 0;                 // callers blocked in Start
   bool ending_ = false;
   Status error_;
   std::thread thread_;  // last member, because it uses all others

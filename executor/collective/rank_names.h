@@ -1,4 +1,6 @@
 // The numbers by which errors and reports name the ranks of a group that is a part of a larger one.
+// E-collective-peer-lost, E-collective-peer-left and reports of waits use these; other errors use the group's
+// own numbers.
 //
 //   const RankNames names{{2, 3}};    // rank 1 of this group is rank 3 of the larger one
 //   StrCat("rank ", names(1), " is gone");

@@ -11,10 +11,10 @@
 namespace penstock::collective {
 namespace {
 
-// Elements that are reduced before the next ones are looked at: they stay in the first cache.
+// The elements reduced at a time; they stay in the first-level cache.
 constexpr std::size_t kTile = 1024;
 
-// How one type is held, and what it is added in.
+// How a type is stored, and in which type it is added.
 template <typename T>
 struct Plain {
   using Stored = T;
@@ -69,8 +69,8 @@ struct Smaller {
   }
 };
 
-// A sum is divided by `divisor`, if that is not 0.
-// `out` may be one of `sources`: a tile of it is written when all of that tile has been read.
+// Divides the sum by `divisor` unless that is 0. `out` may be one of `sources`: each tile is written after it
+// has been read from all sources.
 template <typename Type, typename Op>
 void ReduceAs(std::span<const std::byte* const> sources, std::size_t count, std::size_t divisor,
               std::byte* out, std::byte* copy) {

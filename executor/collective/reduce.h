@@ -1,5 +1,5 @@
-// Reduces the same elements of several ranks into one, in rank order, so that a group's bytes are those of
-// one process.
+// Reduces the corresponding elements of several ranks into one, in rank order, so a group computes the same
+// bytes as one process.
 //
 //   const std::byte* sources[] = {of_rank_0, of_rank_1, of_rank_2};
 //   ReduceInOrder(ElementType::kFp32, Reduction::kMean, sources, count, out);

@@ -1,4 +1,4 @@
-// What ranks tell each other before an operation, and the operations that need no more than that.
+// The agreement before each operation, and the small operations whose data travels with it.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +8,8 @@
 
 namespace penstock::collective {
 
-// All know all blocks after log2 P rounds: in each a rank passes on what it knows, to twice as many.
+// In each round a rank passes on all blocks it has, so the number of its blocks doubles: after log2 P rounds
+// all ranks have all blocks.
 void RingBackend::MakeRounds() {
   const auto ranks = static_cast<std::size_t>(size());
   for (std::size_t have = 1; have < ranks; have *= 2) {
@@ -23,7 +24,7 @@ void RingBackend::MakeRounds() {
   for (Round& round : rounds_) Expect(round);
 }
 
-// A sender need not wait for a receiver that has said before what it waits for.
+// Starts the receive in advance, so the sender need not wait for this rank.
 void RingBackend::Expect(Round& round) {
   const std::size_t most = round.blocks * blocks_.most_bytes();
   round.came = links_->Receive(round.from, Channel::kAgreement, {round.memory.get(), most});
@@ -63,7 +64,7 @@ Status RingBackend::Agree() {
   return std::all_of(known.begin(), known.end(), same) ? OkStatus() : end_.Fail(MismatchError(known));
 }
 
-// What all ranks answer alike if they start the same operation.
+// All ranks that start the same operation get the same answer.
 bool RingBackend::Travels(const Operation& op) const {
   const std::size_t most = blocks_.most_data();
   switch (op.kind) {

@@ -26,7 +26,7 @@ RingBackend::RingBackend(std::string_view name, std::unique_ptr<Links> links, co
 
 RingBackend::~RingBackend() {
   told_.reset();
-  for (Round& round : rounds_) round.came.reset();  // of an operation that this rank does not start
+  for (Round& round : rounds_) round.came.reset();  // for an operation that this rank does not start
   end_.Leave();
 }
 
@@ -56,7 +56,7 @@ Status RingBackend::Run(const Operation& op) {
 
 Status RingBackend::Reduce(const Operation& op) {
   const bool wants = op.kind == OperationKind::kAllReduce || op.root == rank();
-  std::unique_ptr<std::byte[]> copy;  // of data that stays as it is
+  std::unique_ptr<std::byte[]> copy;  // on ranks whose data must not change
   if (!wants) {
     copy = std::make_unique_for_overwrite<std::byte[]>(op.in.bytes());
     CopyBytes(copy.get(), op.in.data, op.in.bytes());
@@ -89,7 +89,8 @@ Status RingBackend::AllGather(const Operation& op) {
   return GoAround(op.out.data, parts);
 }
 
-// Along a binomial tree: who has the data sends it to ranks at half the distance, then a quarter, and so on.
+// Follows a binomial tree: a rank that receives the data from some distance sends it to ranks at half that
+// distance, then a quarter, and so on.
 Status RingBackend::Broadcast(const Operation& op) {
   PENSTOCK_RETURN_IF_ERROR(Agree());
   const std::span<std::byte> data(op.out.data, op.out.bytes());
@@ -112,7 +113,7 @@ Status RingBackend::Broadcast(const Operation& op) {
   return OkStatus();
 }
 
-// A message is its signature, then its data, which the receiver asks for when the signature fits.
+// A message is its signature followed by its data. The receiver accepts the data only if the signature fits.
 Status RingBackend::Exchange(const Operation& op) {
   Signature sent = SignatureOfSent(op, rank());
   const Signature wanted = SignatureOfReceived(op, rank());

@@ -3,9 +3,9 @@
 //
 //   RingBackend backend("gloo", std::move(links), {.report_after = 10s});
 //
-// Before each operation all ranks learn what all others are about to do (log2 P messages, about 200 P bytes),
-// so ranks that disagree find out before any memory is written. Small data travels with the agreement, and
-// each rank adds up all ranks' data in rank order.
+// Each operation begins with an agreement, in which all ranks exchange their signatures (log2 P messages,
+// about 200 P bytes), so they detect a mismatch before any result is written. Small data travels with the
+// agreement, and each rank reduces all ranks' data in rank order.
 //
 // In a larger reduction each rank collects its part of the data from all others and reduces it in rank order;
 // the reduced parts then go around the ring. That sends as many bytes as adding along the ring, in as many
@@ -30,12 +30,14 @@ namespace penstock::collective {
 
 struct RingOptions {
   Nanoseconds report_after = observe::kReportAfter;  // 0: no reports of waits
-  // Up to this size, the data of all ranks together travels with the agreement; equal on all ranks. Each rank
-  // then gets all data of all others, while a ring would bring it two elements for each of its own, in 2(P-1)
-  // sequential messages instead of log2 P: worth it as long as a message costs more than its bytes.
+  // Up to this size, the data of all ranks together travels with the agreement; equal on all ranks. (In a
+  // broadcast or all-gather, the whole result must be at most small_bytes / P.) Each rank then receives all
+  // data of all others, while a ring would bring it two elements for each of its own, in 2(P-1) sequential
+  // messages instead of log2 P. That pays off as long as a message costs more than its bytes.
   std::size_t small_bytes = std::size_t{128} << 10;
-  // The size of a ring's message, and of the messages that a rank collects at a time; equal on all ranks.
-  // What has arrived is still in a cache when it is added, and a network delivers other messages in between.
+  // The size of a ring's message, and the total size of the messages that a rank collects at a time; equal on
+  // all ranks. A piece is still in a cache when it is reduced, and meanwhile the network delivers other
+  // pieces.
   std::size_t piece_bytes = std::size_t{256} << 10;
   RankNames names;
 };
@@ -57,25 +59,26 @@ class RingBackend : public Backend {
   struct Range {
     std::size_t begin = 0, bytes = 0;
   };
-  static constexpr std::size_t kAtOnce = 2;  // pieces that arrive from a rank, and that leave for it
+  static constexpr std::size_t kAtOnce = 2;  // pieces in flight from a rank, and to it
   class Collection;                          // of the pieces of this rank's part: ring_sum.cc
   class Stream;                              // of the pieces that go around: ring_pass.cc
 
   // One round of the agreement: sends what this rank knows to `to`, and receives as much from `from`.
   struct Round {
     int to = 0, from = 0;
-    std::size_t blocks = 0;  // number passed on
+    std::size_t blocks = 0;  // number of blocks sent and received
     std::unique_ptr<std::byte[]> memory;
-    std::unique_ptr<Transit> came;  // of the next operation
+    std::unique_ptr<Transit> came;  // the receive for the next operation
   };
 
-  // The agreement: ring_agreement.cc. Agree returns when all ranks' blocks are there and equal.
+  // The agreement: ring_agreement.cc. Agree returns when the blocks of all ranks have come, and fails if
+  // their signatures differ.
   void MakeRounds();
   void StartAgreement(const Operation& op);
   Status Agree();
   void Expect(Round& round);
   std::unique_ptr<Transit> PassOn(const Round& round);
-  bool Travels(const Operation& op) const;  // its data is in the blocks
+  bool Travels(const Operation& op) const;  // whether its data is in the blocks
   Status RunSmall(const Operation& op);
   std::span<const std::byte> DataOf(int rank) const;
 
@@ -93,7 +96,7 @@ class RingBackend : public Backend {
   std::byte* Scratch(std::size_t bytes);
   std::vector<Range> EqualParts(std::int64_t elements, ElementType type) const;
 
-  // Null: nothing to wait for.
+  // Waits for `transit`, which may be null; `rank` is its other end.
   Status Await(std::unique_ptr<Transit>& transit, int rank);
   std::size_t Others() const { return static_cast<std::size_t>(size()) - 1; }
   int Neighbour(int distance) const { return (rank() + size() + distance % size()) % size(); }
@@ -106,7 +109,7 @@ class RingBackend : public Backend {
   Signature what_;  // of the current operation
   Blocks blocks_;   // of that operation: this rank's first, then those of the ranks to its right
   std::vector<Round> rounds_;
-  std::unique_ptr<Transit> told_;  // of the first round
+  std::unique_ptr<Transit> told_;  // the send of the first round
   std::unique_ptr<std::byte[]> scratch_;
   std::size_t scratch_bytes_ = 0;
 };

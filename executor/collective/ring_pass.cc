@@ -1,5 +1,5 @@
-// Parts of the data on their way around the ring, piece by piece: while one piece arrives, the one before it
-// leaves.
+// Passes the ranks' parts of the data around the ring, piece by piece: while one piece arrives, the previous
+// one leaves.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ std::vector<RingBackend::Range> RingBackend::EqualParts(std::int64_t elements, E
   return parts;
 }
 
-// The pieces that go around, by their numbers: those that arrive, and those that leave.
+// The pieces that this rank receives and sends, each numbered from 0.
 class RingBackend::Stream {
  public:
   Stream(RingBackend& ring, std::byte* data, const std::vector<Range>& parts)
@@ -31,7 +31,7 @@ class RingBackend::Stream {
         pieces_(of_part_ * ring.Others()) {}
 
   std::size_t pieces() const { return pieces_; }
-  // Lets all arrive up to those that may be on their way once piece number i is awaited.
+  // Starts the receives of all pieces that may be in flight while the rank awaits piece i.
   void ReceiveUpTo(std::size_t i) {
     for (; received_ < std::min(pieces_, i + kAtOnce); ++received_) {
       const Range piece = Piece(ring_.rank() - 1, received_);
@@ -64,7 +64,7 @@ class RingBackend::Stream {
     for (const Range& part : parts_) longest = std::max(longest, part.bytes);
     return (longest + ring_.piece_bytes_ - 1) / ring_.piece_bytes_;
   }
-  // Piece number i of those that go around from part `begin` backwards. The last ones of a part may be empty.
+  // Piece i of the parts `begin`, `begin` - 1, and so on around the ring. A part's last pieces may be empty.
   Range Piece(int begin, std::size_t i) const {
     const int ranks = ring_.size(), rounds = static_cast<int>(i / of_part_);
     const Range& part = parts_[static_cast<std::size_t>((begin - rounds + 2 * ranks) % ranks)];
@@ -75,7 +75,7 @@ class RingBackend::Stream {
   RingBackend& ring_;
   std::byte* const data_;
   const std::vector<Range>& parts_;
-  const std::size_t of_part_, pieces_;   // pieces of a part; all
+  const std::size_t of_part_, pieces_;   // pieces per part, and in total
   std::size_t received_ = 0, sent_ = 0;  // receives and sends that were started
   std::array<std::unique_ptr<Transit>, kAtOnce> leaving_, arriving_;
 };

@@ -8,7 +8,7 @@
 
 namespace penstock::collective {
 
-// Pieces of one part, by their numbers. A piece of all ranks together is as large as one of a ring.
+// The numbered pieces of each part. Piece i of all senders together is about as large as one piece of a ring.
 class RingBackend::Collection {
  public:
   Collection(RingBackend& ring, std::byte* data, const std::vector<Range>& parts, const Operation& op)
@@ -25,8 +25,8 @@ class RingBackend::Collection {
   }
 
   std::size_t pieces() const { return pieces_; }
-  // Lets all arrive that may be on their way once piece number i is awaited, in scratch memory with room for
-  // whatever another rank may send.
+  // Starts the receives of all pieces that may be in flight while the rank awaits piece i, into scratch
+  // memory with room for the largest piece that another rank may send.
   void ReceiveUpTo(std::size_t i) {
     for (; received_ < std::min(pieces_, i + kAtOnce); ++received_) {
       if (Piece(ring_.rank(), received_).bytes == 0) continue;
@@ -37,8 +37,8 @@ class RingBackend::Collection {
       }
     }
   }
-  // Sends each rank the pieces of its part that it may await together with number i. No two ranks begin with
-  // the same receiver.
+  // Sends each rank the pieces of its part that may be in flight while it awaits piece i. No two ranks begin
+  // with the same receiver.
   Status SendUpTo(std::size_t i) {
     for (; sent_ < std::min(pieces_, i + kAtOnce); ++sent_) {
       for (int distance = 1; distance < ring_.size(); ++distance) {
@@ -73,7 +73,7 @@ class RingBackend::Collection {
   }
 
  private:
-  // Whole elements of any type, where a page is too large.
+  // Rounds down to whole pages or, below one page, to whole elements of any type.
   static std::size_t WholePages(std::size_t bytes) {
     constexpr std::size_t kPage = 4096, kWidest = 8;
     return bytes >= kPage ? bytes / kPage * kPage : std::max(kWidest, bytes / kWidest * kWidest);

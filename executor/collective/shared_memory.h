@@ -25,7 +25,7 @@ namespace penstock::collective {
 struct SharedMemoryRendezvous {
   int rank = 0;
   int size = 1;
-  // The same on all ranks, used by no other group of the network namespace; 1 to 48 bytes.
+  // The same on all ranks, and used by no other group in the network namespace; 1 to 48 bytes.
   std::string meeting_point;
   Nanoseconds time_limit = std::chrono::seconds(120);  // until all ranks are there
   Nanoseconds report_after = observe::kReportAfter;    // of waits in operations; 0: no reports

@@ -9,13 +9,13 @@
 
 namespace penstock::collective {
 
-// Not private futexes: the word may lie in memory of several processes.
+// The futexes are not private, because several processes may map the word.
 void Signal::Wake() { syscall(SYS_futex, &value, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 void Signal::Sleep(std::uint32_t seen, Nanoseconds limit) {
   constexpr long long kSecond = 1'000'000'000;
   const timespec relative{.tv_sec = limit.count() / kSecond, .tv_nsec = limit.count() % kSecond};
-  sleepers.fetch_add(1);  // before the kernel compares: Set either sees it or has changed the value
+  sleepers.fetch_add(1);  // before the kernel compares: Set sees it, or the kernel sees Set's value
   syscall(SYS_futex, &value, FUTEX_WAIT, seen, &relative, nullptr, 0);
   sleepers.fetch_sub(1);
 }

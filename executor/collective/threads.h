@@ -16,7 +16,8 @@
 namespace penstock::collective {
 
 // Returns one group per rank, in rank order; each may be used and destroyed by a thread of its own.
-// report_after: of waits in operations; 0: no reports. names: in errors and reports of operations.
+// report_after: how long an operation waits before it reports the wait; 0: no reports. names: the ranks'
+// numbers in errors and reports of operations.
 // kInvalidArgument E-collective-size: not 1 to 256 ranks. kUnavailable E-collective-memory.
 Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(
     int ranks, Nanoseconds report_after = observe::kReportAfter, const RankNames& names = {});

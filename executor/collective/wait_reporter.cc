@@ -36,7 +36,7 @@ void WaitReporter::End() {
   what_ = nullptr;
 }
 
-// Looks ten times within the time of the first report, so nobody has to wake it for each wait.
+// Checks at intervals of a tenth of `report_after_`, so Begin need not wake this thread.
 void WaitReporter::Run() {
   std::unique_lock lock(mutex_);
   while (!ending_) {

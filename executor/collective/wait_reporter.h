@@ -1,4 +1,4 @@
-// Reports long waits: after report_after, twice and four times that, and so on.
+// Reports long waits: after report_after, twice that, four times that, and so on.
 //
 //   WaitReporter reporter(rank, report_after);
 //   reporter.Begin(peer, what);

@@ -39,7 +39,7 @@ class Diagnosis {
 
   observe::Recorder recorder_;
   observe::Observer observer_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::string role_;
   bool ended_ = false;
   std::unique_ptr<observe::MetricsServer> metrics_;

@@ -143,7 +143,7 @@ Status JobRings::Begin(const Program& program, int ring, std::string_view label)
   if (begun_.contains(program.content_id())) return OkStatus();
   if (job_.store != nullptr) {
     PENSTOCK_RETURN_IF_ERROR(
-        Flush(ring));  // here, because all ranks get here; kernels are prepared again at different times
+        Flush(ring));  // here, because all ranks get here; they prepare kernels again at different times
     const Waiting here(*this);
     if (const auto at = groups_.find(ring); at != groups_.end()) {
       const std::string begins = StrCat("begins another program with ", label);

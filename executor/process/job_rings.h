@@ -59,7 +59,8 @@ class JobRings : public CollectiveRings {
   // With several rings, ranks can wait for each other in different ones: starts to detect and end such waits.
   void WatchWaits();
   bool LookAtWaits();  // returns whether to look again
-  // The operations this process waits in; empty while one of its threads may still start awaited ones.
+  // The operations in which this process waits; empty unless a thread is blocked, because otherwise this
+  // process may still start operations that other ranks await.
   std::vector<rendezvous::WaitedOperation> Waits();
 
   std::mutex meeting_;  // held while ranks meet; locked before `mutex_`
@@ -69,7 +70,7 @@ class JobRings : public CollectiveRings {
   JobStore job_;  // without a store if the job has one rank
   std::map<int, std::unique_ptr<CollectiveGroup>> groups_;
   std::map<int, int> group_ranks_;  // of rings over all ranks
-  std::set<std::uint64_t> begun_;   // programs by content
+  std::set<std::uint64_t> begun_;   // content ids of programs
   std::atomic<bool> cancelled_{false};
   bool left_ = false;
   std::unique_ptr<rendezvous::WaitBoard> board_;

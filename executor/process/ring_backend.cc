@@ -135,7 +135,7 @@ class RingMaker {
   }
 
   // MakeShared, MakeTcp and MakeLevel make the group of `ranks`, which include this one; the group's keys in
-  // the store begin with `key`. Errors and reports name them by these numbers.
+  // the store begin with `key`. Errors and reports name the ranks by these numbers.
   Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
                                                       Nanoseconds report_after = ReportAfter()) const {
     const std::string point = StrCat(key, "/meeting_point");
@@ -201,7 +201,7 @@ class RingMaker {
     return collective::MakeHierarchicalGroup(std::move(parts));
   }
 
-  // The ranks on this rank's host, in ascending order.
+  // The host, or group of a hierarchy, that contains this rank.
   const std::vector<int>& OwnHost(const Hosts& hosts) const {
     return *std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int>& host) {
       return std::find(host.begin(), host.end(), ring_.rank) != host.end();

@@ -5,9 +5,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto group, MakeMpiGroup({.ranks = {0, 1, 2}, .number = 0}));
 //
 // MPI carries the messages, as Gloo does for a group over TCP, and uses the machines' best path: shared
-// memory within a host, InfiniBand or TCP between hosts. Its collectives are not used, so that the bytes are
-// those of one process everywhere, ranks that start different operations are named instead of hanging, and a
-// wait can be ended.
+// memory within a host, InfiniBand or TCP between hosts. Its collectives are not used, so the bytes are those
+// of one process everywhere, a mismatch names the ranks instead of hanging them, and a wait can be ended.
 //
 // Costs: those of "net" in collective_group.h.
 //

@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLingerLimit(300), kCloseLimit(1000);
-constexpr int kNoticeTag = 100;                           // the channels have those of their own numbers
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // a message of MPI's has at most INT_MAX
+constexpr int kNoticeTag = 100;                           // a channel's tag is its own number
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // MPI counts a message's bytes in an int
 
 void RestFor(long nanoseconds) {
   const timespec rest{.tv_sec = 0, .tv_nsec = nanoseconds};
-  nanosleep(&rest, nullptr);  // MPI wakes nobody
+  nanosleep(&rest, nullptr);  // MPI does not wake this thread
 }
 
 class MpiLinks : public Links {
@@ -59,7 +59,7 @@ class MpiLinks : public Links {
 
   const MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
-  std::vector<std::atomic<bool>> left_;  // by rank: said so
+  std::vector<std::atomic<bool>> left_;  // by rank: it has announced that it left
   std::atomic<bool> interrupted_ = false, closing_ = false;
   NoticeHandler handler_;
   std::mutex mutex_;
@@ -67,7 +67,7 @@ class MpiLinks : public Links {
   std::thread listener_;
 };
 
-// A message, in parts that MPI can count.
+// A message in flight, in parts whose bytes MPI can count.
 class MpiLinks::MpiTransit : public Transit {
  public:
   MpiTransit(MpiLinks& links, int other, bool sends) : links_(links), other_(other), sends_(sends) {}
@@ -87,7 +87,7 @@ class MpiLinks::MpiTransit : public Transit {
   bool broken_ = false, done_ = false;
 };
 
-// Ready, or failed.
+// Returns whether the message is complete or has failed.
 bool MpiLinks::MpiTransit::Done() {
   int ready = 0;
   if (MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &ready, MPI_STATUSES_IGNORE) !=
@@ -104,7 +104,7 @@ LinkEnd MpiLinks::MpiTransit::Wait() {
   for (int looks = 0; !broken_; ++looks) {
     if (Done()) break;
     if (links_.interrupted_) return LinkEnd::kInterrupted;
-    // What it sent before it left may come after the notice.
+    // Messages that the rank sent before it left may come after its notice.
     if (until == Clock::time_point::max() && links_.left_[static_cast<std::size_t>(other_)])
       until = Clock::now() + kLingerLimit;
     if (until != Clock::time_point::max() && Clock::now() > until) return LinkEnd::kBroken;
@@ -113,8 +113,8 @@ LinkEnd MpiLinks::MpiTransit::Wait() {
   return broken_ ? LinkEnd::kBroken : LinkEnd::kDone;
 }
 
-// What has met its other end is let end; a receive without one is taken back. A send cannot be; MPI reads its
-// memory only if somebody receives it, which nobody does once a group has failed.
+// Cancels a receive that no send has matched, and lets matched requests complete. A send cannot be cancelled,
+// but MPI reads its memory only if a rank receives it, and no rank does once the group has failed.
 void MpiLinks::MpiTransit::GiveUp() {
   if (done_) return;
   if (!sends_) {

@@ -13,7 +13,7 @@
 namespace penstock::rendezvous {
 namespace {
 
-// What may differ between ranks that do the same.
+// Attributes that may differ between ranks that run the same program.
 constexpr std::string_view kOfOneRank[] = {"rank",
                                            "trainer_id",
                                            "endpoint",
@@ -26,7 +26,7 @@ constexpr std::string_view kOfOneRank[] = {"rank",
                                            kNameScopeAttr,
                                            kDeviceAttr};
 
-// Variables whose names say who sends them, by what all ranks may call them.
+// Maps the names of sent variables, which contain the sender, to names common to all ranks.
 using SentNames = std::map<std::string, std::string, std::less<>>;
 
 SentNames SentIn(const Program& program) {
@@ -107,7 +107,7 @@ class ContractReader {
   std::map<std::string, std::string, std::less<>> written_at_;
 };
 
-// Texts end to end, each behind its size, and numbers as texts.
+// Appends a text behind its size ("3:abc"), or a number as such a text.
 void Put(std::string& out, std::string_view text) { out += StrCat(text.size(), ":", text); }
 void Put(std::string& out, std::size_t number) { Put(out, StrCat(number)); }
 
@@ -123,7 +123,8 @@ class Taker {
     bytes_.remove_prefix(colon + 1 + *size);
     return text;
   }
-  // At most `most`: how many entries follow, which have some bytes each.
+  // Reads a number, at most `most`. Count reads a number of entries: each takes a byte or more, so there are
+  // at most as many as bytes are left.
   std::size_t Number(std::size_t most) {
     const std::optional<std::size_t> number = ToNumber(Text());
     if (number && *number <= most) return *number;
@@ -179,7 +180,7 @@ std::string Write(const CollectiveContract& contract, bool rings, bool ops, bool
   return out;
 }
 
-// Of what a peer says nothing that a terminal obeys.
+// Replaces control characters in a peer's text, which a terminal might interpret.
 std::string OneLine(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');

@@ -1,5 +1,5 @@
-// The facts that the ranks of a job must have in common, and where they differ: programs with other
-// collectives, or another order of them, would wait for each other forever.
+// The facts that the ranks of a job must have in common, and where they differ: ranks whose programs have
+// different collectives, or a different order of them, would wait for each other forever.
 //
 //   const CollectiveContract own = ContractOf(program, store.ranks());         // of the program to run
 //   PENSTOCK_RETURN_IF_ERROR(AgreeOnContract(store, "main", own));             // before its first run

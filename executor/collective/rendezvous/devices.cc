@@ -21,7 +21,7 @@ std::optional<int> Ordinal(const std::string& text) {
   return number;
 }
 
-// As CUDA reads it: what follows an entry that is no device does not count.
+// Like CUDA, ignores the first invalid entry and all entries after it.
 std::vector<std::string> Visible(const std::string& text) {
   std::vector<std::string> entries = Listed(text);
   const auto none = std::find_if(entries.begin(), entries.end(), [](const std::string& entry) {

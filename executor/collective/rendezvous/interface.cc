@@ -16,7 +16,7 @@
 namespace penstock::rendezvous {
 namespace {
 
-// A list of names as NCCL documents it.
+// A list of interface names in the syntax that NCCL documents.
 class NameList {
  public:
   explicit NameList(std::string_view text) {
@@ -59,7 +59,7 @@ Result<std::vector<Interface>> InterfacesOfThisMachine() {
       const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
       char host[NI_MAXHOST];
       if (getnameinfo(at->ifa_addr, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) continue;
-      // A link-local address is of use with its interface's name alone.
+      // A link-local address can be used only together with its interface's name.
       if (std::strchr(host, '%') != nullptr) continue;
       all.push_back({.name = at->ifa_name, .address = host, .loopback = (at->ifa_flags & IFF_LOOPBACK) != 0});
     }

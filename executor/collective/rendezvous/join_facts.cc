@@ -20,7 +20,7 @@ std::optional<int> NumberIn(const std::string& text) {
   return number;
 }
 
-// The rank that the environment says; the launcher says it twice.
+// The rank according to the environment. The launcher sets it in two variables, which must agree.
 Result<int> RankIn(const Environment& environment, const std::vector<std::string>& addresses) {
   const std::string id = environment("PADDLE_TRAINER_ID"), own = environment("PADDLE_CURRENT_ENDPOINT");
   const auto at = std::find(addresses.begin(), addresses.end(), own);

@@ -10,11 +10,11 @@
 namespace penstock::rendezvous {
 namespace {
 
-// How often a wait looks at the clock and asks whether it is interrupted; answers wake it at once.
+// How often a wait checks the clock and whether it is interrupted. An answer wakes it at once.
 constexpr auto kPoll = std::chrono::milliseconds(50);
-// For rank 0 to say what a wait is for.
+// The time that rank 0 has to say what a wait lacks.
 constexpr auto kAskLimit = std::chrono::seconds(5);
-// For a connection to end in order.
+// The time that a connection has to close in order.
 constexpr auto kCloseLimit = std::chrono::seconds(1);
 
 Status CheckOptions(const StoreOptions& options) {
@@ -65,7 +65,7 @@ void Store::Leave(const Status& why) {
   std::unique_lock lock(mutex_);
   const bool heard = heard_;
   lock.unlock();
-  // A connection that never came about would go on trying.
+  // Close would let a connection that was never established retry forever; Abort ends it.
   if (heard) connection_->Close();
   lock.lock();
   if (!heard || !changed_.wait_for(lock, kCloseLimit, [&] { return closed_.has_value(); })) {
@@ -139,7 +139,7 @@ Result<StoreMessage> Store::Ask(StoreMessage request, const std::string& what) {
     const Nanoseconds waited = clock_.Now() - began;
     if (waited < options_.limit && waited < reports.next()) continue;
     const std::string lacks = WhatLacks(id);
-    if (std::optional<Result<StoreMessage>> end = Poll(id)) return *std::move(end);  // it came meanwhile
+    if (std::optional<Result<StoreMessage>> end = Poll(id)) return *std::move(end);  // answered meanwhile
     if (waited >= options_.limit) {
       Forget(id);
       return DeadlineExceeded("E-rendezvous-timeout", "rank ", rank(), " waited ", WholeSeconds(waited),
@@ -177,7 +177,7 @@ std::string Store::WhatLacks(std::uint64_t id) {
   connection_->Send(Encode({.verb = StoreVerb::kAsk, .id = id}));
   std::unique_lock lock(mutex_);
   Call& call = calls_.at(id);
-  // Where there is no connection yet nobody is asked.
+  // Without a connection there is nobody to answer.
   if (heard_) changed_.wait_for(lock, kAskLimit, [&] { return call.waits_for || call.answered || closed_; });
   if (!call.waits_for) return StrCat(Keeper(), " does not answer");
   return *std::exchange(call.waits_for, std::nullopt);
@@ -195,7 +195,7 @@ void Store::OnMessage(const std::shared_ptr<Connection>& from, Message message) 
   const std::lock_guard lock(mutex_);
   heard_ = true;
   const auto call = calls_.find(read->id);
-  if (call == calls_.end()) return;  // nobody waits any more
+  if (call == calls_.end()) return;  // the call no longer waits
   if (read->verb == StoreVerb::kWaiting) {
     call->second.waits_for = std::move(read->value);
   } else if (read->verb == StoreVerb::kAnswer || read->verb == StoreVerb::kFailed) {
@@ -207,7 +207,7 @@ void Store::OnMessage(const std::shared_ptr<Connection>& from, Message message) 
 
 void Store::OnClosed(const std::shared_ptr<Connection>&, const Status& why) {
   const std::lock_guard lock(mutex_);
-  // What will not go away by trying again, such as another token, keeps its own id.
+  // An error that a retry cannot solve, such as a wrong token, keeps its own id.
   const bool ended = why.ok() || why.code() == StatusCode::kUnavailable;
   closed_ = ended ? Unavailable("E-rendezvous-gone", Keeper(), " is gone",
                                 why.ok() ? "" : StrCat(": ", why.message()))

@@ -31,7 +31,7 @@ void StoreServer::OnMessage(const std::shared_ptr<Connection>& from, Message mes
     from->Abort();
   } else if (!rank) {
     Enter(from, *std::move(read));
-  } else if (read->verb != StoreVerb::kHello) {  // it has said who it is
+  } else if (read->verb != StoreVerb::kHello) {  // a second hello is ignored
     Send(table_.Take(*rank, *std::move(read)));
   }
   changed_.notify_all();
@@ -71,7 +71,7 @@ void StoreServer::OnClosed(const std::shared_ptr<Connection>& from, const Status
   const std::lock_guard lock(mutex_);
   const auto known = rank_of_.find(from.get());
   if (known == rank_of_.end()) return;
-  // Who leaves in order says so before; a connection that only ends is a process that did.
+  // A rank that leaves in order says so first. If a connection just ends, its process has ended.
   if (known->second != kRefused)
     Lose(known->second, why.ok() ? Unavailable("E-rendezvous-gone", "its connection was closed") : why);
   rank_of_.erase(known);

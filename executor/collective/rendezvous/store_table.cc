@@ -81,7 +81,7 @@ StoreTable::Answers StoreTable::Take(int rank, StoreMessage message) {
       return AwaitOrAnswer(rank, std::move(message));
     case StoreVerb::kAsk: {
       const auto waiter = waiters_.find({rank, message.id});
-      if (waiter == waiters_.end()) return {};  // its answer is on the way
+      if (waiter == waiters_.end()) return {};  // it has been answered
       return {{rank, {.verb = StoreVerb::kWaiting, .id = message.id, .value = WhatLacks(waiter->second)}}};
     }
     case StoreVerb::kForget:
@@ -90,7 +90,7 @@ StoreTable::Answers StoreTable::Take(int rank, StoreMessage message) {
     case StoreVerb::kLeave:
       return Lose(rank, ReadFailed(message));
     default:
-      return {};  // what a store says: nobody asked it
+      return {};  // only the store sends these verbs: ignored
   }
 }
 
@@ -119,7 +119,7 @@ StoreTable::Answer StoreTable::Add(int rank, const StoreMessage& message) {
         FailedPrecondition("E-rendezvous-full", "the store is full: it has ", kStoreKeysMax, " counters"));
   }
   if (at == counters_.end()) at = counters_.emplace(message.key, 0).first;
-  // As unsigned numbers, so that what ranks add up may go round.
+  // Adds unsigned numbers, so that an overflow wraps around.
   at->second = static_cast<std::int64_t>(static_cast<std::uint64_t>(at->second) +
                                          static_cast<std::uint64_t>(message.number));
   return {rank, {.verb = StoreVerb::kAnswer, .id = message.id, .number = at->second}};
@@ -155,7 +155,7 @@ bool StoreTable::IsAtBarrier(int rank, const std::string& name) const {
   return false;
 }
 
-// A hello's key is the job, which has been compared.
+// Ignores the key of a hello: it is the job's name, which Enter has checked.
 StoreTable::Answers StoreTable::AnswerAll(StoreVerb verb, const std::string& key, const std::string& value) {
   Answers answers;
   std::erase_if(waiters_, [&](const auto& entry) {
@@ -169,7 +169,7 @@ StoreTable::Answers StoreTable::AnswerAll(StoreVerb verb, const std::string& key
 
 StoreTable::Answers StoreTable::Lose(int rank, const Status& why) {
   Rank& at = At(rank);
-  if (at.stage != Stage::kPresent) return {};  // it has left before
+  if (at.stage != Stage::kPresent) return {};  // it has already left or died
   at.stage = why.ok() ? Stage::kLeft : Stage::kGone;
   if (!why.ok() && !first_end_)
     first_end_ = Unavailable("E-rendezvous-gone", NameOf(rank), " is gone: ", why.message());
@@ -179,7 +179,7 @@ StoreTable::Answers StoreTable::Lose(int rank, const Status& why) {
 
 std::optional<Status> StoreTable::Hopeless(const Waiter& waiter) const {
   if (first_end_) return first_end_;
-  // What a rank that has left has set is there; but it comes to nothing any more.
+  // Other ranks may still set the key. But a rank that has left comes to no barrier.
   if (waiter.verb == StoreVerb::kGet) return std::nullopt;
   for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
     if (At(rank).stage == Stage::kLeft)

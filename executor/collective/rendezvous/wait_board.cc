@@ -32,7 +32,7 @@ std::string WaitBoard::Key(int rank) { return StrCat("waits/", rank); }
 
 Status WaitBoard::Open() { return options_.set(Key(options_.rank), ""); }
 
-// A line "epoch beat ", then one for each operation: "ring number text".
+// Writes a line "epoch beat ", then a line for each operation: "ring number text".
 std::string WaitBoard::Encode(const Word& word) {
   std::string out = StrCat(word.epoch, " ", word.beat, " \n");
   for (const WaitedOperation& one : word.waits) {
@@ -115,7 +115,7 @@ std::optional<Status> WaitBoard::Look(const std::vector<WaitedOperation>& waits)
   return vain;
 }
 
-// Ok if an operation has all ranks: it goes on, however long it takes.
+// Returns ok if all ranks are in one operation: it will proceed, however long it takes.
 Status WaitBoard::InVain(const std::vector<Word>& words) const {
   for (const WaitedOperation& one : words.front().waits) {
     const bool everywhere = std::all_of(words.begin(), words.end(), [&](const Word& word) {

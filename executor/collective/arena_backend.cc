@@ -22,6 +22,7 @@ ArenaBackend::ArenaBackend(const ArenaOptions& options)
       rank_(options.rank),
       arena_(options.memory, options.ranks),
       owner_(options.owner),
+      names_(options.names),
       peers_(arena_, options.rank, options.gone, options.report_after, options.names) {}
 
 Status ArenaBackend::Run(const Operation& op) {

@@ -74,6 +74,7 @@ class ArenaBackend : public Backend {
   const int rank_;
   const Arena arena_;
   const std::shared_ptr<const void> owner_;
+  const RankNames names_;
   Peers peers_;
   std::uint32_t turn_ = 0;  // number of meetings; the same on all ranks
   Signature what_;          // of the current operation

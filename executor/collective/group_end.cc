@@ -58,10 +58,10 @@ Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
   if (failed_) return Failure();
   if (left) {
     return Fail(Unavailable(kLeft, "rank ", names_(rank), " has left the group: it takes no part in ",
-                            Describe(what)));
+                            Describe(what, names_)));
   }
   return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its process ended before it had done ",
-                          "its part in ", Describe(what)));
+                          "its part in ", Describe(what, names_)));
 }
 
 void GroupEnd::Leave() {

@@ -73,8 +73,9 @@ Result<bool> ArenaBackend::ReceivePiece(const Operation& op, Transfer& received)
   if (received.done == 0) {
     const Signature theirs = box.signatures[read % kBoxPieces];
     if (!SameOperation(theirs, received.what)) {
-      return InvalidArgument("E-collective-mismatch", "rank ", op.from, " sends ", Describe(theirs),
-                             ", rank ", rank_, " receives ", Describe(received.what));
+      return InvalidArgument("E-collective-mismatch", "rank ", names_(op.from), " sends ",
+                             Describe(theirs, names_), ", rank ", names_(rank_), " receives ",
+                             Describe(received.what, names_));
     }
   }
   const std::size_t bytes = received.next_bytes();

@@ -78,18 +78,19 @@ bool SameOperation(const Signature& a, const Signature& b) {
          a.reduction == b.reduction;
 }
 
-std::string Describe(const Signature& signature) {
+std::string Describe(const Signature& signature, const RankNames& names) {
   if (!IsReadable(signature)) return "an operation that this version does not know";
   const std::string_view name = kKindNames[static_cast<std::size_t>(signature.kind)];
   std::string text(name);
   if (signature.kind == OperationKind::kMessage) {
-    AppendTo(text, StrCat(" from rank ", signature.root, " to rank ", signature.to));
+    AppendTo(text, StrCat(" from rank ", names(signature.root), " to rank ", names(signature.to)));
   } else {
     AppendTo(text, StrCat(" ", signature.number));
   }
   std::string facts = signature.kind == OperationKind::kBarrier ? "" : DescribeElements(signature);
-  if (signature.kind == OperationKind::kBroadcast) AppendTo(facts, StrCat(" from rank ", signature.root));
-  if (signature.kind == OperationKind::kReduce) AppendTo(facts, StrCat(" to rank ", signature.root));
+  if (signature.kind == OperationKind::kBroadcast)
+    AppendTo(facts, StrCat(" from rank ", names(signature.root)));
+  if (signature.kind == OperationKind::kReduce) AppendTo(facts, StrCat(" to rank ", names(signature.root)));
   if (signature.label_size > 0) {
     AppendTo(facts, facts.empty() ? "" : "; ");
     AppendTo(facts, std::string_view(signature.label, signature.label_size));

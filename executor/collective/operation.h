@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/collective/rank_names.h"
 #include "framework/runtime/collective_group.h"
 
 namespace penstock::collective {
@@ -64,7 +65,7 @@ Signature SignatureOfReceived(const Operation& op, int rank);
 // Compares everything but the labels.
 bool SameOperation(const Signature& a, const Signature& b);
 // `signature` may have invalid values, because another process may have written it.
-std::string Describe(const Signature& signature);
+std::string Describe(const Signature& signature, const RankNames& names = {});
 
 // Returns kInvalidArgument E-collective-mismatch, which names two ranks whose operations differ.
 // signatures[r]: of rank r.

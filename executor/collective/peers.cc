@@ -54,8 +54,9 @@ void Peers::Sleep(Signal& signal, std::uint32_t seen, std::span<const int> await
   const Nanoseconds lasted = SystemClock().Now() - sleeper.began;
   if (report_after_ <= Nanoseconds(0) || lasted < sleeper.times.next()) return;
   sleeper.times.Pass();
-  Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(what), " of rank ",
-                                    names_(rank_), " for rank ", Join(names_(awaited), " and rank ")));
+  Log(LogSeverity::kWarning,
+      StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(what, names_), " of rank ", names_(rank_),
+             " for rank ", Join(names_(awaited), " and rank ")));
 }
 
 std::optional<Status> Peers::InVain(std::span<const int> awaited, const Signature& what,
@@ -63,11 +64,12 @@ std::optional<Status> Peers::InVain(std::span<const int> awaited, const Signatur
   for (const int rank : awaited) {
     if (arena_.line(rank).left.load()) {
       return Unavailable("E-collective-peer-left", "rank ", names_(rank),
-                         " has left the group: it takes no part in ", Describe(what));
+                         " has left the group: it takes no part in ", Describe(what, names_));
     }
     if (sleeper.began != Nanoseconds(0) && gone_(rank)) {
       return Unavailable("E-collective-peer-lost", "rank ", names_(rank),
-                         " is gone: its process ended before it had done ", "its part in ", Describe(what));
+                         " is gone: its process ended before it had done ", "its part in ",
+                         Describe(what, names_));
     }
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
 // The numbers by which errors and reports name the ranks of a group that is a part of a larger one.
-// E-collective-peer-lost, E-collective-peer-left and reports of waits use these; other errors use the group's
-// own numbers.
+// The agreement's errors (E-collective-mismatch of two operations) use the group's own numbers: a hierarchy
+// agrees as a whole before its groups do.
 //
 //   const RankNames names{{2, 3}};    // rank 1 of this group is rank 3 of the larger one
 //   StrCat("rank ", names(1), " is gone");
@@ -14,8 +14,10 @@ namespace penstock::collective {
 struct RankNames {
   std::vector<int> of_ranks;  // empty: the group's own numbers
 
+  // A number that is no rank of the group, as another process may have sent it, stays as it is.
   int operator()(int rank) const {
-    return of_ranks.empty() ? rank : of_ranks[static_cast<std::size_t>(rank)];
+    const auto index = static_cast<std::size_t>(rank);
+    return index < of_ranks.size() ? of_ranks[index] : rank;
   }
   std::vector<int> operator()(std::span<const int> ranks) const {
     std::vector<int> names;

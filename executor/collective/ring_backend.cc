@@ -18,7 +18,8 @@ RingBackend::RingBackend(std::string_view name, std::unique_ptr<Links> links, co
     : name_(name),
       piece_bytes_(options.piece_bytes),
       links_(std::move(links)),
-      end_(*links_, options.names),
+      names_(options.names),
+      end_(*links_, names_),
       blocks_(links_->size(), options.small_bytes / static_cast<std::size_t>(links_->size())) {
   if (options.report_after > Nanoseconds(0)) reporter_.emplace(rank(), options.report_after, options.names);
   MakeRounds();
@@ -136,8 +137,9 @@ Status RingBackend::ReceiveMessage(const Operation& op, const Signature& wanted)
   auto told = links_->Receive(op.from, Channel::kMessages, BytesOf(theirs));
   PENSTOCK_RETURN_IF_ERROR(Await(told, op.from));
   if (!SameOperation(theirs, wanted)) {
-    return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", op.from, " sends ", Describe(theirs),
-                                     ", rank ", rank(), " receives ", Describe(wanted)));
+    return end_.Fail(InvalidArgument("E-collective-mismatch", "rank ", names_(op.from), " sends ",
+                                     Describe(theirs, names_), ", rank ", names_(rank()), " receives ",
+                                     Describe(wanted, names_)));
   }
   if (op.out.bytes() == 0) return OkStatus();
   auto came = links_->Receive(op.from, Channel::kMessages, {op.out.data, op.out.bytes()});

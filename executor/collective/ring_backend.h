@@ -104,6 +104,7 @@ class RingBackend : public Backend {
   const std::string_view name_;
   const std::size_t piece_bytes_;
   const std::unique_ptr<Links> links_;
+  const RankNames names_;
   GroupEnd end_;
   std::optional<WaitReporter> reporter_;
   Signature what_;  // of the current operation

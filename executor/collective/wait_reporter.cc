@@ -50,8 +50,8 @@ void WaitReporter::ReportIfDue() {
   const Nanoseconds lasted = SystemClock().Now() - began_;
   if (lasted < times_.next()) return;
   times_.Pass();
-  Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(*what_), " of rank ",
-                                    names_(rank_), " for rank ", names_(awaited_)));
+  Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(*what_, names_),
+                                    " of rank ", names_(rank_), " for rank ", names_(awaited_)));
 }
 
 }  // namespace penstock::collective

@@ -35,7 +35,7 @@
 // blocks of L bytes (collective/README.md); their costs are bytes written to and read from shared memory, and
 // meetings of all ranks. "net" stands for the network backends; their costs are messages and bytes sent. Over
 // the network, every operation except Send, Recv and SendRecv begins with an agreement of all ranks on the
-// operation: log2 P messages, about 200 (P-1) bytes. If the data of all ranks together has at most 128 KB, it
+// operation: log2 P messages, about 200 (P-1) bytes. Data of at most 128 KB / P (of a gather: the result)
 // travels with the agreement: no further messages, and P-1 times a rank's bytes.
 //
 // Thread-safe: Abort, running and Completion. The other calls come from one thread at a time.

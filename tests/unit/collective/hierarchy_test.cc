@@ -148,6 +148,19 @@ TEST(HierarchicalGroups, PassMessagesWithinAHostAndBetweenLeaders) {
   });
 }
 
+TEST(HierarchicalGroups, NameTheRanksOfTheWholeWhereAMessageDoesNotFit) {
+  Groups groups = MakeGroups({{0, 1}, {2, 3}});
+  std::string out(8, 'x'), in(4, ' ');
+  const Completion sent = groups[2]->Send(ElementsOf(out, ElementType::kUInt8), 3);
+  const Status status = groups[3]->Recv(ElementsOf(in, ElementType::kUInt8), 2).Wait();
+  EXPECT_EQ(status.id(), "E-collective-mismatch");
+  EXPECT_NE(status.message().find("rank 2 sends message from rank 2 to rank 3 (8 u8, 8 bytes), rank 3 "
+                                  "receives message from rank 2 to rank 3 (4 u8, 4 bytes)"),
+            std::string::npos)
+      << status.message();
+  static_cast<void>(sent.Wait());
+}
+
 TEST(HierarchicalGroups, RefuseGroupsThatDoNotFit) {
   Groups two = ThreadGroups(2), one = ThreadGroups(1);
   const auto id_of = [](Hierarchy hierarchy) {

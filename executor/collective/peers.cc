@@ -1,6 +1,7 @@
 #include "executor/collective/peers.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +24,9 @@ Peers::Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after, Ra
       rank_(rank),
       gone_(std::move(gone)),
       report_after_(report_after),
-      names_(std::move(names)) {}
+      names_(std::move(names)),
+      looks_in_place_(arena.ranks() <= sysconf(_SC_NPROCESSORS_ONLN) ? kLooksInPlace
+                                                                     : kLooksInPlaceOfSharedCores) {}
 
 Status Peers::Meet(std::uint32_t turn, const Signature& what) {
   const std::uint32_t ended = turn + 1;

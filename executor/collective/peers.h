@@ -41,7 +41,7 @@ class Peers {
   Status Until(Signal& signal, const Ready& ready, std::span<const int> awaited, const Signature& what) {
     for (int look = 0; look < kLooks; ++look) {
       if (ready()) return OkStatus();
-      look < kLooksInPlace ? Relax() : Yield();
+      look < looks_in_place_ ? Relax() : Yield();
     }
     Sleeper sleeper{.times = observe::ReportTimes(report_after_)};
     while (true) {
@@ -73,8 +73,9 @@ class Peers {
   // A wait first polls for about a microsecond, the usual delay of a rank that has a core of its own. Then it
   // polls and yields for some tens of microseconds, so other ranks, perhaps the awaited ones, can use the
   // core. That is faster than waking a sleeper, and the scheduler gives ranks that do not sleep cores of
-  // their own.
-  static constexpr int kLooksInPlace = 30, kLooks = 130;
+  // their own. If there are more ranks than cores, the awaited rank probably needs this core, so the wait
+  // yields sooner: 1 KB of 4 ranks on 2 cores takes 7.3 us instead of 8.4.
+  static constexpr int kLooksInPlace = 30, kLooksInPlaceOfSharedCores = 3, kLooks = 130;
 
   static void Relax();
   static void Yield();
@@ -89,6 +90,7 @@ class Peers {
   const GoneCheck gone_;
   const Nanoseconds report_after_;
   const RankNames names_;
+  const int looks_in_place_;
   std::atomic<bool> aborted_ = false;
   mutable std::mutex mutex_;
   Status abort_reason_;

@@ -104,3 +104,10 @@ def test_ten_runs_learn_digits(tmp_path, mode, record_property):
     print('%s: accuracy %.4f to %.4f' % (mode, min(seen), max(seen)))
     record_property('accuracies', seen)
     assert min(seen) >= ACCURACY, seen
+
+
+def test_the_demo_succeeds(tmp_path):
+    done = subprocess.run([sys.executable, str(DIGITS.with_name('demo.py')), '--out', str(tmp_path)], text=True,
+                          capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    assert 'no parameter differs by more than' in done.stdout

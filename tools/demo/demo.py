@@ -1,6 +1,9 @@
 """Runs digits.py with two pservers and two trainers, then on one machine, and compares the results.
 
-Exit code 0 if both reach ACCURACY and no parameter differs by more than TOLERANCE; 1 otherwise.
+Exit code 0 if both reach ACCURACY and no parameter differs by more than TOLERANCE after the first steps; 1 otherwise.
+Gradients that are added in another order differ in their last bits. After some dozen steps, such a difference decides
+on which side of 0 an input of a ReLU lies, or which of a pool's inputs is the largest, so the parameters are not
+compared after the last step.
 """
 
 import argparse
@@ -11,6 +14,7 @@ import subprocess
 import sys
 
 import numpy as np
+from digits import FIRST_STEPS
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "digits.py"
@@ -60,7 +64,7 @@ def print_curves(distributed, single, rows=12):
 
 def compare_parameters(distributed, single):
     """Prints max|a - b| / max|a| of each parameter; returns the largest."""
-    print("\n== largest difference of each parameter, relative to its largest value")
+    print(f"\n== largest difference of each parameter after {FIRST_STEPS} steps, relative to its largest value")
     worst = 0.0
     for name in sorted(single.files):
         a, b = single[name], distributed[name]
@@ -92,7 +96,7 @@ def main():
     distributed = [json.loads((out / f"trainer_{i}.json").read_text()) for i in range(2)]
     single = json.loads((out / "single.json").read_text())
     print_curves(distributed, single)
-    worst = compare_parameters(np.load(out / "trainer_0.npz"), np.load(out / "single.npz"))
+    worst = compare_parameters(np.load(out / "trainer_0_first_steps.npz"), np.load(out / "single_first_steps.npz"))
     accuracies = {"2 pservers x 2 trainers": distributed[0]["accuracy"], "one machine": single["accuracy"]}
     print("\n== accuracy on 360 images not trained on")
     for name, accuracy in accuracies.items():
@@ -109,11 +113,11 @@ def main():
     failures = [f"accuracy of {name} is {value:.4f}, below {ACCURACY}"
                 for name, value in accuracies.items() if value < ACCURACY]
     if worst > TOLERANCE:
-        failures.append(f"a parameter differs by {worst:.2e}, above {TOLERANCE:.0e}")
+        failures.append(f"a parameter differs by {worst:.2e} after {FIRST_STEPS} steps, above {TOLERANCE:.0e}")
     for failure in failures:
         print(f"demo: FAILED: {failure}")
     if not failures:
-        print(f"demo: both reach {ACCURACY}, and no parameter differs by more than {worst:.2e}")
+        print(f"demo: both reach {ACCURACY}; no parameter differs by more than {worst:.2e} after {FIRST_STEPS} steps")
     return 1 if failures else 0
 
 

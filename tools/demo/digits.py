@@ -23,6 +23,7 @@ import penstock.fluid as fluid
 
 TRAIN_IMAGES = 1437
 GLOBAL_BATCH = 64
+FIRST_STEPS = 5    # after these, the parameters are saved
 MIN_BLOCK_SIZE = 8192
 # Modes whose trainers send and receive through their communicator: its own name of each.
 BY_COMMUNICATOR = {"sync_communicator": "SYNC", "half_async": "HALF_ASYNC", "async_communicator": "ASYNC", "geo": "GEO"}
@@ -148,6 +149,7 @@ def train(options, program, test_program, loss, prediction, share, of):
         communicator.start()
     if share == 0 and not options.start:
         np.savez(os.path.join(options.out, "initial.npz"), **parameters(test_program))
+    name = "single" if options.single else f"trainer_{share}"
     losses = []
     everything = list(batches(images, labels, options.epochs))
     rows = GLOBAL_BATCH // of
@@ -155,6 +157,8 @@ def train(options, program, test_program, loss, prediction, share, of):
     for step, (x, y) in enumerate(everything):
         value, = exe.run(program, feed={"image": x[mine], "label": y[mine]}, fetch_list=[loss])
         losses.append(float(np.ravel(value)[0]))
+        if step + 1 == FIRST_STEPS:
+            np.savez(os.path.join(options.out, f"{name}_first_steps.npz"), **parameters(test_program))
         if share == 0 and ((step + 1) % 10 == 0 or step + 1 == len(everything)):
             print(f"\r  step {step + 1}/{len(everything)}   loss {losses[-1]:.4f}", end="", flush=True)
     if share == 0:
@@ -163,7 +167,6 @@ def train(options, program, test_program, loss, prediction, share, of):
         communicator.stop()
     scores, = exe.run(test_program, feed={"image": test_images, "label": test_labels}, fetch_list=[prediction])
     accuracy = float(np.mean(np.argmax(scores, axis=1) == test_labels[:, 0]))
-    name = "single" if options.single else f"trainer_{share}"
     np.savez(os.path.join(options.out, f"{name}.npz"), **parameters(test_program))
     with open(os.path.join(options.out, f"{name}.json"), "w") as out:
         json.dump({"losses": losses, "accuracy": accuracy}, out)

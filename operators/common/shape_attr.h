@@ -55,12 +55,11 @@ class GivenShape {
     extents_.Prepare(k, "shape", "ShapeTensor", "ShapeTensorList");
     shape_ = Shape(std::vector<Dim>(extents_.values().size(), 0));
   }
-  bool from_tensors() const { return !extents_.known(); }
-  // Reads the shape from tensors; an error if elements of that type do not fit in any memory. Requires
-  // from_tensors().
-  Status Read(KernelRun& k, DType type) {
+  // Allocates `out`, a tensor or the values of selected rows, if its shape comes from tensors.
+  Status Make(KernelRun& k, const Operand& out) {
+    if (extents_.known()) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
-    Dim bytes = static_cast<Dim>(SizeOf(type));
+    Dim bytes = static_cast<Dim>(SizeOf(out.dtype));
     for (int i = 0; i < shape_.rank(); ++i) {
       const Dim extent = extents_.values()[static_cast<std::size_t>(i)];
       shape_.Set(i, extent);
@@ -69,14 +68,11 @@ class GivenShape {
         return InvalidArgument("E-op-shape", type_, ": its shape from tensors, ", Shape(extents_.values()),
                                ", is too large for any memory");
     }
-    return OkStatus();
-  }
-  const Shape& shape() const { return shape_; }  // as of Read
-  // Allocates `out` if its shape comes from tensors.
-  Status Make(KernelRun& k, const Operand& out) {
-    if (!from_tensors()) return OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(Read(k, out.dtype));
-    MakeShaped(k[out], out.dtype, shape_);
+    if (out.kind == VarKind::kSelectedRows) {
+      k.Var(out).As<SelectedRows>().ResetValue(out.dtype, shape_);
+    } else {
+      MakeShaped(k[out], out.dtype, shape_);
+    }
     return OkStatus();
   }
 

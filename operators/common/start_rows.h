@@ -4,7 +4,7 @@
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
 //   if (rows_.sharded_by_id()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
-//   else if (rows_.is_rows()) PENSTOCK_ASSIGN_OR_RETURN(Tensor* const values, rows_.Values(k));
+//   else if (rows_.is_rows()) Fill(rows_.Values(k))                              // after GivenShape::Make
 #pragma once
 
 #include <memory>
@@ -14,7 +14,6 @@
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/tensor/row_start.h"
-#include "operators/common/shape_attr.h"
 
 namespace penstock {
 
@@ -33,43 +32,33 @@ class StartRows {
       extents.assign(ints->begin(), ints->end());
     }
     table_ = Shape(std::move(extents));
-    given_.Prepare(k);
-    if (given_.from_tensors() && !sharded_by_id_) return OkStatus();
+    from_tensors_ = k.Input("ShapeTensor") || !k.Inputs("ShapeTensorList").empty();
+    if (from_tensors_ && !sharded_by_id_) return OkStatus();
     if (table_.rank() > 0 && table_.IsKnown()) return OkStatus();
     return k.Error("attribute shape (", table_, ") must say how wide the rows of ", out.name, " are");
   }
   bool is_rows() const { return out_.kind == VarKind::kSelectedRows; }
   bool sharded_by_id() const { return sharded_by_id_; }
   void Start(KernelRun& k, std::shared_ptr<const RowStart> start) const {
-    SelectedRows& out = Empty(k);
-    out.value = Tensor(out_.dtype, table_.WithRows(0));
-    out.start = std::move(start);
-  }
-  // Allocates the values of all rows.
-  Result<Tensor*> Values(KernelRun& k) {
-    if (given_.from_tensors()) {
-      PENSTOCK_RETURN_IF_ERROR(given_.Read(k, out_.dtype));
-      table_ = given_.shape();
-      if (table_.rank() == 0)
-        return InvalidArgument("E-op-shape", "the shape of rows ", out_.name, " from tensors has no extent");
-    }
-    SelectedRows& out = Empty(k);
-    out.ResetValue(out_.dtype, table_);
-    return &out.value;
-  }
-
- private:
-  SelectedRows& Empty(KernelRun& k) const {
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     out.rows.clear();
     out.height = table_[0];
-    return out;
+    out.value = Tensor(out_.dtype, table_.WithRows(0));
+    out.start = std::move(start);
+  }
+  // The values of all rows. If their shape comes from tensors, GivenShape::Make has allocated them.
+  Tensor& Values(KernelRun& k) const {
+    SelectedRows& out = k.Var(out_).As<SelectedRows>();
+    out.rows.clear();
+    if (!from_tensors_) out.ResetValue(out_.dtype, table_);
+    out.height = out.value.shape()[0];
+    return out.value;
   }
 
+ private:
   Operand out_;
   Shape table_;
-  GivenShape given_;
-  bool sharded_by_id_ = false;
+  bool sharded_by_id_ = false, from_tensors_ = false;
 };
 
 }  // namespace penstock

@@ -95,14 +95,9 @@ struct RandomFill {
         rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
         return OkStatus();
       }
-      Tensor* out = nullptr;
-      if (rows_.is_rows()) {
-        PENSTOCK_ASSIGN_OR_RETURN(out, rows_.Values(k));
-      } else {
-        PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
-        out = &k[out_];
-      }
-      FillRandom(distribution_, key, place_.begin, out->count(), out->template Data<T>());
+      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+      Tensor& out = rows_.is_rows() ? rows_.Values(k) : k[out_];
+      FillRandom(distribution_, key, place_.begin, out.count(), out.Data<T>());
       return OkStatus();
     }
 

@@ -57,14 +57,8 @@ class FillConstantKernel : public Kernel {
       rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
       return OkStatus();
     }
-    Tensor* out = nullptr;
-    if (rows_.is_rows()) {
-      PENSTOCK_ASSIGN_OR_RETURN(out, rows_.Values(k));
-    } else {
-      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
-      out = &k[out_];
-    }
-    std::ranges::fill(out->template Span<T>(), value);
+    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+    std::ranges::fill((rows_.is_rows() ? rows_.Values(k) : k[out_]).template Span<T>(), value);
     return OkStatus();
   }
 

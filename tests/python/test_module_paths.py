@@ -171,6 +171,13 @@ def test_a_layer_cannot_be_made_of_every_op(fluid, call, says):
         call(generate_layer_fn, fluid.data('x', [2]))
 
 
+def test_a_layer_takes_no_more_arguments_than_its_op_has_inputs(fluid):
+    from penstock.fluid.layers.layer_function_generator import generate_layer_fn
+    x = fluid.data('x', [2])
+    with pytest.raises(TypeError, match='relu: 1 positional arguments too many'):
+        generate_layer_fn('relu')(x, x)
+
+
 def test_loggers_write_by_themselves(fluid, capsys):
     for text in ('%(message)s!', '%(levelname)s %(message)s'):
         logger = fluid.log_helper.get_logger('penstock.test', logging.INFO, fmt=text)

@@ -37,6 +37,11 @@ def test_a_wrong_argument_is_an_error(fluid, call, says):
         call(fluid.layers.io)
 
 
+def test_each_variable_has_an_address(fluid):
+    with pytest.raises(ValueError, match='Send: send_vars has 1 variables, but endpoints has 2 addresses'):
+        fluid.layers.io.Send('h:1,h:2', [fluid.data('x', [4])])
+
+
 def test_outside_its_block_a_server_has_no_parameters(fluid):
     with pytest.raises(ValueError, match='the current block is the outermost one'):
         fluid.layers.io.ListenAndServ('h:1', []).get_params_and_grads()

@@ -22,7 +22,7 @@ def generate_layer_fn(op_type):
 
     Returns:
         function: the layer, which returns a Variable. It raises ValueError if an input is not a Variable, or if inputs
-            differ in element type.
+            differ in element type, and TypeError if there are more positional arguments than inputs.
 
     Raises:
         ValueError: the op does not exist, has several results, or has one that is a list of variables.
@@ -42,12 +42,11 @@ def generate_layer_fn(op_type):
         args, given = list(args), {}
         for slot in proto.inputs:
             keyword = _keyword(slot.name)
-            by_keyword = _listed(kwargs.get(keyword))
-            if keyword not in attrs or any(isinstance(value, Variable) for value in by_keyword):
-                kwargs.pop(keyword, None)
-            else:
-                by_keyword = []
+            is_attr = keyword in attrs and not any(isinstance(var, Variable) for var in _listed(kwargs.get(keyword)))
+            by_keyword = [] if is_attr else _listed(kwargs.pop(keyword, None))
             given[slot.name] = by_keyword or _listed(args.pop(0) if args else None)
+        if args:
+            raise TypeError('%s: %d positional arguments too many' % (op_type, len(args)))
         dtype = _common_dtype(op_type, given, kwargs.get('dtype'))
         helper = LayerHelper(op_type, name=name, act=act)
         made = {slot.name: _listed(kwargs.pop(_keyword(slot.name), None)) for slot in proto.outputs}

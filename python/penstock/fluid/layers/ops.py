@@ -214,7 +214,7 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     return out
 
 
-# Layers of Fluid's with the op's own keywords, `out` among them.
+# Fluid's private layers that take the op's own keywords, including `out`.
 _scale = generate_layer_fn('scale')
 _elementwise_div = generate_layer_fn('elementwise_div')
 

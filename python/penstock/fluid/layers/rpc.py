@@ -9,8 +9,8 @@ from penstock.fluid.transpiler.config import DistributedMode
 
 __all__ = ['BlockGuardServ', 'ListenAndServ', 'Recv', 'Send']
 
-OP_ROLE = op_proto_and_checker_maker.kOpRoleAttrName()
-RPC = op_proto_and_checker_maker.OpRole.RPC
+_OP_ROLE = op_proto_and_checker_maker.kOpRoleAttrName()
+_RPC = op_proto_and_checker_maker.OpRole.RPC
 
 
 class BlockGuardServ(BlockGuard):
@@ -104,7 +104,7 @@ class ListenAndServ:
         """
         around, ops = self.parent_block(), self.helper.main_program.current_block().ops
         if self.optimizer_mode:
-            updates = [op for op in ops if op.input('Param') and op.input('Grad')]
+            updates = _updates(ops)
             return [op.input('Param')[0] for op in updates], [op.input('Grad')[0] for op in updates]
         read = [around.var(name) for op in ops for name in op.input_arg_names]
         return read, list(read)
@@ -116,7 +116,7 @@ class ListenAndServ:
             ValueError: the current block is the outermost one.
         """
         around, block = self.parent_block(), self.helper.main_program.current_block()
-        grads = [op.input('Grad')[0] for op in block.ops if op.input('Param') and op.input('Grad')]
+        grads = [op.input('Grad')[0] for op in _updates(block.ops)]
         around.append_op(
             'listen_and_serv', {'X': self.inputs}, {}, {
                 'endpoint': self.endpoint,
@@ -138,6 +138,7 @@ def Send(endpoints, send_vars, dummy_output=None, sync=True):
 
     Raises:
         TypeError: `send_vars` is not a list.
+        ValueError: `endpoints` does not have one address for each variable.
 
     Example:
         from penstock.fluid.layers.io import Send
@@ -152,10 +153,10 @@ def Send(endpoints, send_vars, dummy_output=None, sync=True):
     helper.append_op('send', {'X': send_vars}, {'Out': order}, {
         'endpoints': servers,
         'epmap': addresses,
-        OP_ROLE: RPC
+        _OP_ROLE: _RPC
     })
     if sync:
-        helper.append_op('send_barrier', {'X': order}, {'Out': []}, {'endpoints': servers, OP_ROLE: RPC})
+        helper.append_op('send_barrier', {'X': order}, {'Out': []}, {'endpoints': servers, _OP_ROLE: _RPC})
 
 
 def Recv(endpoints, get_vars, dummy_input=None, sync=True):
@@ -172,6 +173,7 @@ def Recv(endpoints, get_vars, dummy_input=None, sync=True):
 
     Raises:
         TypeError: `get_vars` is not a list.
+        ValueError: `endpoints` does not have one address for each variable.
 
     Example:
         from penstock.fluid.layers.io import Recv
@@ -185,11 +187,15 @@ def Recv(endpoints, get_vars, dummy_input=None, sync=True):
     helper.append_op('recv', {'X': _listed(dummy_input)}, {'Out': get_vars}, {
         'endpoints': servers,
         'epmap': addresses,
-        OP_ROLE: RPC
+        _OP_ROLE: _RPC
     })
     if sync:
-        helper.append_op('fetch_barrier', {}, {'Out': get_vars}, {'endpoints': servers, OP_ROLE: RPC})
+        helper.append_op('fetch_barrier', {}, {'Out': get_vars}, {'endpoints': servers, _OP_ROLE: _RPC})
     return get_vars
+
+
+def _updates(ops):
+    return [op for op in ops if op.input('Param') and op.input('Grad')]
 
 
 def _listed(order):
@@ -199,4 +205,8 @@ def _listed(order):
 def _addresses(endpoints, variables, what):
     if not isinstance(variables, list):
         raise TypeError('%s must be a list of Variables, not %s' % (what, type(variables).__name__))
-    return endpoints.split(',')
+    addresses = endpoints.split(',')
+    if len(addresses) != len(variables):
+        raise ValueError('%s has %d variables, but endpoints has %d addresses; it must have one for each variable' %
+                         (what, len(variables), len(addresses)))
+    return addresses

@@ -149,14 +149,14 @@ def train(options, program, test_program, loss, prediction, share, of):
         communicator.start()
     if share == 0 and not options.start:
         np.savez(os.path.join(options.out, "initial.npz"), **parameters(test_program))
-    name = "single" if options.single else f"trainer_{share}"
+    name = f"trainer_{share}" if not options.single else "single" if options.places == 1 else "places"
     losses = []
     everything = list(batches(images, labels, options.epochs))
     rows = GLOBAL_BATCH // of
     mine = slice(share * rows, (share + 1) * rows)
     for step, (x, y) in enumerate(everything):
         value, = exe.run(program, feed={"image": x[mine], "label": y[mine]}, fetch_list=[loss])
-        losses.append(float(np.ravel(value)[0]))
+        losses.append(float(np.mean(value)))
         if step + 1 == FIRST_STEPS:
             np.savez(os.path.join(options.out, f"{name}_first_steps.npz"), **parameters(test_program))
         if share == 0 and ((step + 1) % 10 == 0 or step + 1 == len(everything)):
@@ -180,6 +180,7 @@ def main():
     parser.add_argument("--rate", type=float, default=0.01, help="the learning rate")
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
+    parser.add_argument("--places", type=int, default=1, help="single: places that share the batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
     parser.add_argument("--mode", choices=MODES, default="sync")
     parser.add_argument("--push_every", type=int, default=5, help="geo: steps between two exchanges")
@@ -201,7 +202,11 @@ def main():
     optimizer(options).minimize(loss)
 
     if options.single:
-        train(options, fluid.default_main_program(), test_program, loss, prediction, share=0, of=1)
+        program = fluid.default_main_program()
+        if options.places > 1:
+            places = [fluid.CPUPlace()] * options.places
+            program = fluid.CompiledProgram(program).with_data_parallel(loss_name=loss.name, places=places)
+        train(options, program, test_program, loss, prediction, share=0, of=1)
         return
     if options.mode in OF_RANKS:
         rank, addresses = int(os.environ["PADDLE_TRAINER_ID"]), os.environ["PADDLE_TRAINER_ENDPOINTS"]

@@ -27,9 +27,10 @@ struct Parts {
 
 std::size_t Arena::Bytes(int ranks) { return Parts(static_cast<std::size_t>(ranks)).end; }
 
-// Limits what two turns use, so that it fits in a last-level cache, except a small one (README.md).
+// The blocks of two turns fit in a second-level cache of 2 MB if there are two ranks, and in 9 MB if there
+// are many (README.md).
 std::size_t Arena::BlockBytes(int ranks) {
-  constexpr std::size_t kMost = std::size_t{1} << 20, kOfAll = std::size_t{4} << 20;
+  constexpr std::size_t kMost = std::size_t{256} << 10, kOfAll = std::size_t{4} << 20;
   return std::max(kPage, std::min(kMost, kOfAll / static_cast<std::size_t>(ranks)) / kPage * kPage);
 }
 

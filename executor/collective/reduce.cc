@@ -76,10 +76,18 @@ void ReduceAs(std::span<const std::byte* const> sources, std::size_t count, std:
               std::byte* out, std::byte* copy) {
   using Stored = typename Type::Stored;
   using Sum = typename Type::Sum;
-  alignas(64) Sum sum[kTile];
+  // Two sources of the type of the sums are read once, so the sums go straight into the result.
+  constexpr bool kSameType = std::is_same_v<Stored, Sum>;
+  const bool in_result = kSameType && sources.size() <= 2;
+  alignas(64) Sum scratch[kTile];
   for (std::size_t begin = 0; begin < count; begin += kTile) {
     const std::size_t n = std::min(kTile, count - begin);
     const auto of = [&](std::size_t rank) { return reinterpret_cast<const Stored*>(sources[rank]) + begin; };
+    auto* const to = reinterpret_cast<Stored*>(out) + begin;
+    Sum* sum = scratch;
+    if constexpr (kSameType) {
+      if (in_result) sum = to;
+    }
     const Stored* x = of(0);
     const Stored* y = of(std::min<std::size_t>(1, sources.size() - 1));
     if (sources.size() == 1) {
@@ -96,8 +104,9 @@ void ReduceAs(std::span<const std::byte* const> sources, std::size_t count, std:
         for (std::size_t i = 0; i < n; ++i) sum[i] /= static_cast<Sum>(divisor);
       }
     }
-    auto* const to = reinterpret_cast<Stored*>(out) + begin;
-    for (std::size_t i = 0; i < n; ++i) to[i] = Type::Store(sum[i]);
+    if (!in_result) {
+      for (std::size_t i = 0; i < n; ++i) to[i] = Type::Store(sum[i]);
+    }
     if (copy != nullptr) std::memcpy(copy + begin * sizeof(Stored), to, n * sizeof(Stored));
   }
 }

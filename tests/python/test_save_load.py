@@ -264,6 +264,18 @@ def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
     assert [op.type for op in whole.global_block().ops][-1] == 'scale'
 
 
+def test_a_whole_program_is_saved_without_feeds_and_targets(fluid, tmp_path):
+    exe, _ = trained(fluid)
+    program = fluid.default_main_program()
+    assert fluid.io.save_inference_model(str(tmp_path), [], [], exe, export_for_deployment=False) == []
+    whole = fluid.Program.parse_from_string((tmp_path / '__model__.main_program').read_bytes())
+    assert [op.type for op in whole.global_block().ops] == [op.type for op in program.global_block().ops]
+    kept = [var.name for var in program.list_vars() if var.persistable and var.name not in ('feed', 'fetch')]
+    assert sorted(files(tmp_path)) == sorted(['__model__.main_program'] + kept)
+    with pytest.raises(ValueError, match='target_vars must be Variables, at least one'):
+        fluid.io.save_inference_model(str(tmp_path), [], [], exe)
+
+
 def test_the_statistics_of_an_auc_are_not_saved_without_a_word(fluid, tmp_path):
     x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
     prediction = fluid.layers.fc(x, 2, act='softmax')

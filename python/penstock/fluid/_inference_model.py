@@ -20,9 +20,9 @@ def _feed_names(feeded_var_names):
     return names
 
 
-def _targets(target_vars):
+def _targets(target_vars, required):
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
-    if not targets or not all(isinstance(target, Variable) for target in targets):
+    if (required and not targets) or not all(isinstance(target, Variable) for target in targets):
         raise ValueError('target_vars must be Variables, at least one, not %r' % (target_vars,))
     return targets
 
@@ -50,7 +50,8 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         main_program (Program | None): the program; None: the default main program.
         model_filename (str | None): file of the program; None: __model__.
         params_filename (str | None): one file for all parameters; None: a file per parameter.
-        export_for_deployment (bool): False: write the whole program, with the suffix .main_program.
+        export_for_deployment (bool): False: write the whole program, with the suffix .main_program; feeds and targets
+            may then be empty.
         program_only (bool): do not write the parameters; gives a warning.
 
     Returns:
@@ -66,7 +67,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         exe.run(fluid.default_startup_program())
         fluid.io.save_inference_model('model', ['x'], [y], exe)
     """
-    feeds, targets = _feed_names(feeded_var_names), _targets(target_vars)
+    feeds, targets = _feed_names(feeded_var_names), _targets(target_vars, required=export_for_deployment)
     program = program_or_default(main_program).clone()
     block = program.global_block()
     # Each target passes through a scale op with factor 1, so that its name and the op that computes it survive pruning.

@@ -118,7 +118,6 @@ def test_weight_decay_refuses_what_is_no_optimizer(fluid):
 @pytest.mark.parametrize('use, why', [
     ('from penstock.fluid.contrib.slim import Compressor', 'fluid.contrib.slim.Compressor: compression'),
     ('import penstock.fluid.contrib.slim.quantization', 'fluid.contrib.slim: compression'),
-    ('from penstock.fluid.contrib.decoder import StateCell', 'fluid.contrib.decoder.StateCell: StateCell and its'),
     ('fluid.contrib.QuantizeTranspiler()', 'QuantizeTranspiler: quantization is not part'),
     ('fluid.contrib.quantize.quant', 'fluid.contrib.quantize.quant: quantization is not part'),
     ('fluid.contrib.mixed_precision.decorate(None)', 'where float16 saves no time'),

@@ -6,7 +6,7 @@ from fleet_jobs import start_compat
 from translation_script import HEAD, TAIL
 
 # The chapter of the book as of the releases 0.14 to 1.6: argv[1] is the encoder.
-BOOK = HEAD + '''
+BOOK_BODY = HEAD + '''
     def embed(word, name):
         return layers.embedding(input=word, size=[WORDS, WIDTH], is_sparse=True, dtype='float32',
                                 param_attr=fluid.ParamAttr(name=name))
@@ -121,6 +121,44 @@ BOOK = HEAD + '''
 
     def gru():
         return train('gru', lambda: fluid.optimizer.AdamOptimizer(learning_rate=0.02))
+'''
+BOOK = BOOK_BODY + TAIL
+# The same with the decoders of fluid.contrib, which the models of the releases 0.14 to 1.4 use.
+STATE_CELL = BOOK_BODY + '''
+    from paddle.fluid.contrib.decoder.beam_search_decoder import (BeamSearchDecoder, InitState, StateCell,
+                                                                  TrainingDecoder)
+
+    def cell_of(context):
+        cell = StateCell(inputs={'word': None}, states={'state': InitState(init=context, need_reorder=True)},
+                         out_state='state')
+
+        @cell.state_updater
+        def updater(cell):
+            cell.set_state('state', step(cell.get_input('word'), cell.get_state('state')))
+
+        return cell
+
+    def train_decoder(context):
+        words = layers.data(name='target_language_word', shape=[1], dtype='int64', lod_level=1)
+        emb = layers.embedding(input=words, size=[WORDS, WIDTH], is_sparse=True)
+        decoder = TrainingDecoder(cell_of(context))
+        with decoder.block():
+            decoder.state_cell.compute_state(inputs={'word': decoder.step_input(emb)})
+            out = layers.fc(input=decoder.state_cell.get_state('state'), size=WORDS, act='softmax')
+            decoder.state_cell.update_states()
+            decoder.output(out)
+        return decoder()
+
+    def decode(context):
+        decoder = BeamSearchDecoder(
+            cell_of(context), layers.data(name='init_ids', shape=[1], dtype='int64', lod_level=2),
+            layers.data(name='init_scores', shape=[1], dtype='float32', lod_level=2), target_dict_dim=WORDS,
+            word_dim=WIDTH, topk_size=BEAM, max_len=MAX_LENGTH, beam_size=BEAM, end_id=END)
+        decoder.decode()
+        return decoder()
+
+    def state_cell():
+        return gru()
 ''' + TAIL
 # The chapter as of 1.8: argv[1] is the cell.
 CELLS = HEAD + '''
@@ -288,7 +326,8 @@ RETRIEVAL = HEAD + '''
     def adam():
         return train(fluid.optimizer.Adam(learning_rate=0.01))
 ''' + TAIL
-SCRIPTS = {'lstm': BOOK, 'gru': BOOK, 'gru_cell': CELLS, 'lstm_cell': CELLS, 'sgd': RETRIEVAL, 'adam': RETRIEVAL}
+SCRIPTS = {'lstm': BOOK, 'gru': BOOK, 'state_cell': STATE_CELL, 'gru_cell': CELLS, 'lstm_cell': CELLS,
+           'sgd': RETRIEVAL, 'adam': RETRIEVAL}
 QUICK = ('gru', 'adam')
 FAMILIES = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SCRIPTS]
 

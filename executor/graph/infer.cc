@@ -189,6 +189,25 @@ Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
   return RequireKinds(def, setup);
 }
 
+// How many threads of the compute team an op may use: one if it has few elements, which one thread computes
+// sooner than a second one wakes up. Where other processes keep the cores busy, the second one may even wait
+// for a time slice.
+int ThreadsFor(const std::vector<KernelSetup::Argument>& inputs,
+               const std::vector<KernelSetup::Argument>& outputs, int threads) {
+  constexpr Dim kFewElements = 1 << 14;
+  Dim elements = 0;
+  for (const auto* arguments : {&inputs, &outputs}) {
+    for (const KernelSetup::Argument& argument : *arguments) {
+      for (const Operand& operand : argument.operands) {
+        if (!operand) continue;
+        if (operand.kind != VarKind::kTensor) return threads;  // its size is not known
+        elements += operand.shape.Count();
+      }
+    }
+  }
+  return elements < kFewElements ? 1 : threads;
+}
+
 }  // namespace
 
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
@@ -224,7 +243,9 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
           MakeOperand(instruction.outputs[i][j], op.outputs()[i].args[j], inferred.outputs[i][j]));
     }
   }
-  KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), services,
+  Services of_kernel = services;
+  of_kernel.threads = ThreadsFor(inputs, outputs, services.threads);
+  KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), of_kernel,
                     {.program = &block.program, .block = block.block, .ahead = instruction.ahead});
   PreparedKernel prepared;
   prepared.kernel = factory();

@@ -8,6 +8,9 @@
 namespace penstock {
 namespace {
 
+// One thread takes some 20 microseconds for these, not much longer than a second one takes to wake up.
+constexpr Dim kFewProducts = 1 << 19;
+
 // Without a term the product is zero.
 template <typename T>
 void Clear(const MatrixView<T>& c) {
@@ -30,7 +33,7 @@ Status Gemm<float>(const MatrixView<const float>& a, const MatrixView<const floa
     if (!options.add) Clear(c);
     return OkStatus();
   }
-  const OnednnTeam team(options.threads);
+  const OnednnTeam team(c.rows * c.columns * a.columns < kFewProducts ? 1 : options.threads);
   const dnnl_status_t status =
       dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', c.rows, c.columns, a.columns, 1.0f,
                  a.data, a.stride, b.data, b.stride, options.add ? 1.0f : 0.0f, c.data, c.stride);

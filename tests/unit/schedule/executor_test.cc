@@ -10,6 +10,7 @@
 namespace penstock {
 namespace {
 
+using test::Filled;
 using test::ToyOps;
 using test::ToyProgram;
 using test::TwoAdds;
@@ -22,6 +23,24 @@ std::vector<float> Floats(const Variable& variable) {
   const Tensor& tensor = *variable.If<Tensor>();
   return {tensor.Data<float>(), tensor.Data<float>() + tensor.count()};
 }
+
+// Writes the number of threads that it may use.
+class Threads : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    threads_ = k.threads();
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    k[out_].Data<float>()[0] = static_cast<float>(threads_);
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  int threads_ = 0;
+};
 
 TEST(Executor, RunsOpsInOrderAndReturnsFetches) {
   exec::Executor executor(ToyOps());
@@ -48,6 +67,31 @@ TEST(Executor, KeepsOneSpecialisationForEachShape) {
   EXPECT_EQ(executor.stats().specialised_count, 2);
   EXPECT_EQ(executor.stats().fast_run_count, 3);
   EXPECT_EQ(executor.stats().late_step_count, 0);
+}
+
+TEST(Executor, AnOpWithFewElementsGetsOneThread) {
+  OpRegistry ops;
+  ops.Add("toy_threads")
+      .Doc("Threads.", "")
+      .Input("X", "", Only(DType::kFp32))
+      .Output("Out", "", SameTypeAs("X"))
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, Threads>()
+      .NoGrad();
+  ASSERT_TRUE(ops.Finish().ok());
+  exec::Executor executor(ops, {.threads = 3});
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {kUnknownDim, 2});
+  p.Temporary("threads", {1});
+  p.Add("toy_threads", {{"X", "x"}}, {{"Out", "threads"}});
+  const std::vector<std::string> fetches = {"threads"};
+  for (const auto& [rows, threads] : {std::pair<Dim, float>{1, 1}, {8000, 1}, {9000, 3}}) {
+    const std::vector<exec::Feed> feeds = {{"x", Filled({rows, 2}, 0)}};
+    auto out = executor.Run(p.program, scope, feeds, fetches);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0]), std::vector<float>{threads}) << rows << " rows";
+  }
 }
 
 TEST(Executor, AChangedProgramIsCompiledAgain) {

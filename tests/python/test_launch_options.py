@@ -1,6 +1,7 @@
 """The launcher's options: machines, restarts, environment, output. Uses real processes if a job runs."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -164,6 +165,23 @@ def test_a_dry_run_starts_nothing(tmp_path):
     assert "A='b c'" in result.stdout and 'TRAINING_ROLE=PSERVER' in result.stdout
     assert 'do not show' not in result.stdout
     assert not (tmp_path / 'ran').exists() and not (tmp_path / 'mylog').exists()
+
+
+@pytest.mark.parametrize('servers, workers', [(1, 2), (2, 1), (64, 3)])
+def test_roles_of_a_kind_divide_the_cores(tmp_path, monkeypatch, servers, workers):
+    monkeypatch.delenv('OMP_NUM_THREADS', raising=False)
+    result = launch(tmp_path, '--server_num', str(servers), '--worker_num', str(workers), '--dry_run',
+                    '--env', 'trainer.0:OMP_NUM_THREADS=7', script(tmp_path, ''))
+    cores = len(os.sched_getaffinity(0))
+    given = [re.search(r'OMP_NUM_THREADS=(\d+)', line).group(1) for line in result.stdout.splitlines()
+             if 'OMP_NUM_THREADS' in line]
+    of = [max(1, cores // servers)] * servers + [7] + [max(1, cores // workers)] * (workers - 1)
+    assert given == [str(each) for each in of]
+
+
+def test_the_users_number_of_threads_stays(tmp_path):
+    result = launch(tmp_path, '--worker_num', '2', '--dry_run', script(tmp_path, ''), OMP_NUM_THREADS='5')
+    assert result.returncode == 0 and 'OMP_NUM_THREADS' not in result.stdout
 
 
 @pytest.mark.parametrize('shell', ['bash', 'zsh'])

@@ -58,6 +58,7 @@ class Plan:
     job_id: str  # "": not given
     token: str  # "": not given
     settings: dict  # variables that options add to the roles' environment: safety.py, --wire
+    cores: int  # which the roles of a kind divide among themselves; 0: OMP_NUM_THREADS is given
     control_port: int  # the port on which the first machine's launcher listens
     given: tuple  # --env: (kind or None, number or None, name, value)
     metrics: object = None  # port of /metrics of the first role; 0: free ports; None: no metrics
@@ -261,6 +262,7 @@ def make_plan(options, environment):
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
                 settings=_settings(options),
+                cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
                 metrics=options.metrics, given=tuple(options.env))
 
 
@@ -269,6 +271,12 @@ def _torch_names(rank, ranks, local_rank, local, first):
     host, _, port = first.rpartition(":")
     return {"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(local_rank), "LOCAL_WORLD_SIZE": str(local),
             "MASTER_ADDR": host, "MASTER_PORT": port}
+
+
+def _team_size(plan, roles):
+    """Returns the variable that divides the cores among this machine's roles of one kind; pservers compute while
+    trainers wait. If each process used all cores, their threads would wait for each other."""
+    return {"OMP_NUM_THREADS": str(max(1, plan.cores // roles))} if plan.cores else {}
 
 
 def _given_for(plan, kind, index):
@@ -304,15 +312,17 @@ def make_job(plan, members, job_id="", token="", attempt=0):
         i = pservers.index(address)
         host, _, port = address.rpartition(":")
         roles.append(Role("pserver", i, f"serverlog.{i}", {
-            **common, "TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i),
-            "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": host, "PADDLE_PORT": port, **_given_for(plan, "pserver", i),
+            **common, **_team_size(plan, len(own.pservers)), "TRAINING_ROLE": "PSERVER",
+            "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i), "PADDLE_CURRENT_ENDPOINT": address,
+            "POD_IP": host, "PADDLE_PORT": port, **_given_for(plan, "pserver", i),
         }, address))
     first = sum(len(member.trainers) for member in members[:plan.rank])
     for i, address in enumerate(own.trainers):
         rank = first + i
         extra = {"FLAGS_selected_gpus": plan.gpus[i]} if plan.gpus else {}
         roles.append(Role("trainer", rank, f"workerlog.{rank}", {
-            **common, **extra, "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINING_ROLE": "TRAINER",
+            **common, **extra, **_team_size(plan, len(own.trainers)), "TRAINING_ROLE": "TRAINER",
+            "PADDLE_TRAINING_ROLE": "TRAINER",
             "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": _host(address),
             **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]), **_given_for(plan, "trainer", rank),
         }))

@@ -101,8 +101,28 @@ def held_value(var):
 def write_file(path, parts):
     """Writes a file atomically: it contains its previous contents or all of the parts. The file is synced to disk, so
     it survives a crash of the machine."""
-    folder = os.path.dirname(path) or '.'
-    os.makedirs(folder, exist_ok=True)
+    write_files([(path, parts)])
+
+
+def write_files(files):
+    """Writes files, each atomically and synced to disk like `write_file`; each folder is synced once, after the last.
+
+    Args:
+        files (Iterable): (path, parts); drawn one at a time, so that the parts of one file are in memory.
+    """
+    folders = set()
+    try:
+        for path, parts in files:
+            folder = os.path.dirname(path) or '.'
+            os.makedirs(folder, exist_ok=True)
+            folders.add(folder)
+            _replace(path, parts)
+    finally:
+        for folder in folders:
+            _sync_folder(folder)
+
+
+def _replace(path, parts):
     file, partial = _create_beside(path)
     try:
         with open(file, 'wb') as out:
@@ -114,7 +134,6 @@ def write_file(path, parts):
     except BaseException:
         os.remove(partial)
         raise
-    _sync_folder(folder)
 
 
 def _create_beside(path):
@@ -219,8 +238,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         return None
     paths = [file_of(dirname, var.name) for var in chosen]    # before anything is written
     os.makedirs(dirname, exist_ok=True)
-    for var, path in zip(chosen, paths):
-        write_file(path, [record(var)])
+    write_files((path, [record(var)]) for var, path in zip(chosen, paths))
     return None
 
 

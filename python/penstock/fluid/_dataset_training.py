@@ -28,8 +28,8 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
         program = program._to_run(scope, lambda begin: executor.run(begin.desc, scope, [], []))
     if readers > 1 and not _penstock.threads_may_share(program.desc):
         if program not in _told:
-            _log.info('train_from_dataset: the program counts its steps with others, so one thread trains and %d read' %
-                      readers)
+            _log.info('train_from_dataset: the program waits for its peers in each step, so one thread trains and %d '
+                      'read' % readers)
             _told.add(program)
         trainers = 1
     printed = _Printed(program, fetch_list, fetch_info, print_period, debug, fetch_handler)

@@ -429,8 +429,8 @@ class Executor:
         on its part of the batches, and all of them update the same parameters without waiting for each other. The
         batches of each thread are fixed, but the order of updates is not. If two threads update the same element at the
         same moment, one of the two updates may be lost, as in Fluid; pservers lose no updates. Several threads train
-        programs without pservers and programs of AsyncStrategy; for all other programs, whose trainers have common
-        steps, one thread trains on all batches and the others read.
+        programs without pservers, and programs of AsyncStrategy that look up no rows on pservers. All other programs
+        wait for their peers in each step: one thread trains on all batches and the others read.
 
         Args:
             program (Program|CompiledProgram): the program; None: the default main program.

@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-// One thread takes some 20 microseconds for these, not much longer than a second one takes to wake up.
+// Fewer multiplications than these are not worth a second thread, which has to wake up first.
 constexpr Dim kFewProducts = 1 << 19;
 
 // Without a term the product is zero.

@@ -276,6 +276,15 @@ def test_a_whole_program_is_saved_without_feeds_and_targets(fluid, tmp_path):
         fluid.io.save_inference_model(str(tmp_path), [], [], exe)
 
 
+def test_a_folder_is_synced_once_for_all_its_files(fluid, tmp_path, monkeypatch):
+    from penstock.fluid import _var_files
+    exe, _ = trained(fluid)
+    synced = []
+    monkeypatch.setattr(_var_files, '_sync_folder', synced.append)
+    fluid.io.save_persistables(exe, str(tmp_path))
+    assert len(files(tmp_path)) > 2 and synced == [str(tmp_path)]
+
+
 def test_the_statistics_of_an_auc_are_not_saved_without_a_word(fluid, tmp_path):
     x, label = fluid.data('x', [None, 4]), fluid.data('label', [None, 1], 'int64')
     prediction = fluid.layers.fc(x, 2, act='softmax')

@@ -174,6 +174,21 @@ def test_a_constant_initial_state(fluid):
     np.testing.assert_array_equal(got, np.full((4, 2), 0.5))
 
 
+def test_a_state_that_a_step_sets_without_reading_it_reaches_the_next_step(fluid):
+    cell = cell_of(fluid)
+    words = fluid.data('words', [None, HIDDEN], lod_level=1)
+    decoder = fluid.contrib.decoder.TrainingDecoder(cell)
+    with decoder.block():
+        word = decoder.step_input(words)
+        cell.set_state('h', word)
+        cell.update_states()
+        decoder.output(decoder.state_cell.get_state('h'))
+    given = np.random.RandomState(1).rand(sum(LENGTHS), HIDDEN).astype('float32')
+    feed = {'encoded': ENCODED, 'words': fluid.create_lod_tensor(given, [LENGTHS], fluid.CPUPlace())}
+    got, = fluid.Executor().run(feed=feed, fetch_list=[decoder()], return_numpy=False)
+    np.testing.assert_array_equal(np.array(got), given)
+
+
 def cell_of(fluid, **given):
     decoder = fluid.contrib.decoder
     state = decoder.InitState(init=fluid.data('encoded', [None, HIDDEN]))

@@ -132,6 +132,7 @@ class StateCell:
         Raises:
             ValueError: there is no state of this name.
         """
+        self._read_states()
         self._require_state(state_name)
         self._values[state_name] = state_value
 

@@ -41,9 +41,8 @@ def save_state(executor, dirname, program):
         warnings.warn('fleet.save_persistables: the pservers have saved their state to their own disks, in %s; collect '
                       'their files there before fleet.init_server loads them' % folder)
         return
-    for parts in slices.values():
-        for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items():
-            _var_files.write_file(_var_files.file_of(dirname, name), [_bytes_of(value)])
+    _var_files.write_files((_var_files.file_of(dirname, name), [_bytes_of(value)]) for parts in slices.values()
+                           for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items())
     _remove(folder, slices)
 
 

@@ -1,5 +1,6 @@
 // split_ids, merge_ids: shard row numbers by id, and put the answers back in order.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -18,9 +19,25 @@ constexpr char kMergeDoc[] = R"(
 The inverse of split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets the row of each id of Ids[i],
 in order.)";
 
-// Which of n servers has a row: as in Fluid, the id is taken as an unsigned number of 64 bits, so negative
-// ones have a server too.
-std::size_t ServerOf(std::int64_t id, std::size_t servers) { return static_cast<std::size_t>(id) % servers; }
+// The server of each id, and how many ids each server gets. Takes one pass over the ids, whatever the number
+// of servers.
+class Shards {
+ public:
+  void Assign(std::span<const std::int64_t> ids, std::size_t servers) {
+    counts_.assign(servers, 0);
+    server_of_.resize(ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      // As in Fluid, the id is taken as an unsigned number of 64 bits, so negative ones have a server too.
+      server_of_[i] = static_cast<std::size_t>(ids[i]) % servers;
+      ++counts_[server_of_[i]];
+    }
+  }
+  std::size_t server_of(std::size_t i) const { return server_of_[i]; }
+  Dim count(std::size_t server) const { return static_cast<Dim>(counts_[server]); }
+
+ private:
+  std::vector<std::size_t> server_of_, counts_;
+};
 
 Status InferSplit(InferContext& c) {
   const bool rows = c.Input("Ids").kind == VarKind::kSelectedRows;
@@ -68,14 +85,15 @@ class SplitIdsKernel : public Kernel {
     }
     std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
-    const std::size_t servers = outs_.size();
-    for (std::size_t s = 0; s < servers; ++s) {
-      const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
-      shape_.Set(0, static_cast<Dim>(std::count_if(all_.begin(), all_.end(), ours)));
+    shards_.Assign(all_, outs_.size());
+    ids_of_.resize(outs_.size());
+    for (std::size_t s = 0; s < outs_.size(); ++s) {
+      shape_.Set(0, shards_.count(s));
       Tensor& out = k.Var(outs_[s]).As<Tensor>();
       out.Reset(DType::kInt64, shape_);
-      std::copy_if(all_.begin(), all_.end(), out.Data<std::int64_t>(), ours);
+      ids_of_[s] = out.Data<std::int64_t>();
     }
+    for (std::size_t i = 0; i < all_.size(); ++i) *ids_of_[shards_.server_of(i)]++ = all_[i];
     return OkStatus();
   }
 
@@ -88,28 +106,29 @@ class SplitIdsKernel : public Kernel {
       row_shape_ = {0, 0};  // no row, of unknown width
     }
     const Dim width = row_shape_.RowWidth();
-    const std::size_t servers = outs_.size();
-    for (std::size_t s = 0; s < servers; ++s) {
-      SelectedRows& out = k.Var(outs_[s]).As<SelectedRows>();
-      const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
+    shards_.Assign(x.rows, outs_.size());
+    parts_.clear();
+    for (std::size_t s = 0; s < outs_.size(); ++s) {
+      SelectedRows& out = *parts_.emplace_back(&k.Var(outs_[s]).As<SelectedRows>());
       out.height = x.height;
       out.rows.clear();
-      std::copy_if(x.rows.begin(), x.rows.end(), std::back_inserter(out.rows), ours);
-      row_shape_.Set(0, static_cast<Dim>(out.rows.size()));
+      row_shape_.Set(0, shards_.count(s));
       out.ResetValue(DTypeOfT<T>::kValue, row_shape_);
-      if (out.rows.empty()) continue;
-      const T* from = x.value.Data<T>();
-      T* to = out.value.Data<T>();
-      for (const std::int64_t row : x.rows) {
-        if (ours(row)) to = std::copy_n(from, width, to);
-        from += width;
-      }
+    }
+    for (std::size_t i = 0; i < x.rows.size(); ++i) {
+      SelectedRows& out = *parts_[shards_.server_of(i)];
+      const auto at = static_cast<Dim>(out.rows.size());
+      std::copy_n(x.value.Data<T>() + static_cast<Dim>(i) * width, width, out.value.Data<T>() + at * width);
+      out.rows.push_back(x.rows[i]);
     }
     return OkStatus();
   }
 
   std::vector<Operand> inputs_, outs_;
   std::vector<std::int64_t> all_;
+  Shards shards_;
+  std::vector<std::int64_t*> ids_of_;  // by server: where its next id goes
+  std::vector<SelectedRows*> parts_;   // by server
   Shape shape_{0, 1}, row_shape_;
 };
 

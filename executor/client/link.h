@@ -22,9 +22,11 @@
 #include <variant>
 #include <vector>
 
+#include "executor/client/push_bytes.h"
 #include "executor/client/retention_log.h"
 #include "executor/client/session_options.h"
 #include "executor/client/step_tracker.h"
+#include "executor/client/variable_cut.h"
 #include "executor/protocol/contract.h"
 #include "executor/protocol/events.h"
 #include "framework/runtime/rpc_client.h"
@@ -120,10 +122,11 @@ class Link final : public ConnectionHandler {
     Slot slot = 0;
     std::uint64_t step = 0;
     std::uint32_t chunk = 0;  // the next chunk to send
-    Bytes bytes;              // of the tensor; for rows: all ids, then all values
-    std::uint64_t rows = 0;   // number of rows of a sparse gradient
-    Target residual;          // of a compressed gradient
-    Nanoseconds asked{0};     // when credit was requested
+    PushBytes value;          // as given until `made`, then as it travels
+    bool made = false;
+    std::uint64_t rows = 0;  // number of rows of a sparse gradient
+    Target residual;         // of a gradient to be compressed
+    Nanoseconds asked{0};    // when credit was requested
   };
   struct PendingPull {
     Slot slot = 0;
@@ -166,10 +169,9 @@ class Link final : public ConnectionHandler {
     bool pushed = false;       // in the open step
     bool has_start = false;    // its initial value has been sent
     bool has_initial = false;  // a value set by the caller has been sent
-    // From the welcome: how the variable is cut.
-    std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;
-    std::size_t parts = 0;  // per chunk; the last chunk may have fewer
-    bool by_turn = false;   // pushes wait for credit from the start
+    // From the welcome.
+    VariableCut cut;
+    bool by_turn = false;  // pushes wait for credit from the start
     // By chunk: pushes of earlier steps are allowed. Unless by_turn, the bound is at least the window.
     std::vector<std::uint64_t> welcome_below;
     std::vector<PendingPush> waiting;  // for credit
@@ -185,10 +187,6 @@ class Link final : public ConnectionHandler {
     std::uint32_t updates = 0;  // the number of updates that those parts include
     bool whole = false;
   };
-  struct Extent {
-    std::size_t begin = 0, size = 0;
-  };
-
   const protocol::ContractPiece& PieceOf(const Variable& variable) const {
     return contract_.Variable(variable.position);
   }
@@ -208,9 +206,11 @@ class Link final : public ConnectionHandler {
   void Send(PendingCount& count);
   void Send(PendingEndStep& end);
   void Send(protocol::Save& save);
-  void Compress(const Variable& variable, PendingPush& push) const;
+  Status Push(std::unique_lock<std::mutex>& lock, PendingPush push);
+  void Make(const VariableCut& cut, bool checksums, PendingPush& push) const;
+  bool NeedsChecksums() const;
   bool SendAllowed(PendingPush& push);  // as far as credit allows; returns whether all of it was sent
-  void SendParts(const Variable& variable, const PendingPush& push, Extent chunk);
+  void SendParts(const Variable& variable, const PendingPush& push);
   void SendWaiting(Variable& variable);
   void SendAllThatWaited();
   void SendCompleteIfLast();
@@ -221,10 +221,10 @@ class Link final : public ConnectionHandler {
   // Counts each push, and each of its messages.
   void BeginPush(const Variable& variable, std::uint64_t step);
   void EndPush(const Variable& variable, std::uint64_t step);
-  Extent ChunkOf(const Variable& variable, std::uint32_t chunk) const;
-  Extent PushedChunkOf(const Variable& variable, std::uint32_t chunk) const;  // in its compressed form
-  Extent PartOf(Extent whole, std::uint32_t part) const;
-  std::size_t PartsOf(std::size_t bytes) const;
+  Extent PartOf(Extent whole, std::uint32_t part) const {
+    return client::PartOf(whole, part, cut_.part_bytes);
+  }
+  std::size_t PartsOf(std::size_t bytes) const { return client::PartsOf(bytes, cut_.part_bytes); }
 
   // link_replies.cc: incoming.
   Status Take(const protocol::Reply& reply, std::uint64_t contract);

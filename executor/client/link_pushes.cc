@@ -6,7 +6,6 @@
 
 #include "executor/client/link.h"
 #include "executor/client/piece_checks.h"
-#include "executor/protocol/compressed.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
 
@@ -23,10 +22,12 @@ Bytes BytesOf(const Tensor& tensor) { return {tensor.buffer(), tensor.raw(), ten
 Bytes BytesOf(const SelectedRows& value) {
   const std::size_t ids = value.rows.size() * sizeof(std::int64_t);
   if (ids == 0) return {};
-  auto bytes = std::make_shared<std::vector<std::byte>>(ids + value.value.bytes());
-  std::memcpy(bytes->data(), value.rows.data(), ids);
-  std::memcpy(bytes->data() + ids, value.value.raw(), value.value.bytes());
-  return {bytes, bytes->data(), bytes->size()};
+  const std::size_t size = ids + value.value.bytes();
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  std::memcpy(bytes.get(), value.rows.data(), ids);
+  std::memcpy(bytes.get() + ids, value.value.raw(), value.value.bytes());
+  const std::byte* const data = bytes.get();
+  return {std::move(bytes), data, size};
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ void Link::EndPush(const Variable& variable, std::uint64_t step) {
 // Sends a value that the caller has set. Like other initial values, it is a push of the parameter or table
 // itself in step 0.
 Status Link::PushInitial(const InitialPiece& given) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const int param = contract_.FindParam(given.name);
   const int position = param >= 0 ? param : contract_.FindTable(given.name);
   if (position < 0) {
@@ -79,32 +80,29 @@ Status Link::PushInitial(const InitialPiece& given) {
         "E-load-late", given.name, " cannot be set on pserver ", address_,
         " any more: initial values are taken once, before this trainer's first step (it is at ", step, ")");
   }
-  HandOver(PendingPush{.slot = slot, .bytes = BytesOf(given.value.Clone())});
-  return OkStatus();
+  return Push(lock, PendingPush{.slot = slot, .value = {BytesOf(given.value.Clone())}});
 }
 
 Status Link::Push(Slot slot, const Tensor& value, const Tensor& residual) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   Variable& variable = variables_[slot];
   PENSTOCK_RETURN_IF_ERROR(RequireTensor(PieceOf(variable), value));
   PENSTOCK_RETURN_IF_ERROR(RequireResidual(PieceOf(variable), value, residual));
   if (variable.is_gradient) {
     PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
-    HandOver(PendingPush{.slot = slot,
-                         .step = environment_.steps.step(),
-                         .bytes = BytesOf(value),
-                         .residual = Target::Of(residual)});
-    return OkStatus();
+    return Push(lock, PendingPush{.slot = slot,
+                                  .step = environment_.steps.step(),
+                                  .value = {BytesOf(value)},
+                                  .residual = Target::Of(residual)});
   }
   // An initial value is sent as a push of the parameter itself in step 0. It is copied, because the pull
   // that follows overwrites it. If the startup program runs again, the server keeps its value.
-  if (!std::exchange(variable.has_start, true))
-    HandOver(PendingPush{.slot = slot, .bytes = BytesOf(value.Clone())});
-  return OkStatus();
+  if (std::exchange(variable.has_start, true)) return OkStatus();
+  return Push(lock, PendingPush{.slot = slot, .value = {BytesOf(value.Clone())}});
 }
 
 Status Link::PushRows(Slot slot, const SelectedRows& value) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const Variable& variable = variables_[slot];
   const protocol::ContractPiece& piece = PieceOf(variable);
   if (!variable.is_gradient) {
@@ -113,9 +111,44 @@ Status Link::PushRows(Slot slot, const SelectedRows& value) {
   }
   PENSTOCK_RETURN_IF_ERROR(RequireRows(piece, value, tables_by_id_));
   PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
-  HandOver(PendingPush{
-      .slot = slot, .step = environment_.steps.step(), .bytes = BytesOf(value), .rows = value.rows.size()});
+  const std::uint64_t step = environment_.steps.step();
+  lock.unlock();  // to copy
+  PendingPush push{.slot = slot, .step = step, .value = {BytesOf(value)}, .rows = value.rows.size()};
+  lock.lock();
+  return Push(lock, std::move(push));
+}
+
+// Hands over a push that has been checked. Compression and checksums read the whole gradient, so the lock is
+// released for them: meanwhile replies are handled. Before the welcome it is not known how the gradient is
+// cut; then Send makes the bytes.
+Status Link::Push(std::unique_lock<std::mutex>& lock, PendingPush push) {
+  const Variable& variable = variables_[push.slot];
+  BeginPush(variable, push.step);
+  if (welcome_) {
+    const VariableCut cut = variable.cut;
+    const bool checksums = NeedsChecksums();
+    if (checksums || !cut.compression.none()) {
+      lock.unlock();
+      Make(cut, checksums, push);
+      lock.lock();
+    } else {
+      push.made = true;
+    }
+  }
+  HandOver(std::move(push));
   return OkStatus();
+}
+
+bool Link::NeedsChecksums() const {
+  return protocol::ChecksumOver(*connection_) == protocol::BodyChecksum::kIncluded;
+}
+
+void Link::Make(const VariableCut& cut, bool checksums, PendingPush& push) const {
+  push.value = MakePushBytes(cut, std::move(push.value.bytes), reinterpret_cast<float*>(push.residual.data),
+                             checksums);
+  push.made = true;
+  push.residual = {};
+  if (push.value.plain_bytes > 0) notes_.Compressed(push.value.bytes.size, push.value.plain_bytes);
 }
 
 // A gradient may be pushed once per step.
@@ -223,7 +256,6 @@ void Link::Save(const std::string& table, const std::string& file) {
 }
 
 void Link::HandOver(Pending pending) {
-  if (const auto* push = std::get_if<PendingPush>(&pending)) BeginPush(variables_[push->slot], push->step);
   if (welcome_ && !closed_) {
     Dispatch(pending);
   } else {
@@ -244,32 +276,9 @@ void Link::SendAllThatWaited() {
   SendCompleteIfLast();
 }
 
-// Compresses chunk by chunk, into memory that lives until the server has acknowledged it. Calls must come
-// in the order of the steps, because each step's residual builds on that of the step before.
-void Link::Compress(const Variable& variable, PendingPush& push) const {
-  const Compression& how = PieceOf(variable).compression;
-  const Extent last = PushedChunkOf(variable, static_cast<std::uint32_t>(variable.chunks - 1));
-  const std::size_t size = last.begin + last.size;
-  auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
-  const auto* const gradient = reinterpret_cast<const float*>(push.bytes.data);
-  auto* const residual = reinterpret_cast<float*>(push.residual.data);
-  for (std::uint32_t chunk = 0; chunk < variable.chunks; ++chunk) {
-    const Extent from = ChunkOf(variable, chunk);
-    const std::size_t begin = from.begin / sizeof(float), count = from.size / sizeof(float);
-    const std::span<float> left =
-        residual == nullptr ? std::span<float>() : std::span(residual + begin, count);
-    protocol::Compress(how, {gradient + begin, count}, left,
-                       bytes.get() + PushedChunkOf(variable, chunk).begin);
-  }
-  notes_.Compressed(size, push.bytes.size);
-  const std::byte* const data = bytes.get();
-  push.bytes = Bytes{std::move(bytes), data, size};
-  push.residual = {};
-}
-
 void Link::Send(PendingPush& push) {
   Variable& variable = variables_[push.slot];
-  if (!PieceOf(variable).compression.none()) Compress(variable, push);
+  if (!push.made) Make(variable.cut, NeedsChecksums(), push);
   if (variable.waiting.empty() && SendAllowed(push)) return EndPush(variable, push.step);
   variable.waiting.push_back(std::move(push));
   ++pushes_waiting_;
@@ -289,29 +298,28 @@ void Link::SendWaiting(Variable& variable) {
 
 bool Link::SendAllowed(PendingPush& push) {
   Variable& variable = variables_[push.slot];
-  const bool rows = PieceOf(variable).rows;
-  if (variable.welcome_below.size() < variable.chunks) variable.welcome_below.resize(variable.chunks, 0);
+  const std::size_t chunks = variable.cut.chunks;
+  if (variable.welcome_below.size() < chunks) variable.welcome_below.resize(chunks, 0);
   const std::uint64_t window = variable.by_turn ? 0 : cut_.window;
-  for (; push.chunk < variable.chunks; ++push.chunk) {
+  for (; push.chunk < chunks; ++push.chunk) {
     if (push.step >= std::max(variable.welcome_below[push.chunk], window)) return false;
-    SendParts(variable, push, rows ? Extent{0, push.bytes.size} : PushedChunkOf(variable, push.chunk));
+    SendParts(variable, push);
   }
   return true;
 }
 
 // A gradient without rows is sent too, as one empty part: the server waits for every trainer's gradient.
-void Link::SendParts(const Variable& variable, const PendingPush& push, Extent chunk) {
-  const std::size_t parts = std::max<std::size_t>(PartsOf(chunk.size), 1);
+void Link::SendParts(const Variable& variable, const PendingPush& push) {
+  const std::size_t parts = push.value.PartsOf(variable.cut, push.chunk);
   for (std::uint32_t part = 0; part < parts; ++part) {
-    const Extent extent = PartOf(chunk, part);
-    const bool is_new = SendKept(protocol::Push{
-        .at = {variable.position, push.chunk},
-        .step = push.step,
-        .part = part,
-        .rows = push.rows,
-        .bytes = Payload(Bytes{push.bytes.owner, push.bytes.data + extent.begin, extent.size})});
+    const Payload bytes = push.value.PartOf(variable.cut, push.chunk, part);
+    const bool is_new = SendKept(protocol::Push{.at = {variable.position, push.chunk},
+                                                .step = push.step,
+                                                .part = part,
+                                                .rows = push.rows,
+                                                .bytes = bytes});
     if (!is_new) continue;
-    notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, extent.size);
+    notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, bytes.size());
     BeginPush(variable, push.step);
   }
 }
@@ -319,7 +327,7 @@ void Link::SendParts(const Variable& variable, const PendingPush& push, Extent c
 void Link::Send(PendingPull& pull) {
   Variable& variable = variables_[pull.slot];
   Arriving& arriving = variable.arriving;
-  notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.bytes);
+  notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.cut.bytes);
   if (arriving.changed != nullptr) {  // the answer gives the number of parts
     arriving.chunks_left = 1;
     arriving.parts_left.assign(1, 1);
@@ -327,11 +335,12 @@ void Link::Send(PendingPull& pull) {
     SendKept(protocol::PullChanged{.variable = variable.position, .version = arriving.version});
     return;
   }
-  arriving.chunks_left = variable.chunks;
-  arriving.parts_left.assign(variable.chunks, 0);
-  arriving.have.assign(variable.chunks * variable.parts, PartIs::kMissing);
-  for (std::uint32_t chunk = 0; chunk < variable.chunks; ++chunk) {
-    arriving.parts_left[chunk] = static_cast<std::uint32_t>(PartsOf(ChunkOf(variable, chunk).size));
+  const VariableCut& cut = variable.cut;
+  arriving.chunks_left = cut.chunks;
+  arriving.parts_left.assign(cut.chunks, 0);
+  arriving.have.assign(cut.chunks * cut.parts(), PartIs::kMissing);
+  for (std::uint32_t chunk = 0; chunk < cut.chunks; ++chunk) {
+    arriving.parts_left[chunk] = static_cast<std::uint32_t>(PartsOf(cut.ChunkOf(chunk).size));
     SendKept(protocol::Pull{.at = {variable.position, chunk}, .version = arriving.version});
   }
 }
@@ -371,28 +380,5 @@ void Link::SendCompleteIfLast() {
   complete_sent_ = true;
   SendKept(protocol::Complete{});
 }
-
-Link::Extent Link::ChunkOf(const Variable& variable, std::uint32_t chunk) const {
-  const std::size_t begin = chunk * variable.chunk_bytes;
-  return {begin, std::min(variable.chunk_bytes, variable.bytes - begin)};
-}
-
-// All chunks but the last have the same number of elements, so their compressed forms have the same size.
-Link::Extent Link::PushedChunkOf(const Variable& variable, std::uint32_t chunk) const {
-  const Compression& how = PieceOf(variable).compression;
-  const Extent own = ChunkOf(variable, chunk);
-  if (how.none()) return own;
-  const auto bytes_of = [&](std::size_t bytes) {
-    return static_cast<std::size_t>(how.Bytes(static_cast<std::int64_t>(bytes / sizeof(float))));
-  };
-  return {chunk * bytes_of(std::min(variable.chunk_bytes, variable.bytes)), bytes_of(own.size)};
-}
-
-Link::Extent Link::PartOf(Extent whole, std::uint32_t part) const {
-  const std::size_t at = std::size_t{part} * cut_.part_bytes;
-  return {whole.begin + at, std::min<std::size_t>(cut_.part_bytes, whole.size - at)};
-}
-
-std::size_t Link::PartsOf(std::size_t bytes) const { return (bytes + cut_.part_bytes - 1) / cut_.part_bytes; }
 
 }  // namespace penstock::client

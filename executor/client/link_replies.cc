@@ -93,12 +93,14 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
                                        ? rows
                                        : std::clamp<std::uint64_t>(cut.chunk_rows[variable.position], 1,
                                                                    std::max<std::uint64_t>(rows, 1));
-    if (variable.chunk_rows != 0 && variable.chunk_rows != chunk_rows) return false;
-    variable.chunk_rows = chunk_rows;
-    variable.chunks = piece.rows ? 1 : (rows + chunk_rows - 1) / chunk_rows;
-    variable.chunk_bytes = chunk_rows * row_bytes;
-    variable.bytes = rows * row_bytes;
-    variable.parts = PartsOf(variable.chunk_bytes);
+    if (variable.cut.chunk_rows != 0 && variable.cut.chunk_rows != chunk_rows) return false;
+    variable.cut = {.chunks = piece.rows ? 1 : (rows + chunk_rows - 1) / chunk_rows,
+                    .chunk_rows = chunk_rows,
+                    .chunk_bytes = chunk_rows * row_bytes,
+                    .bytes = rows * row_bytes,
+                    .part_bytes = cut.part_bytes,
+                    .compression = piece.compression,
+                    .rows = piece.rows};
   }
   for (const std::uint32_t position : cut.by_turn) {
     if (Variable* variable = At(position)) variable->by_turn = true;
@@ -165,19 +167,19 @@ Status Link::On(const protocol::Pulled& pulled) {
 // parts of the older one.
 Status Link::On(const protocol::PulledNewest& pulled) {
   Variable* variable = At(pulled.at.variable);
-  if (variable == nullptr || pulled.at.chunk >= variable->chunks) return OkStatus();
+  if (variable == nullptr || pulled.at.chunk >= variable->cut.chunks) return OkStatus();
   Arriving& arriving = variable->arriving;
   if (!arriving.active || arriving.version != pulled.version || arriving.chunks_left == 0) return OkStatus();
   if (arriving.changed != nullptr) return OkStatus();
-  arriving.updates.resize(variable->chunks, 0);
+  arriving.updates.resize(variable->cut.chunks, 0);
   std::uint64_t& updates = arriving.updates[pulled.at.chunk];
   if (arriving.parts_left[pulled.at.chunk] == 0 || pulled.updates < updates) return OkStatus();
   if (pulled.updates > updates) {
     updates = pulled.updates;
-    const std::size_t parts = PartsOf(ChunkOf(*variable, pulled.at.chunk).size);
+    const std::size_t parts = PartsOf(variable->cut.ChunkOf(pulled.at.chunk).size);
     arriving.parts_left[pulled.at.chunk] = static_cast<std::uint32_t>(parts);
-    std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(pulled.at.chunk * variable->parts), parts,
-                PartIs::kMissing);
+    std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(pulled.at.chunk * variable->cut.parts()),
+                parts, PartIs::kMissing);
   }
   return TakePart(*variable, pulled.at, pulled.version, pulled.part, pulled.bytes);
 }
@@ -187,9 +189,9 @@ std::optional<Link::AwaitedPart> Link::Awaits(Variable& variable, const protocol
   Arriving& arriving = variable.arriving;
   if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return {};
   if (arriving.changed != nullptr) return {};
-  const Extent chunk = at.chunk < variable.chunks ? ChunkOf(variable, at.chunk) : Extent{};
+  const Extent chunk = at.chunk < variable.cut.chunks ? variable.cut.ChunkOf(at.chunk) : Extent{};
   if (part >= PartsOf(chunk.size)) return {};
-  PartIs& is = arriving.have[at.chunk * variable.parts + part];
+  PartIs& is = arriving.have[at.chunk * variable.cut.parts() + part];
   if (is == PartIs::kThere) return {};
   const Extent extent = PartOf(chunk, part);
   return AwaitedPart{is, arriving.to.data + extent.begin, extent.size};
@@ -228,7 +230,7 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
   awaited->is = PartIs::kThere;
   if (--arriving.parts_left[at.chunk] > 0) return OkStatus();
   if (--arriving.chunks_left == 0) {
-    notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.bytes);
+    notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.cut.bytes);
     EndPull(arriving);
   }
   Acknowledge(KeyOf(protocol::Pull{.at = at, .version = version}));

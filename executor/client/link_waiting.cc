@@ -62,9 +62,9 @@ Link::Waiting Link::WaitsFor() const {
     const protocol::ContractPiece& piece = PieceOf(*pulled);
     std::string range;
     if (pulled->arriving.chunks_left > 0 && piece.shape.rank() > 0) {
-      const std::uint64_t begin = FirstChunkOf(pulled->arriving) * pulled->chunk_rows;
+      const std::uint64_t begin = FirstChunkOf(pulled->arriving) * pulled->cut.chunk_rows;
       const auto end =
-          std::min<std::uint64_t>(begin + pulled->chunk_rows, static_cast<std::uint64_t>(piece.shape[0]));
+          std::min<std::uint64_t>(begin + pulled->cut.chunk_rows, static_cast<std::uint64_t>(piece.shape[0]));
       range = StrCat(" (rows ", begin, "-", end, ")");
     }
     waiting.urgency = Urgency::kNoVersion;

@@ -1,0 +1,31 @@
+// The bytes of a gradient as they travel: compressed if the variable says so, with a checksum of each part.
+// Making them reads the whole gradient, so a link does it without its lock.
+//
+//   PushBytes bytes = MakePushBytes(cut, {.bytes = gradient, .residual = residual}, true);
+//   bytes.PartOf(cut, chunk, part)               // a payload that carries its checksum
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/client/variable_cut.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::client {
+
+struct PushBytes {
+  Bytes bytes;                                // of the tensor; of rows: all ids, then all values
+  std::vector<std::uint32_t> checksums = {};  // by part, chunk after chunk; empty: none were made
+  std::size_t plain_bytes = 0;                // before compression; 0: not compressed
+
+  // The parts of a chunk, at least one: a gradient without rows is one empty part.
+  std::size_t PartsOf(const VariableCut& cut, std::uint32_t chunk) const;
+  Payload PartOf(const VariableCut& cut, std::uint32_t chunk, std::uint32_t part) const;
+};
+
+// Compresses chunk by chunk, into memory of its own. `residual` (null if there is none) has as many floats as
+// the gradient; calls must come in the order of the steps, because each step's residual builds on that of the
+// step before.
+PushBytes MakePushBytes(const VariableCut& cut, Bytes gradient, float* residual, bool checksums);
+
+}  // namespace penstock::client

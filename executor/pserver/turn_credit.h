@@ -4,7 +4,7 @@
 //   TurnCredit credit(config);
 //   for (const Grant& grant : credit.Give(ledger, param)) ...    // tell grant.trainer of it
 //   credit.Below({param, 3}, 2)       // trainer 2 may push chunk 3 for steps below this
-//   credit.Merged({param, 3}, 2, step, ledger);                  // its bytes are free again
+//   credit.Merged({param, 3}, 2, step, bytes);                   // its bytes are free again
 //
 // Trainer 0 may push step k of a chunk as soon as the chunk has version k: its gradient becomes the sum. The
 // other trainers are granted a chunk for one step at a time: when the preceding turn has begun, all chunks of

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "executor/pserver/row_ids.h"
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
@@ -61,7 +62,7 @@ struct RowsEvent {
   std::uint32_t variable = 0;  // the trainer's name for the request
   std::uint64_t request = 0;
   std::int64_t padding = -1;  // the id whose row is all zeros; -1: none
-  Payload ids = {};           // int64, each within the table
+  RowIds ids = {};            // each within the table
   // Instead of `ids`: the rows that were updated since the trainer's last request of this kind.
   bool changed = false;
 };

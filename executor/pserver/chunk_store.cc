@@ -342,12 +342,12 @@ void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& c
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   if (run.param < 0) {
     if (run.counts >= 0) PENSTOCK_RETURN_IF_ERROR(CountStep(run.counts));
-    return runner.RunBlock(program_, facts_.lr_block, scope_);
+    return rates_.Run(runner, program_, facts_.lr_block, scope_);
   }
   Chunk& chunk = At(run.param, run.chunk);
   Param& param = params_[static_cast<std::size_t>(run.param)];
   Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
-                                         : runner.RunBlock(program_, param.block, *chunk.scope);
+                                         : chunk.update.Run(runner, program_, param.block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
                                          " on pserver ", facts_.address));

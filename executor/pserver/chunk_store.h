@@ -5,7 +5,7 @@
 //
 //   store.Merge({.trainer = 0, .parts = g0});  store.Merge({.trainer = 1, .parts = g1});
 //   store.Run({.step = 0}, runner);
-//   store.Publish(0, 0, 1, trainer)->part(0)
+//   store.Publish(0, 0, 1, trainer, true)->part(0)     // version 1 of the first chunk of the first param
 //
 // Merging adds each gradient, in trainer order, to one sum that replaces the block's own `sum` and `scale`
 // (merge_plan.h, gradient_sum.h) and lives until the block has run. If a block merges differently, or the
@@ -34,6 +34,7 @@
 #include "executor/pserver/backups.h"
 #include "executor/pserver/buffer_pool.h"
 #include "executor/pserver/changed_rows.h"
+#include "executor/pserver/lazy_block.h"
 #include "executor/pserver/merge_plan.h"
 #include "executor/pserver/published.h"
 #include "executor/pserver/state_machine.h"
@@ -114,7 +115,7 @@ class ChunkStore {
   Changed GatherChanged(const RowsEvent& pull);
   // kInvalidArgument E-rpc-row: `ids` are not int64, or one is not a row of the table. A table sharded by id
   // has a row for any int64.
-  Status CheckIds(int param, int trainer, const Payload& ids) const;
+  Status CheckIds(int param, int trainer, const RowIds& ids) const;
   // The number of a param that is a table sharded by id; -1 if there is none of that name.
   int FindTable(const std::string& name) const;
   // Copies the table in portions, as it is at the first call: the call that completes the copy returns it,
@@ -133,6 +134,7 @@ class ChunkStore {
   void CopyRates(StateCopy& copy) const;
   static Status WriteState(const std::string& file, const StateCopy& copy);
   bool IsTable(int param) const { return params_[static_cast<std::size_t>(param)].table != nullptr; }
+  bool HasTables() const;  // sharded by id
   // Puts the rows of all tables into the server's scope. No table may be written meanwhile.
   void PublishTables() const;
 
@@ -143,6 +145,7 @@ class ChunkStore {
   };
   struct Chunk {
     std::unique_ptr<Scope> scope;
+    LazyBlock update, measure;                  // in the scope
     int merged = 0;                             // gradients in the sum
     std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
     // The sum of the gradients, until the block has run.
@@ -214,6 +217,7 @@ class ChunkStore {
   BufferPool pool_;
   std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
   std::set<std::string> shared_reads_;  // variables that the shared block reads
+  LazyBlock rates_, shared_;            // in the server's scope
   std::vector<Param> params_;
 };
 

@@ -32,24 +32,9 @@ std::size_t RowBytes(const protocol::ContractPiece& piece) {
   return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
 }
 
-std::vector<std::int64_t> NumbersOf(const Payload& ids) {
-  std::vector<std::int64_t> numbers(ids.size() / sizeof(std::int64_t));
-  CopyRange({ids}, 0, numbers.size() * sizeof(std::int64_t), reinterpret_cast<std::byte*>(numbers.data()));
-  return numbers;
-}
-
 Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol::ContractPiece& piece) {
   return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
                          ", which has ", piece.shape[0]);
-}
-
-// The first id that is not a row of the piece. A table sharded by id has a row for any id.
-std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
-                                    const protocol::ContractPiece& piece, bool by_id) {
-  if (by_id) return std::nullopt;
-  const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
-  const auto found = std::find_if(ids.begin(), ids.end(), outside);
-  return found == ids.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace
@@ -66,31 +51,33 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
   if (merge.rows == 0) return OkStatus();
   CopyRange(merge.parts, 0, id_bytes, reinterpret_cast<std::byte*>(gradient.rows.data()));
   CopyRange(merge.parts, id_bytes, gradient.value.bytes(), gradient.value.raw());
-  const std::optional<std::int64_t> outside = Outside(gradient.rows, piece, by_id);
-  return outside ? NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece) : OkStatus();
+  if (by_id) return OkStatus();
+  const auto outside =
+      std::ranges::find_if(gradient.rows, [&](std::int64_t row) { return row < 0 || row >= piece.shape[0]; });
+  if (outside == gradient.rows.end()) return OkStatus();
+  return NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece);
 }
 
-Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
-  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
-  if (ids.size() % sizeof(std::int64_t) != 0) {
-    return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", piece.name, " in ",
-                    ids.size(), " bytes, which are no numbers of rows");
+Status ChunkStore::CheckIds(int param, int trainer, const RowIds& ids) const {
+  const Param& table = params_[static_cast<std::size_t>(param)];
+  if (ids.bytes() % sizeof(std::int64_t) != 0) {
+    return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", table.piece.name, " in ",
+                    ids.bytes(), " bytes, which are no numbers of rows");
   }
-  const std::optional<std::int64_t> outside =
-      Outside(NumbersOf(ids), piece, params_[static_cast<std::size_t>(param)].table != nullptr);
-  return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();
+  if (table.table != nullptr) return OkStatus();  // sharded by id
+  const std::optional<std::int64_t> outside = ids.Outside(table.piece.shape[0]);
+  return outside ? NoSuchRow(trainer, "asked for", *outside, table.piece) : OkStatus();
 }
 
 std::size_t ChunkStore::GatheredBytes(const RowsEvent& pull) const {
-  return pull.ids.size() / sizeof(std::int64_t) *
-         RowBytes(params_[static_cast<std::size_t>(pull.param)].piece);
+  return pull.ids.numbers().size() * RowBytes(params_[static_cast<std::size_t>(pull.param)].piece);
 }
 
 Tensor ChunkStore::Gather(const RowsEvent& pull) const {
   const Param& p = params_[static_cast<std::size_t>(pull.param)];
   const Tensor& table = p.chunks.front()->param;
   const std::size_t row = RowBytes(p.piece);
-  const std::vector<std::int64_t> numbers = NumbersOf(pull.ids);
+  const std::span<const std::int64_t> numbers = pull.ids.numbers();
   Tensor rows(p.piece.dtype, p.piece.shape.WithRows(static_cast<Dim>(numbers.size())));
   if (p.table != nullptr) {
     p.table->Read(numbers, pull.padding, rows.raw());
@@ -138,7 +125,7 @@ Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runn
   }
   for (std::size_t i = 0; i < table.column_count(); ++i)
     chunk.scope->Find(table.name(i))->As<Tensor>() = table.column(i);
-  PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(program_, param.block, *chunk.scope));
+  PENSTOCK_RETURN_IF_ERROR(chunk.update.Run(runner, program_, param.block, *chunk.scope));
   // A runner may have put an output into a new buffer.
   for (std::size_t i = 0; i < table.column_count(); ++i)
     table.column(i) = chunk.scope->Find(table.name(i))->As<Tensor>();
@@ -150,6 +137,10 @@ int ChunkStore::FindTable(const std::string& name) const {
     return param.table != nullptr && param.piece.name == name;
   });
   return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
+}
+
+bool ChunkStore::HasTables() const {
+  return std::ranges::any_of(params_, [](const Param& param) { return param.table != nullptr; });
 }
 
 void ChunkStore::PublishTables() const {

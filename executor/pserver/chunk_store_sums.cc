@@ -49,7 +49,7 @@ Status ChunkStore::Measure(const MeasureAction& measure, BlockRunner& runner) {
   Chunk& chunk = At(measure.param, measure.chunk);
   const Param& param = params_[static_cast<std::size_t>(measure.param)];
   if (param.measure_block < 0) return OkStatus();
-  Status status = runner.RunBlock(program_, param.measure_block, *chunk.scope);
+  Status status = chunk.measure.Run(runner, program_, param.measure_block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the norm of the gradient of ", param.piece.name, " for step ",
                                          measure.step, " on pserver ", facts_.address));
@@ -93,7 +93,7 @@ Status ChunkStore::Combine(const CombineAction& combine, BlockRunner& runner) {
     scope_.FindOrCreate(value.type.name)->As<Tensor>() = std::move(told);
   }
   if (facts_.shared_block < 0) return OkStatus();
-  Status status = runner.RunBlock(program_, facts_.shared_block, scope_);
+  Status status = shared_.Run(runner, program_, facts_.shared_block, scope_);
   if (status.ok()) return status;
   return std::move(status).With(
       StrCat("in the norm over all gradients for step ", combine.step, " on pserver ", facts_.address));

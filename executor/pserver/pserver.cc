@@ -44,7 +44,8 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
                                              server->options_.part_bytes));
-  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count(), server->options_.run);
+  // One queue more than the store has: of credits.
+  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count() + 1, server->options_.run);
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
@@ -164,8 +165,24 @@ bool Pserver::HasListeners() const {
   return !ended_->ok() && !admission_.Awaited().empty() && since < kTellLatecomers;
 }
 
+// The state machine has ended. Tables are put into the scope first, without the lock: it takes as long as they
+// are large, and nothing else uses them any more.
 void Pserver::OnEnd(const Status& why) {
-  if (why.ok()) store_->PublishTables();
+  if (!why.ok() || !store_->HasTables()) return End(why);
+  options_.run([this] {
+    Status published = OkStatus();
+    try {
+      store_->PublishTables();
+    } catch (const std::bad_alloc&) {
+      published = FailedPrecondition("E-run-memory", "pserver ", facts_.address,
+                                     ": not enough memory to put its tables into the scope");
+    }
+    const std::lock_guard lock(mutex_);
+    if (!ended_.has_value()) End(published);
+  });
+}
+
+void Pserver::End(const Status& why) {
   ended_ = why;
   ended_at_ = options_.clock->Now();
   const std::vector<int> awaited = admission_.Awaited();
@@ -188,9 +205,12 @@ void Pserver::Fail(const Status& why) {
 
 void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                       protocol::Event event) {
+  RowIds row_ids;
+  if (const auto* pull = std::get_if<protocol::PullRows>(&event))
+    Guard([&] { row_ids = RowIds::Of(pull->ids); });
   Decide([&] {
     if (refused_.contains(from.get())) return;  // it was told why
-    const From known{from, sender, static_cast<int>(sender.trainer)};
+    const From known{from, sender, static_cast<int>(sender.trainer), std::move(row_ids)};
     Actions actions;
     if (std::holds_alternative<protocol::ServerHello>(event)) {
       On(known, std::get<protocol::ServerHello>(event), actions);

@@ -109,6 +109,7 @@ class Pserver : public EventHandler, public ReplyHandler {
     const std::shared_ptr<Caller>& caller;
     const protocol::Sender& sender;
     int trainer;
+    RowIds row_ids = {};  // of a PullRows; copied before the lock is taken
   };
 
   Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
@@ -122,6 +123,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   PserverOptions Guarded(PserverOptions options);  // guards work that runs later
   void FailForMemory();
   void OnEnd(const Status& why);
+  void End(const Status& why);
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
 
@@ -188,6 +190,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void ReplyRows(int trainer, const RowsReply& reply);
   void ReplyChanged(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
+  void SendLater(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 
   // Reports (pserver_reports.cc).

@@ -192,6 +192,8 @@ void Pserver::Reply(const ReplyAction& action) {
       ReplyChunk(action.trainer, reply);
     } else if constexpr (std::is_same_v<T, RowsReply>) {
       reply.asked.changed ? ReplyChanged(action.trainer, reply) : ReplyRows(action.trainer, reply);
+    } else if constexpr (std::is_same_v<T, CreditReply>) {
+      SendLater(action.trainer, Typed(admission_.terms(action.trainer), reply));
     } else {
       SendTo(action.trainer, Typed(admission_.terms(action.trainer), reply));
     }
@@ -292,6 +294,16 @@ protocol::Sender Pserver::SenderOf(int trainer) const {
           .incarnation = admission_.incarnation(trainer),
           .trainer = static_cast<std::uint32_t>(trainer),
           .durable_version = machine_->durable_version()};
+}
+
+// Sends once the lock is free. For credits: one message of a trainer may give credit to all others. They only
+// grow, so their order among other replies does not matter.
+void Pserver::SendLater(int trainer, protocol::Reply reply) {
+  const std::shared_ptr<Caller>& to = At(trainer).caller;
+  if (to == nullptr) return;
+  notes_.Sent(trainer, 0);
+  queues_->Push(store_->queue_count(), ChunkQueues::Size::kSmall,
+                [to, sender = SenderOf(trainer), reply = std::move(reply)] { to->Reply(sender, reply); });
 }
 
 void Pserver::SendTo(int trainer, protocol::Reply reply) {

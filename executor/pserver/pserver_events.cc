@@ -96,9 +96,7 @@ void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& acti
                            pull.variable, ", which is no table"));
     return;
   }
-  // A copy, because a trainer on this host shares the memory and could change it after the check.
-  const Payload ids = Payload::Of(pull.ids.ToText());
-  if (const Status fit = store_->CheckIds(*param, from.trainer, ids); !fit.ok())
+  if (const Status fit = store_->CheckIds(*param, from.trainer, from.row_ids); !fit.ok())
     return Refuse(from.caller, fit);
   machine_->PullRows({.trainer = from.trainer,
                       .param = *param,
@@ -106,7 +104,7 @@ void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& acti
                       .variable = pull.variable,
                       .request = pull.request,
                       .padding = terms.PaddingOf(pull.variable),
-                      .ids = ids},
+                      .ids = from.row_ids},
                      actions);
 }
 

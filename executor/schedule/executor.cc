@@ -201,13 +201,23 @@ struct Executor::Impl {
     return entry;
   }
 
-  Result<std::unique_ptr<Runnable>> Take(Entry& entry, Scope& scope, std::span<const Feed> feeds) {
+  // Returns a frame for a run in `scope`. `last` is the binding of the caller's previous run, to be updated.
+  Result<std::unique_ptr<Runnable>> Take(Entry& entry, Scope& scope, std::span<const Feed> feeds,
+                                         ScopeBinding& last) {
     if (auto runnable = entry.pool.TakeBound(scope, feeds)) {
       fast_run_count.fetch_add(1, std::memory_order_relaxed);
       return runnable;
     }
+    if (last.IsOf(scope)) {  // other scopes have used the frames since
+      if (auto runnable = entry.pool.TakeAccepting(feeds, last)) {
+        fast_run_count.fetch_add(1, std::memory_order_relaxed);
+        runnable->frame.Bind(last);
+        return runnable;
+      }
+    }
     PENSTOCK_RETURN_IF_ERROR(CheckFeeds(*entry.block, feeds));
-    PENSTOCK_ASSIGN_OR_RETURN(ScopeBinding binding, BindScope(*entry.block, scope));
+    PENSTOCK_ASSIGN_OR_RETURN(last, BindScope(*entry.block, scope));
+    const ScopeBinding& binding = last;
     std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
     if (runnable == nullptr) {
       auto made = Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services);
@@ -216,7 +226,7 @@ struct Executor::Impl {
       late_step_count.fetch_add((*made)->late_steps, std::memory_order_relaxed);
       runnable = std::make_unique<Runnable>(*std::move(made));
     }
-    runnable->frame.Bind(std::move(binding));
+    runnable->frame.Bind(binding);
     return runnable;
   }
 
@@ -236,12 +246,12 @@ struct Executor::Impl {
   }
 
   Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
-                  std::vector<Variable>* out) {
+                  std::vector<Variable>* out, ScopeBinding& last) {
     const TeamSize team(services.threads);
     if (entry.lands && services.rpc != nullptr && services.rpc->communicator() != nullptr) {
       PENSTOCK_RETURN_IF_ERROR(services.rpc->communicator()->BeginRun(scope));
     }
-    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds));
+    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds, last));
     Frame& frame = runnable->frame;
     frame.BeginRun(feeds);
     OpTimer* const timer = options.timer != nullptr && options.timer->on() ? options.timer : nullptr;
@@ -272,9 +282,15 @@ struct Executor::Impl {
 
   Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
                     std::vector<Variable>* out) {
+    ScopeBinding none;
+    return RunGuarded(entry, scope, feeds, cancellation, out, none);
+  }
+
+  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
+                    std::vector<Variable>* out, ScopeBinding& last) {
     // Sizes depend on the user's feeds: too large a batch is an error of this run, not of the process.
     try {
-      return RunEntry(entry, scope, feeds, cancellation, out);
+      return RunEntry(entry, scope, feeds, cancellation, out, last);
     } catch (const std::bad_alloc&) {
       return NotEnoughMemory(*entry.block);
     } catch (const std::length_error&) {  // a vector larger than any memory
@@ -351,12 +367,13 @@ class Executor::Prepared : public PreparedBlock {
     const Running run(impl_.running, impl_.cancel);
     // Checked here too, because the block may be empty and its loop must still stop.
     if (run.cancellation().requested()) return Cancelled("E-run-cancelled", "the run was cancelled");
-    return impl_.RunGuarded(*entry_, scope, {}, run.cancellation(), nullptr);
+    return impl_.RunGuarded(*entry_, scope, {}, run.cancellation(), nullptr, last_);
   }
 
  private:
   Impl& impl_;
   const EntryRef entry_;
+  ScopeBinding last_;
 };
 
 Result<std::unique_ptr<PreparedBlock>> Executor::PrepareBlock(const Program& program, int block,

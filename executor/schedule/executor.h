@@ -53,7 +53,7 @@ struct ExecutorStats {
   std::int64_t compiled_count = 0;
   std::int64_t specialised_count = 0;
   std::int64_t late_step_count = 0;  // late ops of all specialisations
-  std::int64_t fast_run_count = 0;   // runs that found all variables already bound
+  std::int64_t fast_run_count = 0;   // runs that looked up no variable
 };
 
 class Executor : public BlockRunner {

@@ -174,8 +174,8 @@ bool Frame::Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) co
   return true;
 }
 
-void Frame::Bind(ScopeBinding binding) {
-  binding_ = std::move(binding);
+void Frame::Bind(const ScopeBinding& binding) {
+  binding_ = binding;
   for (std::size_t s = 0; s < variables_.size(); ++s) {
     Variable* found = binding_.variables[s];
     variables_[s] = found != nullptr ? found : &own_[s];

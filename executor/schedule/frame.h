@@ -53,7 +53,7 @@ class Frame {
   // Whether feeds and scope variables have the types that this frame was made for. Allocates nothing.
   bool Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const;
 
-  void Bind(ScopeBinding binding);
+  void Bind(const ScopeBinding& binding);
   void BeginRun(std::span<const Feed> feeds);
   // Releases the views and the caller's tensors, whose memory may belong to another library.
   void EndRun();

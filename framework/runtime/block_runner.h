@@ -22,7 +22,7 @@ class PreparedBlock {
  public:
   virtual ~PreparedBlock() = default;
   // Looks up outer variables in `scope` and its parents. Stops between two ops when its run is cancelled.
-  // Fast when called again with the same scope, or with scopes of the same shapes.
+  // Fast when called again with the same scope, or with scopes of the same shapes. One run at a time.
   virtual Status Run(Scope& scope) = 0;
 };
 

@@ -138,10 +138,25 @@ class FaultyRunner : public BlockRunner {
   }
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                       std::vector<std::string> keeps) override {
-    return inner_.PrepareBlock(program, block, std::move(keeps));
+    PENSTOCK_ASSIGN_OR_RETURN(auto prepared, inner_.PrepareBlock(program, block, std::move(keeps)));
+    return std::unique_ptr<PreparedBlock>(std::make_unique<Faulty>(std::move(prepared), faults_));
   }
 
  private:
+  class Faulty : public PreparedBlock {
+   public:
+    Faulty(std::unique_ptr<PreparedBlock> inner, Faults& faults)
+        : inner_(std::move(inner)), faults_(faults) {}
+    Status Run(Scope& scope) override {
+      faults_.Delay();
+      faults_.CountDown();
+      return inner_->Run(scope);
+    }
+
+   private:
+    const std::unique_ptr<PreparedBlock> inner_;
+    Faults& faults_;
+  };
   BlockRunner& inner_;
   Faults& faults_;
 };

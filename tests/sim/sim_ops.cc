@@ -265,6 +265,18 @@ class ToyOp {
   const std::function<void()>& meanwhile_;
 };
 
+class SimBlock : public PreparedBlock {
+ public:
+  SimBlock(SimBlockRunner& runner, const Program& program, int block)
+      : runner_(runner), program_(program), block_(block) {}
+  Status Run(Scope& scope) override { return runner_.RunBlock(program_, block_, scope); }
+
+ private:
+  SimBlockRunner& runner_;
+  const Program program_;
+  const int block_;
+};
+
 }  // namespace
 
 const OpRegistry& SimOps() {
@@ -279,9 +291,9 @@ Status SimBlockRunner::RunBlock(const Program& program, int block, Scope& scope)
   return OkStatus();
 }
 
-Result<std::unique_ptr<PreparedBlock>> SimBlockRunner::PrepareBlock(const Program&, int block,
+Result<std::unique_ptr<PreparedBlock>> SimBlockRunner::PrepareBlock(const Program& program, int block,
                                                                     std::vector<std::string>) {
-  return Unimplemented("E-sim-block", "block ", block, ": no op of these runs a block");
+  return std::unique_ptr<PreparedBlock>(std::make_unique<SimBlock>(*this, program, block));
 }
 
 }  // namespace penstock::test

@@ -19,7 +19,6 @@ class SimBlockRunner : public BlockRunner {
   // Called in the middle of each update, when one half of the parameter is new and the other old, to run
   // other events at that time.
   std::function<void()> meanwhile = [] {};
-  // None of these ops runs a block.
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                       std::vector<std::string> keeps) override;
 };

@@ -69,7 +69,9 @@ std::vector<Payload> Parts(const std::vector<std::int64_t>& ids, const std::vect
   return parts;
 }
 
-Payload Ids(const std::vector<std::int64_t>& ids) { return Parts(ids, {}, 1000).front(); }
+pserver::RowIds Ids(const std::vector<std::int64_t>& ids) {
+  return pserver::RowIds::Of(Parts(ids, {}, 1000).front());
+}
 
 struct TableStore {
   TableStore() {
@@ -211,7 +213,7 @@ TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
     EXPECT_EQ(table.store->CheckIds(0, 1, Ids({2, id})).message(),
               StrCat("trainer 1 asked for row ", id, " of emb, which has 6"));
   }
-  EXPECT_EQ(table.store->CheckIds(0, 1, Payload::Of("123")).id(), "E-rpc-row-bytes");
+  EXPECT_EQ(table.store->CheckIds(0, 1, pserver::RowIds::Of(Payload::Of("123"))).id(), "E-rpc-row-bytes");
   EXPECT_TRUE(table.store->CheckIds(0, 1, Ids({0, 5, 5})).ok());
 }
 

@@ -241,8 +241,12 @@ pserver::PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows,
 
 std::string PullRows(Driver& driver, int trainer, std::uint64_t version, std::uint64_t request) {
   return driver.Do([&](pserver::Actions& out) {
-    driver.machine.PullRows(
-        {.trainer = trainer, .param = 0, .version = version, .request = request, .ids = Gradient(8)}, out);
+    driver.machine.PullRows({.trainer = trainer,
+                             .param = 0,
+                             .version = version,
+                             .request = request,
+                             .ids = pserver::RowIds::Of(Gradient(8))},
+                            out);
   });
 }
 

@@ -404,6 +404,49 @@ TEST(RunBlock, IsThreadSafeForDifferentScopes) {
   }
 }
 
+TEST(PreparedBlock, LooksUpNoVariableWhenManyScopesShareTheFrames) {
+  exec::Executor executor(ToyOps(), {.threads = 1, .specialisations_max = 2});
+  const ToyProgram p = ServerProgram();
+  constexpr int kChunks = 20, kRuns = 3;
+  std::vector<std::unique_ptr<Scope>> scopes;
+  std::vector<std::unique_ptr<PreparedBlock>> blocks;
+  for (int c = 0; c < kChunks; ++c) {
+    auto& scope = scopes.emplace_back(std::make_unique<Scope>());
+    scope->FindOrCreate("w")->As<Tensor>() = Values({static_cast<float>(100 * c), 0});
+    scope->FindOrCreate("g0")->As<Tensor>() = Values({1, 2});
+    scope->FindOrCreate("g1")->As<Tensor>() = Values({3, 4});
+    auto prepared = executor.PrepareBlock(p.program, 1, {});
+    ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+    blocks.push_back(*std::move(prepared));
+  }
+  for (int run = 0; run < kRuns; ++run) {
+    for (std::size_t c = 0; c < kChunks; ++c) {
+      const Status status = blocks[c]->Run(*scopes[c]);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+  }
+  for (std::size_t c = 0; c < kChunks; ++c) {
+    EXPECT_EQ(Floats(*scopes[c]->Find("w")),
+              (std::vector<float>{static_cast<float>(100 * c) - 4 * kRuns, -6 * kRuns}));
+  }
+  EXPECT_EQ(executor.stats().fast_run_count, kChunks * (kRuns - 1));
+}
+
+TEST(PreparedBlock, LooksUpVariablesAgainWhenTheScopeHasChanged) {
+  exec::Executor executor(ToyOps(), {.threads = 1});
+  const ToyProgram p = ServerProgram();
+  auto prepared = executor.PrepareBlock(p.program, 1, {});
+  ASSERT_TRUE(prepared.ok()) << prepared.status().ToString();
+  Scope scope;
+  for (const char* name : {"w", "g0", "g1"}) scope.FindOrCreate(name)->As<Tensor>() = Values({1, 2});
+  ASSERT_TRUE((*prepared)->Run(scope).ok());
+  scope.Erase("g1");
+  EXPECT_EQ((*prepared)->Run(scope).id(), "E-run-uninitialized");
+  scope.FindOrCreate("g1")->As<Tensor>() = Values({10, 20});
+  ASSERT_TRUE((*prepared)->Run(scope).ok());
+  EXPECT_EQ(Floats(*scope.Find("w")), (std::vector<float>{1 - 2 - 11, 2 - 4 - 22}));
+}
+
 TEST(RunBlock, AnOpThatStartsABlockRunsItInTheSameScope) {
   ToyProgram p = ServerProgram();
   p.Add("toy_blocks", {{"X", "g0"}}, {}, 0, {{"sub_block", BlockRef{1}}});

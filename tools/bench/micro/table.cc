@@ -35,7 +35,7 @@ class TableServer {
     Draw(rows);
   }
 
-  void Gather() { benchmark::DoNotOptimize(store_->Gather({.param = 0, .ids = ids_})); }
+  void Gather() { benchmark::DoNotOptimize(store_->Gather({.param = 0, .ids = pserver::RowIds::Of(ids_)})); }
   void Update() {
     for (int t = 0; t < kTrainers; ++t) {
       Must(store_->Merge(

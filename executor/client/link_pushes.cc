@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
 static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
+// The checksum of a smaller gradient takes less time than a second locking, and needs no memory.
+constexpr std::size_t kLargeGradient = std::size_t{64} << 10;
+
 Bytes BytesOf(const Tensor& tensor) { return {tensor.buffer(), tensor.raw(), tensor.bytes()}; }
 
 // All ids, then all values.
@@ -126,7 +129,7 @@ Status Link::Push(std::unique_lock<std::mutex>& lock, PendingPush push) {
   BeginPush(variable, push.step);
   if (welcome_) {
     const VariableCut cut = variable.cut;
-    const bool checksums = NeedsChecksums();
+    const bool checksums = push.value.bytes.size >= kLargeGradient && NeedsChecksums();
     if (checksums || !cut.compression.none()) {
       lock.unlock();
       Make(cut, checksums, push);
@@ -278,7 +281,7 @@ void Link::SendAllThatWaited() {
 
 void Link::Send(PendingPush& push) {
   Variable& variable = variables_[push.slot];
-  if (!push.made) Make(variable.cut, NeedsChecksums(), push);
+  if (!push.made) Make(variable.cut, false, push);
   if (variable.waiting.empty() && SendAllowed(push)) return EndPush(variable, push.step);
   variable.waiting.push_back(std::move(push));
   ++pushes_waiting_;
@@ -312,14 +315,15 @@ bool Link::SendAllowed(PendingPush& push) {
 void Link::SendParts(const Variable& variable, const PendingPush& push) {
   const std::size_t parts = push.value.PartsOf(variable.cut, push.chunk);
   for (std::uint32_t part = 0; part < parts; ++part) {
-    const Payload bytes = push.value.PartOf(variable.cut, push.chunk, part);
+    Payload bytes = push.value.PartOf(variable.cut, push.chunk, part);
+    const std::size_t size = bytes.size();
     const bool is_new = SendKept(protocol::Push{.at = {variable.position, push.chunk},
                                                 .step = push.step,
                                                 .part = part,
                                                 .rows = push.rows,
-                                                .bytes = bytes});
+                                                .bytes = std::move(bytes)});
     if (!is_new) continue;
-    notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, bytes.size());
+    notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, size);
     BeginPush(variable, push.step);
   }
 }

@@ -144,7 +144,7 @@ Status Link::On(const protocol::Answer& answer) {
 
 void Link::TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below) {
   Variable* variable = At(at.variable);
-  if (variable == nullptr || at.chunk >= variable->chunks) return;
+  if (variable == nullptr || at.chunk >= variable->cut.chunks) return;
   std::vector<std::uint64_t>& below = variable->welcome_below;
   if (below.size() <= at.chunk) below.resize(at.chunk + std::size_t{1}, 0);
   below[at.chunk] = std::max(below[at.chunk], welcome_below);

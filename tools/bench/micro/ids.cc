@@ -2,6 +2,7 @@
 // many rows of 16 floats, over 1 to 64 servers.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ constexpr Dim kIds = Dim{512} * 26;
 class Splitter {
  public:
   Splitter(int servers, bool rows) {
-    Block& main = program_.MutableMain();
+    Block& main = program_.MutableBlock(0);
     const VarKind kind = rows ? VarKind::kSelectedRows : VarKind::kTensor;
     const auto declare = [&](const std::string& name) {
       Var var;

@@ -2,7 +2,7 @@
 
 import difflib
 
-from penstock._penstock import ProgramError, StateError
+from penstock._penstock import DataError, ProgramError, StateError
 
 
 def program_error(id, message, *details):
@@ -13,6 +13,11 @@ def program_error(id, message, *details):
 def state_error(id, message, *details):
     """Returns a StateError to raise, like program_error."""
     return _error(StateError, id, message, details)
+
+
+def data_error(id, message, *details):
+    """Returns a DataError to raise, like program_error."""
+    return _error(DataError, id, message, details)
 
 
 def suggestion(name, known, most=1):

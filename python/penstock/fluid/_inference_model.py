@@ -5,8 +5,9 @@ import warnings
 
 from penstock._call_site import stack_level
 from penstock.fluid import framework, layers
+from penstock.fluid._file_writing import save_files
 from penstock.fluid._remote_tables import look_up_at_hand
-from penstock.fluid._var_files import load_persistables, program_or_default, read_file, save_persistables, write_file
+from penstock.fluid._var_files import load_persistables, program_or_default, read_saved, save_persistables_but
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Program, Variable
 
@@ -79,7 +80,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     if any(op.type == 'auc' for op in block.ops):
         warnings.warn('save_inference_model: the program has an op auc; set its statistics to 0 before saving, unless '
                       'the saved program is to continue counting', stacklevel=stack_level())
-    model = os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__')
+    model = os.path.basename(model_filename) if model_filename else '__model__'
     if export_for_deployment:
         for i in reversed(range(len(block.ops))):
             if block.ops[i].type in ('feed', 'fetch'):
@@ -93,11 +94,13 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     saved = program.clone()
     if export_for_deployment:
         look_up_at_hand(saved)
-    write_file(model, [saved.desc.serialize_to_string()])
+    files = [(model, [saved.desc.serialize_to_string()])]
     if program_only:
         warnings.warn('save_inference_model: program_only leaves out the parameters', stacklevel=stack_level())
+        save_files(dirname, files)
     else:
-        save_persistables(executor, dirname, program, params_filename and os.path.basename(params_filename))
+        save_persistables_but(executor, dirname, program, lambda var: False,
+                              params_filename and os.path.basename(params_filename), files)
     return [end.name for end in ends]
 
 
@@ -176,7 +179,7 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     elif not os.path.isdir(dirname):
         raise ValueError('%s is not a folder' % dirname)
     else:
-        model = read_file(os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__'))
+        model = read_saved(os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__'))
         params_filename = params_filename and os.path.basename(params_filename)
     program = Program.parse_from_string(model)
     if program.desc.version > _SUPPORTED_VERSION:

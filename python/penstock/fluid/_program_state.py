@@ -7,10 +7,10 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import _pickles
+from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
-                                       load_vars, program_or_default, read_combined, read_file, read_single,
-                                       require_same, write_file)
+                                       load_vars, parse, program_or_default, read_combined, require_same)
 from penstock.fluid.core import CPUPlace
 from penstock.fluid.executor import Executor, global_scope
 from penstock.fluid.framework import Variable
@@ -113,12 +113,13 @@ def _arrays(program, predicate):
 
 
 def save(program, model_path):
-    """Writes parameters, optimizer state and program to three files. A trainer asks pservers for the tables that they
-    hold.
+    """Writes parameters, optimizer state and program to three files, and their digests to a fourth. They are one save:
+    if the process is killed meanwhile, the new files or the previous ones are loaded. A trainer asks pservers for the
+    tables that they hold.
 
     Args:
         program (Program): the program.
-        model_path (str): path of the files without their suffixes .pdparams, .pdopt and .pdmodel.
+        model_path (str): path of the files without their suffixes .pdparams, .pdopt, .pdmodel and .digests.
 
     Raises:
         ValueError: `model_path` ends with a slash.
@@ -131,9 +132,15 @@ def save(program, model_path):
     if not os.path.basename(model_path):
         raise ValueError('model_path is %r; it must be dirname/filename' % model_path)
     program_or_default(program)
+    folder, name = os.path.split(model_path)
+    save_files(folder or os.curdir, _files_of(program, name), name + DIGESTS_SUFFIX)
+
+
+def _files_of(program, name):
+    """Yields (file, parts) of fluid.save."""
     for suffix, predicate in (('.pdparams', is_parameter), ('.pdopt', is_belong_to_optimizer)):
-        write_file(model_path + suffix, [_pickles.dumps(_arrays(program, predicate))])
-    write_file(model_path + '.pdmodel', [program.desc.serialize_to_string()])
+        yield name + suffix, [_pickles.dumps(_arrays(program, predicate))]
+    yield name + '.pdmodel', [program.desc.serialize_to_string()]
 
 
 def load(program, model_path, executor=None, var_list=None):
@@ -179,7 +186,9 @@ def _load_vars_of(program, path, executor, var_list):
 
 
 def _read_arrays(path):
-    arrays = _pickles.loads(read_file(path), path)
+    folder, name = os.path.split(path)
+    saved = SavedFolder(folder or os.curdir, os.path.splitext(name)[0] + DIGESTS_SUFFIX)
+    arrays = _pickles.loads(saved.read(name), path)
     if not isinstance(arrays, dict):
         raise ValueError('%s holds a %s, not a dict of arrays' % (path, type(arrays).__name__))
     return arrays
@@ -236,7 +245,8 @@ def load_program_state(model_path, var_list=None):
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names
-        values = [read_single(file_of(model_path, name)) for name in names]
+        saved = SavedFolder(model_path)
+        values = [parse(file_of(model_path, name), saved.read(name), 0)[0] for name in names]
     else:
         raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (prefix, model_path))
     return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}
@@ -245,7 +255,7 @@ def load_program_state(model_path, var_list=None):
 def _files_below(folder):
     """Returns the names of the variables in the files of a folder; names may contain slashes. Skips a saved model."""
     found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
-    return sorted(name for name in found if name != '__model__')
+    return sorted(name for name in found if name != '__model__' and not is_list(name) and not is_partial(name))
 
 
 def set_program_state(program, state_dict):

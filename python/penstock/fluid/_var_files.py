@@ -1,6 +1,5 @@
 """Variables in files, in Fluid's formats: one file per variable, or one file for all in the order of their names."""
 
-import errno
 import itertools
 import os
 import warnings
@@ -8,6 +7,7 @@ import warnings
 from penstock._errors import program_error
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
+from penstock.fluid._file_writing import SavedFolder, is_list, save_files
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import VarType, dtype_name
@@ -16,9 +16,6 @@ from penstock.fluid.framework import Parameter, Program, Variable
 
 # Folder inside the folder of a save, named as in Fluid.
 TABLES_FOLDER = '__lookup_table__'
-
-_NAMES_TRIED = 100
-_numbers = itertools.count()
 
 _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
 
@@ -98,72 +95,6 @@ def held_value(var):
     return held
 
 
-def write_file(path, parts):
-    """Writes a file atomically: it contains its previous contents or all of the parts. The file is synced to disk, so
-    it survives a crash of the machine."""
-    write_files([(path, parts)])
-
-
-def write_files(files):
-    """Writes files, each atomically and synced to disk like `write_file`; each folder is synced once, after the last.
-
-    Args:
-        files (Iterable): (path, parts); drawn one at a time, so that the parts of one file are in memory.
-    """
-    folders = set()
-    try:
-        for path, parts in files:
-            folder = os.path.dirname(path) or '.'
-            os.makedirs(folder, exist_ok=True)
-            folders.add(folder)
-            _replace(path, parts)
-    finally:
-        for folder in folders:
-            _sync_folder(folder)
-
-
-def _replace(path, parts):
-    file, partial = _create_beside(path)
-    try:
-        with open(file, 'wb') as out:
-            for part in parts:
-                out.write(part)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        os.remove(partial)
-        raise
-
-
-def _create_beside(path):
-    """Returns (descriptor, path) of a new file beside `path`. Existing files and links are never opened."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    for _ in range(_NAMES_TRIED):
-        partial = '%s.%d-%d.partial' % (path, os.getpid(), next(_numbers))    # several trainers may save to one folder
-        try:
-            return os.open(partial, flags, 0o666), partial
-        except FileExistsError:
-            pass
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), partial)
-
-
-def _sync_folder(folder):
-    """Forces the names in the folder to disk. Does nothing if the folder cannot be opened or the file system does not
-    support it."""
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:
-        return
-    try:
-        os.fsync(opened)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(opened)
-
-
 def file_of(dirname, name):
     """Returns the path of a variable's own file.
 
@@ -174,6 +105,9 @@ def file_of(dirname, name):
     if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
         raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
                             (name, dirname))
+    if is_list(inside):
+        raise program_error('E-file-reserved', 'the file of variable %r would replace the list of digests in %s; '
+                            'rename the variable' % (name, dirname))
     return os.path.join(dirname, name)
 
 
@@ -187,6 +121,9 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
 
     In a distributed job, trainer 0 also writes the tables whose rows trainers look up, which it fetches from the
     pservers.
+
+    Several files are one save: if the process is killed meanwhile, the folder has all new files or all previous ones.
+    The file __digests__ beside them lists their digests, which load_vars compares.
 
     Args:
         executor (Executor): fetches such tables.
@@ -212,6 +149,11 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         fluid.io.save_vars(exe, 'model', vars=[w])
         fluid.io.load_vars(exe, 'model', vars=[w])
     """
+    return save_with(executor, dirname, main_program, vars, predicate, filename)
+
+
+def save_with(executor, dirname, main_program, vars, predicate, filename, also=()):
+    """save_vars(), and the files `also` of the same folder, (name, parts): all of them are one save."""
     if dirname is None and filename is not None:
         raise ValueError('file %s has no folder: give dirname, or omit filename too to get bytes' % filename)
     program = program_or_default(main_program)
@@ -234,11 +176,11 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     if dirname is None:
         return b''.join(map(record, chosen))
     if filename is not None:
-        write_file(os.path.join(dirname, filename), map(record, chosen))
+        save_files(dirname, itertools.chain(also, [(filename, map(record, chosen))]))
         return None
-    paths = [file_of(dirname, var.name) for var in chosen]    # before anything is written
-    os.makedirs(dirname, exist_ok=True)
-    write_files((path, [record(var)]) for var, path in zip(chosen, paths))
+    for var in chosen:
+        file_of(dirname, var.name)    # before anything is written
+    save_files(dirname, itertools.chain(also, ((var.name, [record(var)]) for var in chosen)))
     return None
 
 
@@ -257,7 +199,7 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         TypeError: `dirname` is None and `filename` is not bytes.
         ValueError: a file contains another shape or type than the variable declares, or another number of variables.
         FileNotFoundError: a file is missing.
-        penstock.DataError: a file is damaged.
+        penstock.DataError: a file is damaged, or is not from the same save as the others (E-save-mixed).
 
     Example:
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
@@ -276,26 +218,32 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         values = read_combined(os.path.join(dirname, filename), names)
     else:
         paths = [file_of(dirname, name) for name in names]    # before anything is read
+        saved = SavedFolder(dirname)
         for var, path in zip(chosen, paths):
-            _put(var, _parse(path, read_file(path), 0, var.type)[0])
+            _put(var, parse(path, saved.read(var.name), 0, var.type)[0])
         return
     for var, value in zip(chosen, values):
         _put(var, value)
 
 
-def _parse(path, data, offset, kind=VarType.LOD_TENSOR):
+def parse(path, data, offset, kind=VarType.LOD_TENSOR):
     """Returns (the value at `offset` of a file, the offset of the next one)."""
     return RuntimeVariable._from_file_bytes(data, offset, kind == VarType.SELECTED_ROWS, path)
 
 
 def read_single(path):
     """Returns the tensor in a file of one variable. Ignores data after it, which Fluid's pservers write."""
-    return _parse(path, read_file(path), 0)[0]
+    return parse(path, read_saved(path), 0)[0]
+
+
+def read_saved(path):
+    """Returns the bytes of a file, compared with its digest if the folder has a list of digests."""
+    return SavedFolder(os.path.dirname(path) or os.curdir).read(os.path.basename(path))
 
 
 def read_combined(path, names):
     """Returns the tensors in one file for all, one per name."""
-    return _records(read_file(path), path, names)
+    return _records(read_saved(path), path, names)
 
 
 def _records(data, path, names):
@@ -304,7 +252,7 @@ def _records(data, path, names):
         if offset >= len(data):
             raise ValueError('%s ends before variable %s: it holds fewer than the %d requested variables' %
                              (path, name, len(names)))
-        value, offset = _parse('%s: %s' % (path, name), data, offset)
+        value, offset = parse('%s: %s' % (path, name), data, offset)
         values.append(value)
     if offset != len(data):
         raise ValueError('%s holds more than the %d requested variables' % (path, len(names)))
@@ -402,14 +350,15 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     return save_persistables_but(executor, dirname, main_program, lambda var: False, filename)
 
 
-def save_persistables_but(executor, dirname, main_program, leave_out, filename=None):
-    """save_persistables() without the variables for which leave_out(var) is true."""
+def save_persistables_but(executor, dirname, main_program, leave_out, filename=None, also=()):
+    """save_persistables() without the variables for which leave_out(var) is true, and with the files `also`, as
+    save_with() takes them."""
     program = program_or_default(main_program)
     tables = [name for name in _tables_of(program) if not leave_out(program.global_block().var(name))]
     if tables and dirname is None:
         raise ValueError('pservers write table %s to their disks: give dirname' % tables[0])
     here = _but(_tables_of(program))
-    saved = save_vars(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename)
+    saved = save_with(executor, dirname, program, None, lambda var: here(var) and not leave_out(var), filename, also)
     if tables and program._is_chief:
         notice = Program()
         for table in tables:

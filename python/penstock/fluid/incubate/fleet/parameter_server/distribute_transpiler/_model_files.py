@@ -9,6 +9,7 @@ import numpy
 from penstock import _penstock
 from penstock._penstock import RuntimeVariable, Scope
 from penstock.fluid import _var_files
+from penstock.fluid._file_writing import save_files
 from penstock.fluid.core import dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
@@ -41,8 +42,8 @@ def save_state(executor, dirname, program):
         warnings.warn('fleet.save_persistables: the pservers have saved their state to their own disks, in %s; collect '
                       'their files there before fleet.init_server loads them' % folder)
         return
-    _var_files.write_files((_var_files.file_of(dirname, name), [_bytes_of(value)]) for parts in slices.values()
-                           for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items())
+    save_files(dirname, ((name, [_bytes_of(value)]) for parts in slices.values()
+                         for name, value in _joined(folder, sorted(parts, key=lambda one: one.block_id)).items()))
     _remove(folder, slices)
 
 

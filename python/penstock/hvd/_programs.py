@@ -7,8 +7,9 @@ from penstock._errors import program_error, state_error
 from penstock.fluid import core, framework
 from penstock.fluid.executor import global_scope
 from penstock.fluid.optimizer import Optimizer
-from penstock.hvd._arrays import Adasum, Average, Sum, broadcast_async_, synchronize
+from penstock.hvd._arrays import broadcast_async_, synchronize
 from penstock.hvd._job import the_job
+from penstock.hvd._running import Adasum, Average, Sum
 from penstock.hvd.compression import Compression
 
 _REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}

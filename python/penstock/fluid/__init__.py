@@ -18,6 +18,7 @@ from penstock.fluid import (annotations, average, backward, clip, communicator, 
                             log_helper, metrics, net_drawer, nets, op, optimizer, parallel_executor, param_attr,
                             profiler, reader, regularizer, trainer_desc, trainer_factory, transpiler, unique_name,
                             wrapped_decorator)
+from penstock.fluid import _predictor    # noqa: F401, isort: skip
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy

@@ -14,7 +14,7 @@ from penstock._role_set import native_roles
 from penstock.fluid import framework
 from penstock.fluid._remote_tables import note_tables
 from penstock.fluid.framework import Program
-from penstock.fluid.transpiler import ps_dispatcher
+from penstock.fluid.transpiler import _launched, ps_dispatcher
 from penstock.fluid.transpiler._slices import VarBlock, same_or_split_var, slice_variable    # noqa: F401
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
                                               check_flag, dense_exchange, set_policies)
@@ -86,7 +86,8 @@ class DistributeTranspiler:
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         if config.trainer_addresses and self._kind != 'pserver':
             config.current_addresses = [current_endpoint]
-        roles = native_roles(source_main, source_startup, config)
+        with _launched.compared(config.pservers):
+            roles = native_roles(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
         self.trainer_id, self.trainer_num = trainer_id, config.trainers
         self.pserver_endpoints, self.trainer_endpoints = config.pservers, config.trainer_addresses

@@ -1,5 +1,9 @@
 """contrib.mixed_precision: the rewriting with casts, the scaling of the loss, and runs of float16 on CPUs."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 from rank_processes import Ranks
@@ -166,6 +170,56 @@ def test_what_is_no_optimizer_is_refused(fluid):
         fluid.contrib.mixed_precision.decorate(None)
 
 
+def test_dynamic_scaling_with_pservers_is_refused(fluid):
+    network(fluid, dict(init_loss_scaling=8.0))
+    with pytest.raises(ValueError, match='use_dynamic_loss_scaling=False, or train on ranks.*E-plan-loss-scaling'):
+        fluid.DistributeTranspiler().transpile(0, pservers='127.0.0.1:6174', trainers=2)
+
+
+PSERVERS = """
+    import os
+    import numpy as np
+    import penstock.fluid as fluid
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1], 'int64')
+    hidden = fluid.layers.fc(x, 8, act='relu')
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(hidden, 3, act='softmax'), y))
+    fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0,
+                                           use_dynamic_loss_scaling=False).minimize(loss)
+    rank = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    t = fluid.DistributeTranspiler()
+    t.transpile(rank, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'], trainers=2)
+    exe = fluid.Executor()
+    if os.environ['TRAINING_ROLE'] == 'PSERVER':
+        main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
+        exe.run(startup)
+        exe.run(main)
+    else:
+        main = t.get_trainer_program()
+        exe.run(fluid.default_startup_program())
+        for step in range(4):
+            random = np.random.RandomState(step)
+            xs, ys = random.uniform(-1, 1, (6, 4)).astype('float32'), random.randint(0, 3, (6, 1))
+            mine = slice(3 * rank, 3 * rank + 3)
+            exe.run(main, feed={'x': xs[mine], 'y': ys[mine]}, fetch_list=[loss])
+        np.savez('trainer.%d.npz' % rank, **{p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
+                                             for p in fluid.default_main_program().all_parameters()})
+        exe.close()
+"""
+
+
+def test_static_scaling_trains_with_pservers(fluid, tmp_path):
+    _, params = train(fluid, dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=False), steps=4)
+    (tmp_path / 'train.py').write_text(textwrap.dedent(PSERVERS))
+    done = subprocess.run([sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2',
+                           'train.py'], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rank in range(2):
+        got = np.load(tmp_path / ('trainer.%d.npz' % rank))
+        for name, value in params.items():
+            np.testing.assert_allclose(got[name], value, rtol=0, atol=2e-3)
+
+
 RANKS = """
     import sys
     import numpy as np
@@ -176,21 +230,26 @@ RANKS = """
     x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1], 'int64')
     hidden = fluid.layers.fc(x, 8, act='relu')
     loss = fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(hidden, 3, act='softmax'), y))
-    optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0)
-    optimizer.minimize(loss)
-    exe = fluid.Executor()
     main = fluid.default_main_program()
+    if sys.argv[1] == 'fleet':
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.collective import DistributedStrategy, fleet
+        fleet.init(role_maker.PaddleCloudRoleMaker(is_collective=True))
+        strategy = DistributedStrategy()
+        strategy.use_amp, strategy.amp_loss_scaling = True, 8.0
+        strategy.mode, strategy.collective_mode = 'collective', 'grad_allreduce'
+        fleet.distributed_optimizer(fluid.optimizer.SGD(0.1), strategy).minimize(loss)
+        main = fleet.main_program
+    else:
+        optimizer = fluid.contrib.mixed_precision.decorate(fluid.optimizer.SGD(0.1), init_loss_scaling=8.0)
+        if sys.argv[1] == 'hvd':
+            optimizer = hvd.DistributedOptimizer(optimizer)
+        optimizer.minimize(loss)
+    exe = fluid.Executor()
     if sys.argv[1] == 'data_parallel':
         strategy = fluid.BuildStrategy()
         strategy.num_trainers, strategy.trainer_id = hvd.size(), hvd.rank()
         main = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name, build_strategy=strategy)
-    else:
-        t = fluid.DistributeTranspiler(config=fluid.DistributeTranspilerConfig())
-        t.config.mode = 'nccl2'
-        import os
-        t.transpile(hvd.rank(), trainers=os.environ['PADDLE_TRAINER_ENDPOINTS'],
-                    current_endpoint=os.environ['PADDLE_CURRENT_ENDPOINT'])
-        main = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name)
     exe.run(fluid.default_startup_program())
     for step in range(4):
         random = np.random.RandomState(step)
@@ -203,9 +262,10 @@ RANKS = """
 """
 
 
-def test_ranks_train_alike_and_as_one_process(fluid, tmp_path):
+@pytest.mark.parametrize('way', ['data_parallel', 'hvd', 'fleet'])
+def test_ranks_train_alike_and_as_one_process(fluid, tmp_path, way):
     _, params = train(fluid, dict(init_loss_scaling=8.0), steps=4)
-    with Ranks(tmp_path, RANKS, 2, 'data_parallel') as job:
+    with Ranks(tmp_path, RANKS, 2, way) as job:
         first, second = job.end_well()
     assert first == second
     for line in first.splitlines():

@@ -107,6 +107,7 @@ class OptimizerWithMixedPrecision:
         """
         if self._use_dynamic_loss_scaling:
             self._adapt_scaling(scaled_params_grads)
+            self._train_program._scales_loss_dynamically = True    # DistributeTranspiler asks
         return self._optimizer.apply_gradients(scaled_params_grads)
 
     def _adapt_scaling(self, scaled_params_grads):

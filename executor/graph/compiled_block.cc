@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/halves.h"
 #include "executor/graph/receive_order.h"
 #include "executor/graph/row_views.h"
 #include "framework/base/near_names.h"
@@ -295,7 +296,8 @@ Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops,
     return InvalidArgument("E-run-block", "block ", request.block, " does not exist; the program has ",
                            program.block_count());
   }
-  return Compiler(ops, program, std::move(request)).Compile();
+  PENSTOCK_ASSIGN_OR_RETURN(const Program computed, ComputeHalvesInFloat(ops, program, request.block));
+  return Compiler(ops, computed, std::move(request)).Compile();
 }
 
 }  // namespace penstock::exec

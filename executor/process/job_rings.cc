@@ -1,11 +1,13 @@
 #include "executor/process/job_rings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/collective/rendezvous/contract.h"
 #include "executor/collective/threads.h"
 #include "executor/observe/report_times.h"
 #include "executor/process/ring_backend.h"
+#include "framework/base/check.h"
 #include "framework/base/hash.h"
 
 namespace penstock::process {
@@ -15,6 +17,11 @@ Result<std::unique_ptr<CollectiveGroup>> GroupOfOne() {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<CollectiveGroup>> groups,
                             collective::MakeThreadGroups(1));
   return std::move(groups.front());
+}
+
+Status NotJoined(int ring) {
+  return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
+                            "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
 }
 
 }  // namespace
@@ -80,17 +87,22 @@ void JobRings::WatchWaits() {
                                        [this] { return LookAtWaits(); });
 }
 
-std::vector<rendezvous::WaitedOperation> JobRings::Waits() {
-  const std::lock_guard lock(mutex_);
-  bool blocked = waits();
+std::vector<rendezvous::WaitedOperation> JobRings::RunningOfAll(bool* blocked) const {
   std::vector<rendezvous::WaitedOperation> out;
   for (const auto& [ring, group] : groups_) {
     if (!group_ranks_.contains(ring)) continue;  // a ring of this process alone
     const std::optional<CollectiveGroup::Running> running = group->running();
     if (!running) continue;
-    blocked |= running->blocks_caller;
+    if (blocked != nullptr) *blocked |= running->blocks_caller;
     out.push_back({.ring = ring, .number = running->number, .text = running->text});
   }
+  return out;
+}
+
+std::vector<rendezvous::WaitedOperation> JobRings::Waits() {
+  const std::lock_guard lock(mutex_);
+  bool blocked = waits();
+  std::vector<rendezvous::WaitedOperation> out = RunningOfAll(&blocked);
   if (!blocked) out.clear();
   return out;
 }
@@ -113,6 +125,73 @@ Status JobRings::MakeOwnRing(int ring) {
   return OkStatus();
 }
 
+Status JobRings::MakeSubRing(int ring, const std::vector<int>& members) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  PENSTOCK_CHECK(!groups_.contains(ring), "a ring of some ranks has a number of its own");
+  if (members.size() > 1 && job_.store == nullptr) return NotJoined(ring);
+  std::optional<Result<std::unique_ptr<CollectiveGroup>>> made;
+  if (members.size() == 1) {
+    made = GroupOfOne();
+  } else {
+    const auto at = std::find(members.begin(), members.end(), facts_->rank);
+    PENSTOCK_CHECK(at != members.end(), "a ring of some ranks includes this one");
+    const Waiting here(*this);
+    made = MakeRingGroup(
+        *job_.store, {.number = ring, .members = members, .rank = static_cast<int>(at - members.begin())}, 0);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, *std::move(made));
+  const std::lock_guard lock(mutex_);
+  groups_.emplace(ring, std::move(group));
+  return OkStatus();
+}
+
+void JobRings::DropSubRing(int ring) {
+  const std::lock_guard meeting(meeting_);
+  std::unique_ptr<CollectiveGroup> group;
+  const std::lock_guard lock(mutex_);
+  if (const auto at = groups_.find(ring); at != groups_.end()) {
+    group = std::move(at->second);
+    groups_.erase(at);
+  }
+}
+
+std::vector<rendezvous::WaitedOperation> JobRings::Running() {
+  const std::lock_guard lock(mutex_);
+  return RunningOfAll();
+}
+
+void JobRings::EndOperations(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ring, group] : groups_) group->Abort(why);
+}
+
+Result<rendezvous::Store*> JobRings::StoreOfJob() const {
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  const std::lock_guard lock(mutex_);
+  if (job_.store != nullptr) return job_.store.get();
+  return FailedPrecondition("E-collective-not-joined", "this process has not joined other ranks");
+}
+
+Status JobRings::Tell(const std::string& key, std::string value) {
+  const std::shared_lock use(store_use_);
+  PENSTOCK_ASSIGN_OR_RETURN(rendezvous::Store* const store, StoreOfJob());
+  return store->Set(key, std::move(value));
+}
+
+Result<std::string> JobRings::Ask(const std::string& key) {
+  const std::shared_lock use(store_use_);
+  PENSTOCK_ASSIGN_OR_RETURN(rendezvous::Store* const store, StoreOfJob());
+  const Waiting here(*this);
+  return store->Get(key);
+}
+
+Result<std::int64_t> JobRings::Count(const std::string& counter, std::int64_t by) {
+  const std::shared_lock use(store_use_);
+  PENSTOCK_ASSIGN_OR_RETURN(rendezvous::Store* const store, StoreOfJob());
+  return store->Add(counter, by);
+}
+
 Status JobRings::RequireGroups(int ring, int group_ranks) const {
   const auto at = group_ranks_.find(ring);
   const int made = at == group_ranks_.end() ? 0 : at->second;
@@ -126,10 +205,7 @@ Status JobRings::RequireGroups(int ring, int group_ranks) const {
 }
 
 Result<std::unique_ptr<CollectiveGroup>> JobRings::GroupOfAll(int ring, int group_ranks) {
-  if (!facts_) {
-    return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
-                              "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
-  }
+  if (!facts_) return NotJoined(ring);
   if (job_.store == nullptr) return GroupOfOne();
   rendezvous::Ring all{.number = ring, .rank = facts_->rank};
   for (std::size_t r = 0; r < facts_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
@@ -191,6 +267,11 @@ void JobRings::Disconnect() {
   watch_.reset();
   std::map<int, std::unique_ptr<CollectiveGroup>> groups;
   JobStore job;
+  {
+    const std::lock_guard lock(mutex_);
+    if (job_.store != nullptr) job_.store->Cancel();  // ends Ask
+  }
+  const std::unique_lock unused(store_use_);
   {
     const std::lock_guard lock(mutex_);
     groups = std::exchange(groups_, {});

@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,23 @@ class JobRings : public CollectiveRings {
   Status Begin(const Program& program, int ring, std::string_view label) override;
   Result<CollectiveGroup*> Ring(int ring) override;
 
+  // Makes a ring over some ranks of the job, which include this one; `members` has no duplicates. Returns
+  // when all members make it. Members need not make their rings in the same order as other ranks. A ring with
+  // this number must not exist. kFailedPrecondition E-collective-not-joined.
+  Status MakeSubRing(int ring, const std::vector<int>& members);
+  // Frees a ring that MakeSubRing has made, after its operations have ended. No effect if there is none.
+  void DropSubRing(int ring);
+  // The operations that run now, of all rings over all ranks.
+  std::vector<rendezvous::WaitedOperation> Running();
+  // Ends the operations of all rings: all ranks get `why`.
+  void EndOperations(const Status& why);
+
+  // The job's store, for keys that begin with "hvd/". From any thread; in a job of one rank
+  // kFailedPrecondition E-collective-not-joined. Errors of rendezvous::Store.
+  Status Tell(const std::string& key, std::string value);
+  Result<std::string> Ask(const std::string& key);  // waits until a rank has told it
+  Result<std::int64_t> Count(const std::string& counter, std::int64_t by);
+
   // Tells the other ranks that this one is done, or, if `why` is an error, that it gives up: this ends their
   // operations and waits with this rank. Only the first call counts. Rank 0 waits for the others, at most 5
   // s.
@@ -53,6 +71,8 @@ class JobRings : public CollectiveRings {
  private:
   // E-collective-left.
   Status RequirePresence() const;
+  // E-collective-left, -not-joined. Hold `store_use_` while the store is used.
+  Result<rendezvous::Store*> StoreOfJob() const;
   // E-collective-ring-made.
   Status RequireGroups(int ring, int group_ranks) const;
   Result<std::unique_ptr<CollectiveGroup>> GroupOfAll(int ring, int group_ranks);
@@ -62,8 +82,11 @@ class JobRings : public CollectiveRings {
   // The operations in which this process waits; empty unless a thread is blocked, because otherwise this
   // process may still start operations that other ranks await.
   std::vector<rendezvous::WaitedOperation> Waits();
+  // The operations that run; sets *blocked if a thread waits in one. Hold `mutex_`.
+  std::vector<rendezvous::WaitedOperation> RunningOfAll(bool* blocked = nullptr) const;
 
-  std::mutex meeting_;  // held while ranks meet; locked before `mutex_`
+  std::shared_mutex store_use_;  // held shared by Tell, Ask and Count, and alone while the store is freed
+  std::mutex meeting_;           // held while ranks meet; locked before `mutex_`
   // Guards the members below, which are written only while `meeting_` is held too.
   mutable std::mutex mutex_;
   std::optional<rendezvous::JoinFacts> facts_;

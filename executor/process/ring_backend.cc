@@ -270,4 +270,12 @@ Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(rendezvous::Store& store,
   return RingMaker(store, ring, environment).Make(group_ranks);
 }
 
+bool HasMpi() {
+#ifdef PENSTOCK_WITH_MPI
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace penstock::process

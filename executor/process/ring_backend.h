@@ -35,4 +35,7 @@ Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(
     rendezvous::Store& store, const rendezvous::Ring& ring, int group_ranks,
     const rendezvous::Environment& environment = rendezvous::ProcessEnvironment());
 
+// Whether this build has the backend "mpi".
+bool HasMpi();
+
 }  // namespace penstock::process

@@ -103,6 +103,15 @@ Status CheckOneType(const InferContext& c, const SlotDef& slot) {
   return OkStatus();
 }
 
+// Whether an op may take both float16 and float32 where it asks for one type: one without a kernel for
+// float16 computes in float32, and converts its float16 inputs. Programs in mixed precision contain such ops:
+// a batch_norm of float16 values has float32 moments.
+bool MixesPrecisions(const OpDef& def, DType a, DType b) {
+  return ((a == DType::kFp16 && b == DType::kFp32) || (a == DType::kFp32 && b == DType::kFp16)) &&
+         def.FindKernel(DeviceKind::kCpu, DType::kFp16) == nullptr &&
+         def.FindKernel(DeviceKind::kCpu, DType::kFp32) != nullptr;
+}
+
 Status CheckTypes(const InferContext& c) {
   for (const SlotDef& slot : c.def().inputs()) {
     PENSTOCK_RETURN_IF_ERROR(CheckOneType(c, slot));
@@ -115,7 +124,8 @@ Status CheckTypes(const InferContext& c) {
                        TypeNames(slot.type.types));
       }
       if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr) &&
-          c.DTypeOf(slot.type.slot_or_attr) != info.dtype) {
+          c.DTypeOf(slot.type.slot_or_attr) != info.dtype &&
+          !MixesPrecisions(c.def(), c.DTypeOf(slot.type.slot_or_attr), info.dtype)) {
         return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must equal that of ",
                        slot.type.slot_or_attr, " (", DTypeName(c.DTypeOf(slot.type.slot_or_attr)), ")");
       }

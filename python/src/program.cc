@@ -10,6 +10,7 @@
 #include "framework/ir/prune.h"
 #include "framework/ir/unique_name.h"
 #include "framework/runtime/core_threads.h"
+#include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "framework/wire/wire.h"
 #include "python/src/bind.h"
@@ -60,6 +61,10 @@ void BindMeta(ProgramClass& program) {
                     CoreThreads threads;
                     return std::make_shared<ProgramBox>(
                         ProgramBox{Take(ParseProgram(static_cast<std::string_view>(bytes), &threads))});
+                  })
+      .def_static("parse_text",
+                  [](const std::string& text) {
+                    return std::make_shared<ProgramBox>(ProgramBox{Take(ParseText(text, "text"))});
                   })
       .def("copy", [](const ProgramBox& box) { return std::make_shared<ProgramBox>(box); })
       .def("assign", [](ProgramBox& box, const ProgramBox& other) { box.program = other.program; })

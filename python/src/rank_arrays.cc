@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "executor/collective/gloo.h"
 #include "executor/collective/rendezvous/join_facts.h"
+#include "executor/process/ring_backend.h"
 #include "framework/runtime/adasum.h"
 #include "framework/runtime/uneven_steps.h"
 #include "python/src/bind.h"
@@ -108,14 +110,14 @@ class PendingArrays {
 };
 using Started = std::unique_ptr<PendingArrays>;
 
-Started Start(Memories memories, const std::function<Completion(CollectiveGroup&)>& start) {
+Started Start(Memories memories, int ring, const std::function<Completion(CollectiveGroup&)>& start) {
   process::JobRings& rings = RingsOfThisProcess();
   std::optional<Result<Completion>> started;
   {
     const GilReleased others;
     const std::lock_guard lock(Starting());
     started = [&]() -> Result<Completion> {
-      PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(kArrayRing));
+      PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(ring));
       return start(*group);
     }();
   }
@@ -130,47 +132,61 @@ Reduction ReductionOfText(const std::string& text) {
 }
 
 Started AllReduce(const py::handle& array, const std::string& type, const std::string& reduction,
-                  const std::string& label, std::uint64_t tag) {
+                  const std::string& label, std::uint64_t tag, int ring) {
   Memories memories;
   memories.push_back(Written(array, type));
   const Elements data = memories.front()->elements();
   const Reduction how = ReductionOfText(reduction);
-  return Start(std::move(memories), [&](CollectiveGroup& group) {
+  return Start(std::move(memories), ring, [&](CollectiveGroup& group) {
     return group.AllReduce(data, how, {.label = label, .tag = tag});
   });
 }
 
 Started Broadcast(const py::handle& array, const std::string& type, int root, const std::string& label,
-                  std::uint64_t tag) {
+                  std::uint64_t tag, int ring) {
   Memories memories;
   memories.push_back(Written(array, type));
   const Elements data = memories.front()->elements();
-  return Start(std::move(memories), [&](CollectiveGroup& group) {
+  return Start(std::move(memories), ring, [&](CollectiveGroup& group) {
     return group.Broadcast(data, root, {.label = label, .tag = tag});
   });
 }
 
 Started AllGather(const py::handle& in, const py::handle& out, const std::string& type,
-                  const std::vector<std::int64_t>& counts, const std::string& label, std::uint64_t tag) {
+                  const std::vector<std::int64_t>& counts, const std::string& label, std::uint64_t tag,
+                  int ring) {
   Memories memories;
   memories.push_back(Read(in, type));
   memories.push_back(Written(out, type));
   const Elements from = memories.front()->elements(), to = memories.back()->elements();
-  return Start(std::move(memories), [&](CollectiveGroup& group) {
+  return Start(std::move(memories), ring, [&](CollectiveGroup& group) {
     return group.AllGather(from, counts, to, {.label = label, .tag = tag});
   });
 }
 
-Started Barrier(const std::string& label) {
-  return Start({}, [&](CollectiveGroup& group) { return group.Barrier({.label = label}); });
+Started ReduceScatter(const py::handle& in, const py::handle& out, const std::string& type,
+                      const std::string& reduction, const std::string& label, std::uint64_t tag, int ring) {
+  Memories memories;
+  memories.push_back(Read(in, type));
+  memories.push_back(Written(out, type));
+  const Elements from = memories.front()->elements(), to = memories.back()->elements();
+  const Reduction how = ReductionOfText(reduction);
+  return Start(std::move(memories), ring, [&](CollectiveGroup& group) {
+    return group.ReduceScatter(from, to, how, {.label = label, .tag = tag});
+  });
 }
 
-Started SendRecv(const py::handle& out, int to, const py::handle& in, int from, const std::string& label) {
+Started Barrier(const std::string& label, int ring) {
+  return Start({}, ring, [&](CollectiveGroup& group) { return group.Barrier({.label = label}); });
+}
+
+Started SendRecv(const py::handle& out, int to, const py::handle& in, int from, const std::string& label,
+                 int ring) {
   Memories memories;
   memories.push_back(Read(out, "u8"));
   memories.push_back(Written(in, "u8"));
   const Elements sent = memories.front()->elements(), received = memories.back()->elements();
-  return Start(std::move(memories), [&](CollectiveGroup& group) {
+  return Start(std::move(memories), ring, [&](CollectiveGroup& group) {
     return group.SendRecv(sent, to, received, from, {.label = label});
   });
 }
@@ -254,6 +270,65 @@ void Join(const std::vector<std::string>& addresses, int rank) {
   Check(std::move(status));
 }
 
+// Makes a ring of some ranks; returns when all of them have called it.
+void MakeRing(int ring, const std::vector<int>& members) {
+  process::JobRings& rings = RingsOfThisProcess();
+  Status status;
+  RunInterruptibly([&] { status = rings.MakeSubRing(ring, members); }, [&] { rings.Cancel(); });
+  Check(std::move(status));
+}
+
+void DropRing(int ring) {
+  process::JobRings& rings = RingsOfThisProcess();
+  const GilReleased others;
+  const std::lock_guard lock(Starting());
+  rings.DropSubRing(ring);
+}
+
+// [(ring, number, text)] of the operations that run now.
+py::list Running() {
+  py::list out;
+  for (const rendezvous::WaitedOperation& one : RingsOfThisProcess().Running()) {
+    out.append(py::make_tuple(one.ring, one.number, one.text));
+  }
+  return out;
+}
+
+// Ends the operations of all ranks with a ProgramError.
+void EndOperations(const std::string& id, const std::string& message) {
+  const Status why = InvalidArgument(id, message);
+  RingsOfThisProcess().EndOperations(why);
+}
+
+void Tell(const std::string& key, const std::string& value) {
+  process::JobRings& rings = RingsOfThisProcess();
+  Status status;
+  {
+    const GilReleased others;
+    status = rings.Tell(key, value);
+  }
+  Check(std::move(status));
+}
+
+// Waits until a rank has told the value.
+std::string Ask(const std::string& key) {
+  process::JobRings& rings = RingsOfThisProcess();
+  std::optional<Result<std::string>> value;
+  RunInterruptibly([&] { value = rings.Ask(key); }, [&] { rings.Cancel(); });
+  NoteReaction(value->status());
+  return Take(*std::move(value));
+}
+
+std::int64_t Count(const std::string& counter, std::int64_t by) {
+  process::JobRings& rings = RingsOfThisProcess();
+  std::optional<Result<std::int64_t>> sum;
+  {
+    const GilReleased others;
+    sum = rings.Count(counter, by);
+  }
+  return Take(*std::move(sum));
+}
+
 void Leave() {
   const GilReleased others;
   const std::lock_guard lock(Starting());
@@ -274,15 +349,31 @@ void BindRankArrays(py::module_& m) {
   py::class_<PendingArrays>(m, "_PendingArrays")
       .def("done", &PendingArrays::done)
       .def("wait", &PendingArrays::Wait);
+  const auto ring = py::arg("ring") = kArrayRing;
   m.def("arrays_join", &Join);
   m.def("arrays_leave", &Leave);
-  m.def("arrays_all_reduce", &AllReduce);
+  m.def("arrays_make_ring", &MakeRing);
+  m.def("arrays_drop_ring", &DropRing);
+  m.def("arrays_running", &Running);
+  m.def("arrays_end", &EndOperations);
+  m.def("arrays_all_reduce", &AllReduce, py::arg("array"), py::arg("type"), py::arg("reduction"),
+        py::arg("label"), py::arg("tag"), ring);
   m.def("arrays_adasum", &Adasum);
-  m.def("arrays_broadcast", &Broadcast);
-  m.def("arrays_all_gather", &AllGather);
-  m.def("arrays_send_recv", &SendRecv);
-  m.def("arrays_barrier", &Barrier);
+  m.def("arrays_broadcast", &Broadcast, py::arg("array"), py::arg("type"), py::arg("root"), py::arg("label"),
+        py::arg("tag"), ring);
+  m.def("arrays_all_gather", &AllGather, py::arg("array"), py::arg("out"), py::arg("type"), py::arg("counts"),
+        py::arg("label"), py::arg("tag"), ring);
+  m.def("arrays_reduce_scatter", &ReduceScatter, py::arg("array"), py::arg("out"), py::arg("type"),
+        py::arg("reduction"), py::arg("label"), py::arg("tag"), ring);
+  m.def("arrays_send_recv", &SendRecv, py::arg("out"), py::arg("to"), py::arg("array"), py::arg("source"),
+        py::arg("label"), ring);
+  m.def("arrays_barrier", &Barrier, py::arg("label"), ring);
+  m.def("ranks_tell", &Tell);
+  m.def("ranks_ask", &Ask);
+  m.def("ranks_count", &Count);
   m.def("next_uneven_step", &NextStep);
+  // (Gloo, MPI): the network backends of this build
+  m.def("ranks_built", [] { return py::make_tuple(collective::HasGloo(), process::HasMpi()); });
   m.def("job_of_environment", &JobOfEnvironment);
 }
 

@@ -127,7 +127,6 @@ def test_checkpoints_are_numbered_and_the_newest_is_loaded(tmp_path, fluid, flee
 
 
 @pytest.mark.parametrize('fields, error, message', [
-    ({'use_amp': True}, NotImplementedError, 'use_amp: mixed precision is not built'),
     ({'use_dist_fc': True}, NotImplementedError, 'use_dist_fc: classes that are shared out'),
     ({'collective_mode': 'local_sgd'}, ValueError, "collective_mode 'local_sgd' needs mode 'collective', not 'nccl2'"),
     ({'forward_recompute': True}, ValueError, 'forward_recompute needs recompute_checkpoints'),

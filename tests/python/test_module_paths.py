@@ -52,17 +52,6 @@ def test_modules_of_layers_hide_no_layer(fluid):
         assert not type(getattr(fluid.layers, name)) is type(fluid), name
 
 
-@pytest.mark.parametrize('use', [
-    'import penstock.fluid.dygraph.nn', 'from penstock.fluid.dygraph import Linear', 'fluid.dygraph.guard()',
-    'fluid.enable_dygraph()', 'fluid.enable_imperative()'
-])
-def test_there_is_no_imperative_mode_and_everything_of_it_says_so(fluid, use):
-    with pytest.raises(NotImplementedError, match='there is no imperative mode here; build a Program'):
-        exec(use, {'fluid': fluid})
-    fluid.disable_dygraph()
-    assert not hasattr(fluid.dygraph, '__wrapped__')
-
-
 def test_an_operator_library_is_refused_with_the_reason(fluid):
     with pytest.raises(NotImplementedError, match="libmine.so is linked against Fluid's own C\\+\\+ classes"):
         fluid.load_op_library('libmine.so')

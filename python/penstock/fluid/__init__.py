@@ -18,6 +18,7 @@ from penstock.fluid import (annotations, average, backward, clip, communicator, 
                             log_helper, metrics, net_drawer, nets, op, optimizer, parallel_executor, param_attr,
                             profiler, reader, regularizer, trainer_desc, trainer_factory, transpiler, unique_name,
                             wrapped_decorator)
+from penstock.fluid import _predictor    # noqa: F401, isort: skip
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -29,10 +30,10 @@ from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.dataset import DatasetFactory, InMemoryDataset, QueueDataset
 from penstock.fluid.dygraph import disable_dygraph, disable_imperative, enable_dygraph, enable_imperative
 from penstock.fluid.executor import Executor, global_scope, scope_guard
-from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, cuda_pinned_places, cuda_places,
-                                      default_main_program, default_startup_program, device_guard, get_flags,
-                                      in_dygraph_mode, load_op_library, name_scope, program_guard, require_version,
-                                      set_flags)
+from penstock.fluid.framework import (ComplexVariable, Parameter, Program, Variable, cpu_places, cuda_pinned_places,
+                                      cuda_places, default_main_program, default_startup_program, device_guard,
+                                      get_flags, in_dygraph_mode, load_op_library, name_scope, program_guard,
+                                      require_version, set_flags)
 from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.input import embedding, one_hot
 from penstock.fluid.io import load, load_program_state, save, set_program_state
@@ -43,7 +44,8 @@ from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspile
                                        release_memory)
 
 __all__ = [
-    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeedDesc', 'DataFeeder',
+    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'ComplexVariable', 'DataFeedDesc',
+    'DataFeeder',
     'DatasetFactory', 'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor',
     'InMemoryDataset', 'LoDTensor', 'LoDTensorArray', 'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr',
     'Parameter', 'Program', 'QueueDataset', 'Scope', 'Tensor', 'Variable', 'WeightNormParamAttr', 'annotations',

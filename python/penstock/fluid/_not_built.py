@@ -50,9 +50,7 @@ def _names(lists):
 # One name per line where many names are added at a time.
 NAMES = _names({
     'fluid': '''
-        ComplexVariable
     ''',
     'fluid.framework': '''
-        ComplexVariable
     ''',
 })

@@ -237,6 +237,15 @@ class Block:
             initializer(var, self)
         return var
 
+    def _clone_variable(self, var, force_persistable=True):
+        """Declares a variable as one of another program is declared; without parameters' facts, as in Fluid."""
+        persistable = var.persistable or force_persistable
+        if var.type in (VarType.STEP_SCOPES, VarType.RAW):
+            return self.create_var(name=var.name, type=var.type, persistable=var.persistable)
+        lod_level = var.lod_level if var.type != VarType.SELECTED_ROWS else None
+        return self.create_var(name=var.name, type=var.type, shape=var.shape, dtype=var.dtype, lod_level=lod_level,
+                               persistable=persistable, is_data=var.is_data, need_check_feed=var.need_check_feed)
+
     def _create_temporary(self, name, dtype, stop_gradient):
         """Does the work of create_var without its checks, for a newly generated name."""
         self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)

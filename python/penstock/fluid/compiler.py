@@ -10,8 +10,8 @@ import weakref
 import numpy
 
 from penstock import _penstock
-from penstock._errors import suggestion
-from penstock.fluid import _places, _several_places, _uneven, core, framework
+from penstock._errors import state_error, suggestion
+from penstock.fluid import _passes, _places, _several_places, _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
@@ -99,6 +99,40 @@ class BuildStrategy(_Options):
         'use_hierarchical_allreduce': False,
     }
 
+    # Options that other passes would result from; Fluid does not let them change once the passes exist.
+    _FIXED_WITH_PASSES = frozenset([
+        'debug_graphviz_path', 'enable_auto_fusion', 'enable_sequential_execution', 'fuse_all_optimizer_ops',
+        'fuse_bn_act_ops', 'fuse_broadcast_ops', 'fuse_elewise_add_act_ops', 'fuse_relu_depthwise_conv',
+        'gradient_scale_strategy', 'reduce_strategy', 'remove_unnecessary_lock', 'sync_batch_norm'])
+
+    def __init__(self):
+        super().__init__()
+        object.__setattr__(self, '_builder', None)
+
+    def __setattr__(self, name, value):
+        if self._builder is not None and name in self._FIXED_WITH_PASSES:
+            raise state_error('E-pass-finalized', 'BuildStrategy.%s cannot change after '
+                              '_finalize_strategy_and_create_passes()' % name)
+        super().__setattr__(name, value)
+
+    def _finalize_strategy_and_create_passes(self):
+        """Returns the passes that the options stand for, which the caller may change until the program first runs.
+
+        Returns:
+            PassBuilder: the same one at each call.
+
+        Example:
+            strategy = fluid.BuildStrategy()
+            builder = strategy._finalize_strategy_and_create_passes()
+            builder.append_pass('multi_batch_merge_pass').set('num_repeats', 2)
+        """
+        if self._builder is None:
+            object.__setattr__(self, '_builder', _passes.builder_of(self))
+        return self._builder
+
+    def _syncs_batch_norm(self):
+        return self.sync_batch_norm or (self._builder is not None and _passes.syncs_batch_norm(self._builder))
+
 
 class ExecutionStrategy(_Options):
     """Fluid's options for the scheduling of ops. They are accepted and have no effect.
@@ -150,7 +184,7 @@ class CompiledProgram:
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
         self._compiled_for = None    # set by _compile
-        self._does_nothing = False
+        self._does_nothing = self._passes_applied = False
         self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
@@ -254,8 +288,16 @@ class CompiledProgram:
             return 1
         return 1 if _several_places.asks_servers(self._program) else self._asked_places()
 
+    def _apply_passes(self):
+        """Applies the strategy's passes, before the first run."""
+        builder = self._build_strategy._builder
+        if builder is not None and not self._passes_applied and self._program is not None:
+            self._program = _passes.apply(self._program, builder)
+            self._passes_applied = True
+
     def _on_places(self):
         """Returns the program for several places; None if it runs on one."""
+        self._apply_passes()
         if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
             return None
         content = self._program.desc.content_id
@@ -272,7 +314,7 @@ class CompiledProgram:
                 'either on several places of one process or by several trainers with one place each' %
                 (count, strategy.num_trainers, on_uneven))
         self._has_run = True
-        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy.sync_batch_norm)
+        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy._syncs_batch_norm())
 
     def _require_shared(self):
         shared = self._share_vars_from
@@ -301,6 +343,7 @@ class CompiledProgram:
     def _to_run(self, scope, run):
         """Returns the program to run, after its options have been applied. `run` runs a program in the scope."""
         self._check_runnable()
+        self._apply_passes()
         strategy, on_uneven = self._build_strategy, self._on_uneven()
         if strategy.num_trainers != 1 and not self._is_data_parallel:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
@@ -326,7 +369,7 @@ class CompiledProgram:
             rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
             made = _penstock.data_parallel(
                 self._program.desc, self._addresses(), strategy.trainer_id, rings, self._reduction(),
-                sync_batch_norm=strategy.sync_batch_norm, group_ranks=self._group_ranks())
+                sync_batch_norm=strategy._syncs_batch_norm(), group_ranks=self._group_ranks())
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
 

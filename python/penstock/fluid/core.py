@@ -14,6 +14,7 @@ from penstock.fluid._registry import (EMPTY_VAR_NAME, GRAD_VAR_SUFFIX, Place, _g
                                       empty_var_name, get_all_op_protos, get_grad_op_desc, get_op_attrs_default_value,
                                       globals, grad_var_suffix, has_grad_op_maker, has_infer_inplace, op_support_gpu)
 from penstock.fluid._tensor_parts import from_dlpack, get_fetch_variable, set_feed_variable    # noqa: F401
+from penstock.fluid.dygraph import _imperative
 
 __all__ = [
     'AttrType', 'BlockDesc', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'EnforceNotMet', 'LoDTensor',
@@ -24,6 +25,10 @@ __all__ = [
 ]
 
 EnforceNotMet = ProgramError    # Fluid's names
+# Of imperative mode; static scripts name them in isinstance().
+VarBase, Layer, Tracer, BackwardStrategy, ParallelStrategy, NCCLParallelContext = (
+    _imperative.class_of('fluid.core.' + _name) for _name in
+    ('VarBase', 'Layer', 'Tracer', 'BackwardStrategy', 'ParallelStrategy', 'NCCLParallelContext'))
 Tensor = LoDTensor
 
 

@@ -13,6 +13,8 @@ from penstock.fluid import core
 from penstock.fluid._basics import dtype_is_floating    # noqa: F401
 from penstock.fluid._flags import get_flags, set_flags
 from penstock.fluid._graph_order import program_of
+from penstock.fluid._imperative_names import (ComplexVariable, ParamBase, _current_expected_place,    # noqa: F401
+                                              _dygraph_guard, _dygraph_tracer, dygraph_not_support, dygraph_only)
 from penstock.fluid._ir_graph import generate_control_dev_var_name    # noqa: F401
 from penstock.fluid._ir_nodes import IrNode, IrOpNode, IrVarNode    # noqa: F401
 from penstock.fluid._ir_view import GraphView
@@ -27,8 +29,8 @@ from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
 
 __all__ = [
-    'Block', 'OpProtoHolder', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'cuda_pinned_places',
-    'cuda_places',
+    'Block', 'ComplexVariable', 'OpProtoHolder', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places',
+    'cuda_pinned_places', 'cuda_places',
     'default_main_program', 'default_startup_program', 'device_guard', 'get_flags', 'grad_var_name', 'in_dygraph_mode',
     'is_compiled_with_cuda', 'load_op_library', 'name_scope', 'program_guard', 'require_version', 'set_flags',
 ]

@@ -11,7 +11,7 @@
     exe.run(feed=my_part_of_the_batch)         # gradients are the mean of all ranks'
 
 `python -m penstock.distributed.launch --worker_num 4 train.py` starts four ranks on this machine. Names, arguments and
-meaning are those of Horovod for PyTorch (0.19), with NumPy arrays instead of tensors. The differences:
+meaning are those of Horovod for PyTorch (0.28), with NumPy arrays instead of tensors. The differences:
 
 * Ranks must start operations in the same order; Horovod waits until all have started the operation of a name. If a rank
   starts another operation, or one with another name, all ranks get an error (E-collective-mismatch) that names both
@@ -20,6 +20,9 @@ meaning are those of Horovod for PyTorch (0.19), with NumPy arrays instead of te
   arrays must take turns.
 * If all ranks are on one host, a reduction adds in the order of the ranks, so every run gives the same bytes.
 * A process joins a job only once: init() after shutdown() raises an error.
+* broadcast_object and allgather_object send plain values and NumPy arrays, not pickles: receiving runs no code.
+* join() lets the others go on with allreduce of arrays; while ranks run programs, it raises an error (E-hvd-join).
+* elastic, SyncBatchNorm and sparse_allreduce_async raise NotImplementedError.
 
 Errors: penstock.StateError E-hvd-init (no init() yet), E-collective-left (after shutdown()); penstock.ProgramError
 E-hvd-* (arguments), E-collective-mismatch; penstock.PeerError E-collective-peer-lost, E-collective-peer-left (another
@@ -27,18 +30,43 @@ rank has ended; with its reason, if it reported one). Thread-safe, but the order
 ranks.
 """
 
-from penstock.hvd._arrays import (Adasum, Average, Max, Min, Product, Sum, allgather, allgather_async, allreduce,
-                                  allreduce_, allreduce_async, allreduce_async_, barrier, broadcast, broadcast_,
-                                  broadcast_async, broadcast_async_, poll, synchronize)
-from penstock.hvd._job import init, is_initialized, local_rank, local_size, rank, shutdown, size
+from penstock._penstock import PeerError as HorovodInternalError
+from penstock.fluid._absent import absent_names
+from penstock.hvd import elastic
+from penstock.hvd._arrays import (allgather, allgather_async, allreduce, allreduce_, allreduce_async, allreduce_async_,
+                                  barrier, broadcast, broadcast_, broadcast_async, broadcast_async_, poll, synchronize)
+from penstock.hvd._built import (ccl_built, cuda_built, ddl_built, gloo_built, gloo_enabled, mpi_built, mpi_enabled,
+                                 mpi_threads_supported, nccl_built, rocm_built)
+from penstock.hvd._groups import (grouped_allgather, grouped_allgather_async, grouped_allreduce, grouped_allreduce_,
+                                  grouped_allreduce_async, grouped_allreduce_async_, grouped_reducescatter,
+                                  grouped_reducescatter_async)
+from penstock.hvd._job import (cross_rank, cross_size, is_homogeneous, is_initialized, local_rank, local_size, rank,
+                               size)
+from penstock.hvd._joining import join
+from penstock.hvd._members import init, shutdown
+from penstock.hvd._objects import allgather_object, broadcast_object
+from penstock.hvd._parts import alltoall, alltoall_async, reducescatter, reducescatter_async
+from penstock.hvd._process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from penstock.hvd._programs import DistributedOptimizer, broadcast_optimizer_state, broadcast_parameters
 from penstock.hvd._rates import scale_learning_rate, warmup_learning_rate
+from penstock.hvd._running import Adasum, Average, Max, Min, Product, Sum
+from penstock.hvd._timeline import start_timeline, stop_timeline
 from penstock.hvd.compression import Compression
 
 __all__ = [
-    'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'Max', 'Min', 'Product', 'Sum', 'allgather',
-    'allgather_async', 'allreduce', 'allreduce_', 'allreduce_async', 'allreduce_async_', 'barrier', 'broadcast',
-    'broadcast_', 'broadcast_async', 'broadcast_async_', 'broadcast_optimizer_state', 'broadcast_parameters', 'init',
-    'is_initialized', 'local_rank', 'local_size', 'poll', 'rank', 'scale_learning_rate', 'shutdown', 'size',
-    'synchronize', 'warmup_learning_rate',
+    'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'HorovodInternalError', 'Max', 'Min', 'ProcessSet',
+    'Product', 'Sum', 'add_process_set', 'allgather', 'allgather_async', 'allgather_object', 'allreduce', 'allreduce_',
+    'allreduce_async', 'allreduce_async_', 'alltoall', 'alltoall_async', 'barrier', 'broadcast', 'broadcast_',
+    'broadcast_async', 'broadcast_async_', 'broadcast_object', 'broadcast_optimizer_state', 'broadcast_parameters',
+    'ccl_built', 'cross_rank', 'cross_size', 'cuda_built', 'ddl_built', 'elastic', 'global_process_set', 'gloo_built',
+    'gloo_enabled', 'grouped_allgather', 'grouped_allgather_async', 'grouped_allreduce', 'grouped_allreduce_',
+    'grouped_allreduce_async', 'grouped_allreduce_async_', 'grouped_reducescatter', 'grouped_reducescatter_async',
+    'init', 'is_homogeneous', 'is_initialized', 'join', 'local_rank', 'local_size', 'mpi_built', 'mpi_enabled',
+    'mpi_threads_supported', 'nccl_built', 'poll', 'rank', 'reducescatter', 'reducescatter_async', 'remove_process_set',
+    'rocm_built', 'scale_learning_rate', 'shutdown', 'size', 'start_timeline', 'stop_timeline', 'synchronize',
+    'warmup_learning_rate',
 ]
+
+__getattr__ = absent_names(__name__, ('SyncBatchNorm', 'sparse_allreduce_async'),
+                           'PyTorch has it; in a program, use BuildStrategy.sync_batch_norm, and gradients of sparse '
+                           'tables are exchanged as rows')

@@ -1,78 +1,14 @@
-"""Operations of all ranks on NumPy arrays, and handles of asynchronous ones."""
-
-import itertools
-import threading
-import zlib
+"""Operations of ranks on NumPy arrays: allreduce, allgather, broadcast, barrier; handles of asynchronous ones."""
 
 import numpy
 
-from penstock import _penstock
-from penstock._call_site import call_site
 from penstock._errors import program_error
-from penstock.fluid._process_end import watch_this_thread
-from penstock.hvd._job import the_job
+from penstock.hvd._process_sets import global_process_set
+from penstock.hvd._running import (TYPES, Adasum, Call, Operation, check_mean, copied, factor_of, keep, kept, own,
+                                   reduction_of, scale, take)
 from penstock.hvd.compression import Compression
 
-# The types that ranks exchange, by numpy's name; bools cannot be reduced.
-_TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
-          'int64': 'i64', 'bool': 'bool'}
 _EXTENTS_MAX = 64    # of an array in numpy
-
-
-class _Reduction:
-
-    def __init__(self, name):
-        self.name = name
-
-    def __repr__(self):
-        return 'hvd.%s' % self.name
-
-
-Average, Sum, Adasum = _Reduction('Average'), _Reduction('Sum'), _Reduction('Adasum')
-Min, Max, Product = _Reduction('Min'), _Reduction('Max'), _Reduction('Product')
-_NAMES = {Average: 'mean', Sum: 'sum', Min: 'min', Max: 'max', Product: 'product'}
-
-
-class _Label:
-    """The name and the user's line of an operation, which other ranks receive. Names must be equal on all ranks."""
-
-    def __init__(self, function, name):
-        if name is not None and not isinstance(name, str):
-            raise TypeError('hvd.%s: name must be a str, not %s' % (function, type(name).__name__))
-        self.text = ', '.join(part for part in (name or 'hvd.%s' % function, call_site()) if part)
-        self.tag = zlib.crc32(name.encode('utf-8', 'surrogateescape')) if name else 0
-
-
-class _Operation:
-    """An operation that was started, and its result."""
-
-    def __init__(self, pending, array, finish=None):
-        self._pending, self._array, self._finish = pending, array, finish
-
-    def done(self):
-        return self._pending is None or self._pending.done()
-
-    def wait(self):
-        if self._pending is not None:
-            self._pending.wait()
-        return self._array if self._finish is None else self._finish(self._array)
-
-
-_lock = threading.Lock()
-_numbers = itertools.count(1)
-_operations = {}    # by handle
-
-
-def _keep(operation):
-    with _lock:
-        handle = next(_numbers)
-        _operations[handle] = operation
-    return handle
-
-
-def _unknown(function, handle):
-    return program_error('E-hvd-handle', 'hvd.%s: no operation has the handle %r; each is synchronized once' %
-                         (function, handle))
 
 
 def poll(handle):
@@ -94,10 +30,7 @@ def poll(handle):
         hvd.poll(handle)
         hvd.synchronize(handle)
     """
-    operation = _operations.get(handle)
-    if operation is None:
-        raise _unknown('poll', handle)
-    return operation.done()
+    return kept('poll', handle).done()
 
 
 def synchronize(handle):
@@ -107,7 +40,8 @@ def synchronize(handle):
         handle (int): the result of that function.
 
     Returns:
-        numpy.ndarray: the result of the function without _async.
+        numpy.ndarray | list[numpy.ndarray] | tuple: the result of the function without _async; of alltoall_async always
+        the rows and the numbers of rows.
 
     Raises:
         penstock.ProgramError: there is no such operation, or it was synchronized already (E-hvd-handle).
@@ -118,70 +52,25 @@ def synchronize(handle):
         hvd.init()
         total = hvd.synchronize(hvd.allreduce_async(np.ones(2, 'float32'), op=hvd.Sum))
     """
-    with _lock:
-        operation = _operations.pop(handle, None)
-    if operation is None:
-        raise _unknown('synchronize', handle)
-    return operation.wait()
+    return take('synchronize', handle).wait()
 
 
-def _begin(function):
-    watch_this_thread()
-    return the_job(function)
-
-
-def _type_of(function, array, reduced=False):
-    name = array.dtype.name
-    if name in _TYPES and not (reduced and name == 'bool'):
-        return _TYPES[name]
-    raise program_error('E-hvd-array', 'hvd.%s: ranks do not %s elements of %s; use %s' %
-                        (function, 'reduce' if reduced else 'exchange', name,
-                         ', '.join(each for each in _TYPES if not (reduced and each == 'bool'))))
-
-
-def _copied(array):
-    array = numpy.asarray(array)
-    return numpy.array(array, dtype=array.dtype.newbyteorder('='), order='C')
-
-
-def _own(function, array):
-    """Returns the array; raises if other ranks cannot write its memory."""
-    if not isinstance(array, numpy.ndarray):
-        raise TypeError('hvd.%s changes its argument, a numpy array, not %s' % (function, type(array).__name__))
-    if array.flags.c_contiguous and array.flags.writeable and array.flags.aligned and array.dtype.isnative:
-        return array
-    raise program_error('E-hvd-array', 'hvd.%s: an array that is changed in place must be C-contiguous, aligned, '
-                        'writeable and of native bytes; use hvd.%s' % (function, function.rstrip('_')))
-
-
-def _op_of(function, average, op):
-    if average is not None and op is not None:
-        raise program_error('E-hvd-op', 'hvd.%s: average=%r and op=%r were both given; give op' %
-                            (function, average, op))
-    if average is not None:
-        return Average if average else Sum
-    op = Average if op is None else op
-    if not isinstance(op, _Reduction):
-        raise program_error('E-hvd-op', 'hvd.%s: op is %r; it must be hvd.Average, Sum, Adasum, Min, Max or Product' %
-                            (function, op))
-    return op
-
-
-def _reduce(function, array, average, name, op):
+def _reduce(call, array, average, op, prescale_factor, postscale_factor):
     """Starts the reduction of `array` in place."""
-    op = _op_of(function, average, op)
-    kind = _type_of(function, array, reduced=True)
-    if op is Average and array.dtype.kind != 'f':
-        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s may not be one of them; use op=hvd.Sum' %
-                            (function, array.dtype.name))
-    label = _Label(function, name)
-    if op is Adasum:
-        _penstock.arrays_adasum(array, kind, label.text, label.tag)
-        return _Operation(None, array)
-    return _Operation(_penstock.arrays_all_reduce(array, kind, _NAMES[op], label.text, label.tag), array)
+    function = call.function
+    op = reduction_of(function, average, op)
+    before = factor_of(function, 'prescale_factor', prescale_factor)
+    after = factor_of(function, 'postscale_factor', postscale_factor)
+    check_mean(function, op, array)
+    if op is Adasum and call.ring.number != 0:
+        raise NotImplementedError('hvd.%s: Adasum works on all ranks of the job only, not on a process set' % function)
+    scale(array, before)
+    pending = call.adasum(array) if op is Adasum else call.all_reduce(array, op)
+    return Operation(call, [pending], lambda: scale(array, after))
 
 
-def allreduce_async(tensor, average=None, name=None, op=None):
+def allreduce_async(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                    process_set=global_process_set):
     """Starts an allreduce.
 
     Args:
@@ -189,6 +78,9 @@ def allreduce_async(tensor, average=None, name=None, op=None):
         average (bool | None): the older spelling of `op`: True is Average, False is Sum.
         name (str | None): appears in errors; must be equal on all ranks.
         op (object): as for `allreduce`; with Adasum the function returns after the operation has ended.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         int: a handle for `synchronize`.
@@ -199,11 +91,12 @@ def allreduce_async(tensor, average=None, name=None, op=None):
         handle = hvd.allreduce_async(np.ones(2, 'float32'))
         mean = hvd.synchronize(handle)
     """
-    _begin('allreduce_async')
-    return _keep(_reduce('allreduce_async', _copied(tensor), average, name, op))
+    call = Call('allreduce_async', name, process_set)
+    return keep(_reduce(call, copied(tensor), average, op, prescale_factor, postscale_factor))
 
 
-def allreduce_async_(tensor, average=None, name=None, op=None):
+def allreduce_async_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+                     process_set=global_process_set):
     """Starts an allreduce in place. Do not use the array before `synchronize`.
 
     Args:
@@ -211,6 +104,9 @@ def allreduce_async_(tensor, average=None, name=None, op=None):
         average (bool | None): the older spelling of `op`.
         name (str | None): appears in errors; must be equal on all ranks.
         op (object): as for `allreduce`.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         int: a handle for `synchronize`.
@@ -221,11 +117,12 @@ def allreduce_async_(tensor, average=None, name=None, op=None):
         array = np.ones(2, 'float32')
         hvd.synchronize(hvd.allreduce_async_(array))
     """
-    _begin('allreduce_async_')
-    return _keep(_reduce('allreduce_async_', _own('allreduce_async_', tensor), average, name, op))
+    call = Call('allreduce_async_', name, process_set)
+    return keep(_reduce(call, own('allreduce_async_', tensor), average, op, prescale_factor, postscale_factor))
 
 
-def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None):
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
+              postscale_factor=1.0, process_set=global_process_set):
     """Reduces an array over all ranks, element by element.
 
     Cost per rank, for S bytes and P ranks: 2 S (P - 1) / P bytes read and written on one host, or sent over TCP; S log2
@@ -239,6 +136,9 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         compression (Compression): Compression.fp16 exchanges floats in half precision.
         op (object): Average (floats only; the default), Sum, Min, Max, Product, or Adasum, which needs 2, 4, 8, ...
             ranks.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         numpy.ndarray: a new array.
@@ -253,12 +153,14 @@ def allreduce(tensor, average=None, name=None, compression=Compression.none, op=
         hvd.init()
         mean = hvd.allreduce(np.full(2, hvd.rank(), 'float32'))
     """
-    _begin('allreduce')
+    call = Call('allreduce', name, process_set)
     exchanged, context = compression.compress(numpy.asarray(tensor))
-    return compression.decompress(_reduce('allreduce', _copied(exchanged), average, name, op).wait(), context)
+    reduced = _reduce(call, copied(exchanged), average, op, prescale_factor, postscale_factor).wait()
+    return compression.decompress(reduced, context)
 
 
-def allreduce_(tensor, average=None, name=None, op=None):
+def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, postscale_factor=1.0,
+               process_set=global_process_set):
     """Reduces an array over all ranks in its own memory.
 
     Args:
@@ -266,6 +168,9 @@ def allreduce_(tensor, average=None, name=None, op=None):
         average (bool | None): the older spelling of `op`.
         name (str | None): appears in errors; must be equal on all ranks.
         op (object): as for `allreduce`.
+        prescale_factor (float): multiplies the array before the reduction.
+        postscale_factor (float): multiplies the result.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         numpy.ndarray: `tensor`.
@@ -275,47 +180,52 @@ def allreduce_(tensor, average=None, name=None, op=None):
         hvd.init()
         array = hvd.allreduce_(np.ones(2, 'float32'), op=hvd.Sum)
     """
-    _begin('allreduce_')
-    return _reduce('allreduce_', _own('allreduce_', tensor), average, name, op).wait()
+    call = Call('allreduce_', name, process_set)
+    return _reduce(call, own('allreduce_', tensor), average, op, prescale_factor, postscale_factor).wait()
 
 
-def _gather(function, tensor, name):
-    array = _copied(tensor)
-    kind = _type_of(function, array)
+def gather(call, tensor):
+    """Starts the allgather of an array, after an exchange of the shapes."""
+    function, array = call.function, copied(tensor)
     if array.ndim == 0:
         raise program_error('E-hvd-array', 'hvd.%s concatenates along the first axis, but this array has no axes' %
                             function)
-    label = _Label(function, name)
-    shapes = _shapes(function, array, label)
+    shapes = [tuple(row[:array.ndim]) for row in exchange_shapes(call, array)]
     counts = [int(numpy.prod(shape, dtype='int64')) for shape in shapes]
     out = numpy.empty((sum(shape[0] for shape in shapes),) + array.shape[1:], array.dtype)
-    return _Operation(_penstock.arrays_all_gather(array, out, kind, counts, label.text, label.tag), out)
+    return Operation(call, [call.all_gather(array, out, counts)], lambda: out)
 
 
-def _shapes(function, array, label):
-    """Returns the shapes of all ranks' arrays. Waits for all ranks."""
-    ranks = len(the_job(function).addresses)
-    mine = numpy.full(2 + _EXTENTS_MAX, 0, 'int64')
-    mine[:2 + array.ndim] = (list(_TYPES).index(array.dtype.name), array.ndim) + array.shape
-    all_ranks = numpy.empty((ranks, len(mine)), 'int64')
-    _penstock.arrays_all_gather(mine, all_ranks, 'i64', [len(mine)] * ranks, label.text, label.tag).wait()
-    shapes = []
-    for rank, (kind, extents, *rest) in enumerate(all_ranks.tolist()):
-        shapes.append(tuple(rest[:extents]))
-        if (kind, shapes[rank][1:]) != (all_ranks[0][0], shapes[0][1:]):
-            names = list(_TYPES)
+def exchange_shapes(call, array, more=()):
+    """Returns, for each rank of the ring, a list of its array's extents and `more` numbers.
+
+    Waits for all ranks. Types and all extents but the first must be equal.
+    """
+    ranks = call.ring.ranks
+    mine = numpy.full(2 + _EXTENTS_MAX + len(more), 0, 'int64')
+    mine[:2 + array.ndim] = (list(TYPES).index(array.dtype.name), array.ndim) + array.shape
+    mine[2 + _EXTENTS_MAX:] = more
+    everyone = numpy.empty((len(ranks), len(mine)), 'int64')
+    call.all_gather(mine, everyone, [len(mine)] * len(ranks)).wait()
+    names, rows = list(TYPES), everyone.tolist()
+    said = [(row[0], row[2:2 + row[1]]) for row in rows]
+    for rank, (kind, extents) in zip(ranks, said):
+        if (kind, extents[1:]) != (said[0][0], said[0][1][1:]) or len(extents) != len(said[0][1]):
             raise program_error(
-                'E-hvd-allgather', 'hvd.%s: rank 0 gathers %s%s, rank %d %s%s; only the first extents may differ (%s)' %
-                (function, names[all_ranks[0][0]], list(shapes[0]), rank, names[kind], list(shapes[rank]), label.text))
-    return shapes
+                'E-hvd-allgather',
+                'hvd.%s: rank %d gathers %s%s, rank %d %s%s; only the first extents may differ (%s)' %
+                (call.function.replace('_async', ''), ranks[0], names[said[0][0]], said[0][1], rank, names[kind],
+                 extents, call.label))
+    return [extents + row[2 + _EXTENTS_MAX:] for row, (_, extents) in zip(rows, said)]
 
 
-def allgather_async(tensor, name=None):
+def allgather_async(tensor, name=None, process_set=global_process_set):
     """Starts an allgather, after it has exchanged the shapes of all ranks.
 
     Args:
         tensor (numpy.ndarray): as for `allgather`.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         int: a handle for `synchronize`.
@@ -325,17 +235,17 @@ def allgather_async(tensor, name=None):
         hvd.init()
         rows = hvd.synchronize(hvd.allgather_async(np.ones((1, 2))))
     """
-    _begin('allgather_async')
-    return _keep(_gather('allgather_async', tensor, name))
+    return keep(gather(Call('allgather_async', name, process_set), tensor))
 
 
-def allgather(tensor, name=None):
+def allgather(tensor, name=None, process_set=global_process_set):
     """Concatenates the rows of all ranks' arrays, in the order of the ranks.
 
     Args:
         tensor (numpy.ndarray): shape [rows, ...]; the number of rows may differ between ranks and may be 0; type and
             further extents must be equal.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         numpy.ndarray: shape [rows of all ranks, ...].
@@ -348,28 +258,23 @@ def allgather(tensor, name=None):
         hvd.init()
         rows = hvd.allgather(np.full((1, 2), hvd.rank()))
     """
-    _begin('allgather')
-    return _gather('allgather', tensor, name).wait()
+    return gather(Call('allgather', name, process_set), tensor).wait()
 
 
-def _give(function, array, root_rank, name):
+def _give(call, array, root_rank):
     """Starts the broadcast of `array` in place."""
-    kind = _type_of(function, array)
-    ranks = len(the_job(function).addresses)
-    if isinstance(root_rank, bool) or not isinstance(root_rank, (int, numpy.integer)) or not 0 <= root_rank < ranks:
-        raise program_error('E-hvd-root', 'hvd.%s: root_rank is %r; it must be from 0 to %d' %
-                            (function, root_rank, ranks - 1))
-    label = _Label(function, name)
-    return _Operation(_penstock.arrays_broadcast(array, kind, int(root_rank), label.text, label.tag), array)
+    root = call.ring.position_of(call.function, root_rank)
+    return Operation(call, [call.broadcast(array, root)], lambda: array)
 
 
-def broadcast_async(tensor, root_rank, name=None):
+def broadcast_async(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts a broadcast.
 
     Args:
         tensor (numpy.ndarray): as for `broadcast`.
-        root_rank (int): the rank whose array all ranks receive.
+        root_rank (int): the rank, of the job, whose array all ranks receive.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         int: a handle for `synchronize`.
@@ -379,17 +284,17 @@ def broadcast_async(tensor, root_rank, name=None):
         hvd.init()
         array = hvd.synchronize(hvd.broadcast_async(np.ones(2), root_rank=0))
     """
-    _begin('broadcast_async')
-    return _keep(_give('broadcast_async', _copied(tensor), root_rank, name))
+    return keep(_give(Call('broadcast_async', name, process_set), copied(tensor), root_rank))
 
 
-def broadcast_async_(tensor, root_rank, name=None):
+def broadcast_async_(tensor, root_rank, name=None, process_set=global_process_set):
     """Starts a broadcast in place. Do not use the array before `synchronize`.
 
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): the rank whose array all ranks receive.
+        root_rank (int): the rank, of the job, whose array all ranks receive.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         int: a handle for `synchronize`.
@@ -400,17 +305,17 @@ def broadcast_async_(tensor, root_rank, name=None):
         array = np.ones(2)
         hvd.synchronize(hvd.broadcast_async_(array, root_rank=0))
     """
-    _begin('broadcast_async_')
-    return _keep(_give('broadcast_async_', _own('broadcast_async_', tensor), root_rank, name))
+    return keep(_give(Call('broadcast_async_', name, process_set), own('broadcast_async_', tensor), root_rank))
 
 
-def broadcast(tensor, root_rank, name=None):
+def broadcast(tensor, root_rank, name=None, process_set=global_process_set):
     """Returns the array of one rank on all ranks.
 
     Args:
         tensor (numpy.ndarray): of the same shape and type on all ranks.
-        root_rank (int): the rank whose array all ranks receive.
+        root_rank (int): the rank, of the job, whose array all ranks receive.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         numpy.ndarray: a new array.
@@ -423,17 +328,17 @@ def broadcast(tensor, root_rank, name=None):
         hvd.init()
         array = hvd.broadcast(np.ones(2), root_rank=0)
     """
-    _begin('broadcast')
-    return _give('broadcast', _copied(tensor), root_rank, name).wait()
+    return _give(Call('broadcast', name, process_set), copied(tensor), root_rank).wait()
 
 
-def broadcast_(tensor, root_rank, name=None):
+def broadcast_(tensor, root_rank, name=None, process_set=global_process_set):
     """Overwrites an array with that of one rank.
 
     Args:
         tensor (numpy.ndarray): C-contiguous and writeable.
-        root_rank (int): the rank whose array all ranks receive.
+        root_rank (int): the rank, of the job, whose array all ranks receive.
         name (str | None): appears in errors; must be equal on all ranks.
+        process_set (ProcessSet): the ranks that take part.
 
     Returns:
         numpy.ndarray: `tensor`.
@@ -443,17 +348,18 @@ def broadcast_(tensor, root_rank, name=None):
         hvd.init()
         array = hvd.broadcast_(np.ones(2), root_rank=0)
     """
-    _begin('broadcast_')
-    return _give('broadcast_', _own('broadcast_', tensor), root_rank, name).wait()
+    return _give(Call('broadcast_', name, process_set), own('broadcast_', tensor), root_rank).wait()
 
 
-def barrier():
+def barrier(process_set=global_process_set):
     """Waits until all ranks have called it.
+
+    Args:
+        process_set (ProcessSet): the ranks that take part.
 
     Example:
         import penstock.hvd as hvd
         hvd.init()
         hvd.barrier()
     """
-    _begin('barrier')
-    _penstock.arrays_barrier(_Label('barrier', None).text).wait()
+    Call('barrier', None, process_set).barrier().wait()

@@ -1,14 +1,11 @@
 """The ranks of the job, and the rank of this process."""
 
 import os
-import threading
 
-from penstock import _penstock
 from penstock._errors import state_error
-from penstock.fluid._process_end import watch_this_thread
 
 
-class _Job:
+class Job:
 
     def __init__(self, addresses, rank):
         self.addresses = addresses
@@ -22,51 +19,13 @@ def _host(address):
     return address.rpartition(':')[0]
 
 
-_lock = threading.Lock()
 _job = None
 
 
-def init():
-    """Joins the job that the launcher's environment names, and waits for all ranks.
-
-    It reads PADDLE_TRAINER_ENDPOINTS, and PADDLE_TRAINER_ID or PADDLE_CURRENT_ENDPOINT. Without them this process is
-    a job of size 1. A second call does nothing.
-
-    Raises:
-        penstock.ProgramError: the environment contradicts itself (E-rendezvous-facts).
-        penstock.PeerError: a rank does not join in time (E-rendezvous-timeout).
-        penstock.StateError: called after `shutdown` (E-collective-left).
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
-        assert 0 <= hvd.rank() < hvd.size()
-    """
+def set_job(job):
+    """Makes `job` this process's job; None: it has left."""
     global _job
-    watch_this_thread()
-    with _lock:
-        if is_initialized():
-            return
-        addresses, rank = _penstock.job_of_environment() or (['localhost:0'], 0)
-        _penstock.arrays_join(addresses if len(addresses) > 1 else [], rank)
-        _job = _Job(addresses, rank)
-
-
-def shutdown():
-    """Leaves the job after all operations that this process has started have ended.
-
-    Ranks that start operations afterwards get an error. A process that ends with exit code 0 leaves by itself.
-
-    Example:
-        import penstock.hvd as hvd
-        hvd.init()
-        hvd.shutdown()
-    """
-    global _job
-    with _lock:
-        if is_initialized() and len(_job.addresses) > 1:
-            _penstock.arrays_leave()
-        _job = None
+    _job = job
 
 
 def is_initialized():
@@ -158,3 +117,66 @@ def local_size():
         assert hvd.local_size() <= hvd.size()
     """
     return len(the_job('local_size').neighbours)
+
+
+def _hosts(job):
+    """Returns the ranks of each host, in the order of the hosts' first ranks."""
+    hosts = {}
+    for rank, address in enumerate(job.addresses):
+        hosts.setdefault(_host(address), []).append(rank)
+    return list(hosts.values())
+
+
+def cross_rank():
+    """Returns the number of this process's host among the hosts that have a process of its local rank.
+
+    Returns:
+        int: from 0 to cross_size() - 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.cross_rank() < hvd.cross_size()
+    """
+    job = the_job('cross_rank')
+    place = job.neighbours.index(job.rank)
+    return [ranks for ranks in _hosts(job) if len(ranks) > place].index(job.neighbours)
+
+
+def cross_size():
+    """Returns the number of hosts that have a process of this process's local rank.
+
+    Returns:
+        int: at least 1.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        assert hvd.cross_size() >= 1
+    """
+    job = the_job('cross_size')
+    place = job.neighbours.index(job.rank)
+    return sum(len(ranks) > place for ranks in _hosts(job))
+
+
+def is_homogeneous():
+    """Tells whether every host has the same number of processes of the job.
+
+    Returns:
+        bool: whether it has.
+
+    Raises:
+        penstock.StateError: `init` has not been called (E-hvd-init).
+
+    Example:
+        import penstock.hvd as hvd
+        hvd.init()
+        hvd.is_homogeneous()
+    """
+    return len({len(ranks) for ranks in _hosts(the_job('is_homogeneous'))}) == 1

@@ -5,10 +5,12 @@ import numpy
 from penstock import _penstock
 from penstock._errors import program_error, state_error
 from penstock.fluid import core, framework
+from penstock.fluid.contrib.mixed_precision.decorator import OptimizerWithMixedPrecision
 from penstock.fluid.executor import global_scope
 from penstock.fluid.optimizer import Optimizer
-from penstock.hvd._arrays import Adasum, Average, Sum, broadcast_async_, synchronize
+from penstock.hvd._arrays import broadcast_async_, synchronize
 from penstock.hvd._job import the_job
+from penstock.hvd._running import Adasum, Average, Sum
 from penstock.hvd.compression import Compression
 
 _REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}
@@ -44,7 +46,7 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
         optimizer.minimize(loss)
     """
     job = the_job('DistributedOptimizer')
-    if not isinstance(optimizer, Optimizer):
+    if not isinstance(optimizer, (Optimizer, OptimizerWithMixedPrecision)):
         raise TypeError('hvd.DistributedOptimizer takes an optimizer, not %s' % type(optimizer).__name__)
     if op not in _REDUCTIONS:
         raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: op is %r; it must be hvd.Average, Sum or Adasum' %

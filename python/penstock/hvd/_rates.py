@@ -4,7 +4,7 @@ Source: Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour
 """
 
 from penstock.fluid.layers import linear_lr_warmup
-from penstock.hvd._arrays import Average
+from penstock.hvd._running import Average
 from penstock.hvd._job import size
 
 

@@ -61,6 +61,7 @@ class Plan:
     cores: int  # which the roles of a kind divide among themselves; 0: OMP_NUM_THREADS is given
     control_port: int  # the port on which the first machine's launcher listens
     given: tuple  # --env: (kind or None, number or None, name, value)
+    cloud: bool = False  # --use_paddlecloud: PADDLE_TRAINERS is set already, to the machines
     metrics: object = None  # port of /metrics of the first role; 0: free ports; None: no metrics
 
 
@@ -261,7 +262,7 @@ def make_plan(options, environment):
                 own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
-                settings=_settings(options),
+                settings=_settings(options), cloud=options.use_paddlecloud,
                 cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
                 metrics=options.metrics, given=tuple(options.env))
 
@@ -279,6 +280,21 @@ def _team_size(plan, roles):
     return {"OMP_NUM_THREADS": str(max(1, plan.cores // roles))} if plan.cores else {}
 
 
+def _names_of_hosts_and_ports(pservers, trainers, local_trainers):
+    """Returns the variables from which scripts for Fluid build the addresses of the pservers and trainers.
+
+    They combine hosts with one port, so the port is set only if all pservers listen on the same port.
+    """
+    names = {"PADDLE_PSERVERS": ",".join(map(_host, pservers)), "PADDLE_PSERVER_IPS": ",".join(map(_host, pservers)),
+             "PADDLE_TRAINER_IPS": ",".join(map(_host, trainers)), "DISTRIBUTED_TRAINER_ENDPOINTS": ",".join(trainers),
+             "TRAINER_PORTS_NUM": str(local_trainers)}
+    ports = {address.rpartition(":")[2] for address in pservers}
+    if len(ports) == 1:
+        port, = ports
+        names.update(PADDLE_PORT=port, PADDLE_PSERVER_PORT=port)
+    return names
+
+
 def _given_for(plan, kind, index):
     """Returns the variables of --env for a role; a more specific setting takes precedence."""
     chosen = [one for one in plan.given if one[0] in (None, kind) and one[1] in (None, index)]
@@ -294,10 +310,11 @@ def make_job(plan, members, job_id="", token="", attempt=0):
     common = {
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_NUM_TRAINERS": str(len(trainers)),
+        **({} if plan.cloud else {"PADDLE_TRAINERS": str(len(trainers))}),
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
-        "PADDLE_PSERVERS": ",".join(map(_host, pservers)),
+        **_names_of_hosts_and_ports(pservers, trainers, len(own.trainers)),
         # Every connection must prove that it knows the token. Otherwise any process that reaches a port could be a
         # trainer.
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
@@ -314,7 +331,8 @@ def make_job(plan, members, job_id="", token="", attempt=0):
         roles.append(Role("pserver", i, f"serverlog.{i}", {
             **common, **_team_size(plan, len(own.pservers)), "TRAINING_ROLE": "PSERVER",
             "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i), "PADDLE_CURRENT_ENDPOINT": address,
-            "POD_IP": host, "PADDLE_PORT": port, **_given_for(plan, "pserver", i),
+            "POD_IP": host, "PADDLE_CURRENT_IP": host, "PADDLE_PORT": port, "PADDLE_PSERVER_PORT": port,
+            **_given_for(plan, "pserver", i),
         }, address))
     first = sum(len(member.trainers) for member in members[:plan.rank])
     for i, address in enumerate(own.trainers):
@@ -323,7 +341,8 @@ def make_job(plan, members, job_id="", token="", attempt=0):
         roles.append(Role("trainer", rank, f"workerlog.{rank}", {
             **common, **extra, **_team_size(plan, len(own.trainers)), "TRAINING_ROLE": "TRAINER",
             "PADDLE_TRAINING_ROLE": "TRAINER",
-            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": _host(address),
+            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
+            "POD_IP": _host(address), "PADDLE_CURRENT_IP": _host(address),
             **_torch_names(rank, len(trainers), i, len(own.trainers), trainers[0]), **_given_for(plan, "trainer", rank),
         }))
     if plan.metrics is not None:

@@ -17,7 +17,8 @@ class Member:
     endpoints: Any
 PSERVER_PORT: int
 class Plan:
-    def __init__(self, nodes: Any, rank: Any, own: Any, command: Any, log_dir: Any, gpus: Any, job_id: Any, token: Any, settings: Any, cores: Any, control_port: Any, given: Any, metrics: Any = ...) -> None: ...
+    def __init__(self, nodes: Any, rank: Any, own: Any, command: Any, log_dir: Any, gpus: Any, job_id: Any, token: Any, settings: Any, cores: Any, control_port: Any, given: Any, cloud: Any = ..., metrics: Any = ...) -> None: ...
+    cloud: Any
     metrics: Any
 class Role:
     def __init__(self, kind: Any, index: Any, log_name: Any, environment: Any, address: Any = ...) -> None: ...

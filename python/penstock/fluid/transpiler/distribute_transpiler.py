@@ -14,7 +14,7 @@ from penstock._role_set import native_roles
 from penstock.fluid import framework
 from penstock.fluid._remote_tables import note_tables
 from penstock.fluid.framework import Program
-from penstock.fluid.transpiler import ps_dispatcher
+from penstock.fluid.transpiler import _launched, ps_dispatcher
 from penstock.fluid.transpiler._slices import VarBlock, same_or_split_var, slice_variable    # noqa: F401
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
                                               check_flag, dense_exchange, set_policies)
@@ -82,11 +82,13 @@ class DistributeTranspiler:
         for one in (program, startup):
             if not isinstance(one, Program):
                 raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
+        self._check_loss_scaling(program)
         source_main, source_startup = _source_of(program), _source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         if config.trainer_addresses and self._kind != 'pserver':
             config.current_addresses = [current_endpoint]
-        roles = native_roles(source_main, source_startup, config)
+        with _launched.compared(config.pservers):
+            roles = native_roles(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
         self.trainer_id, self.trainer_num = trainer_id, config.trainers
         self.pserver_endpoints, self.trainer_endpoints = config.pservers, config.trainer_addresses
@@ -99,6 +101,12 @@ class DistributeTranspiler:
         _make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
         _make_mean(startup, trainer_startup, source_startup)
         self._leave_marks(current_endpoint)
+
+    def _check_loss_scaling(self, program):
+        if self._kind == 'pserver' and getattr(program, '_scales_loss_dynamically', False):
+            raise program_error('E-plan-loss-scaling', 'plan: the program adapts the scaling of its loss to whether all '
+                                'gradients are finite, which pservers that update single parameters do not know; '
+                                'decorate the optimizer with use_dynamic_loss_scaling=False, or train on ranks')
 
     def _leave_marks(self, current_endpoint):
         """Sets the attributes that Fluid's users and runtime expect on the programs."""

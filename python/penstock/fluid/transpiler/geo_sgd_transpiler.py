@@ -46,6 +46,7 @@ class GeoSgdTranspiler(DistributeTranspiler):
             penstock.ProgramError: the program or the configuration is wrong.
         """
         super().transpile(trainer_id, program, pservers, trainers, None, startup_program, current_endpoint)
+        self.trainer_startup_program = self.startup_program
         self.vars_info = {param: _info_of(sparse, pieces)
                           for param, _, _, _, sparse, _, pieces in self._roles.params}
 

@@ -16,6 +16,7 @@ import warnings
 from penstock.fluid import framework, io
 from penstock.fluid import optimizer as optimizers
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
+from penstock.fluid.contrib import mixed_precision
 from penstock.fluid.executor import Executor
 from penstock.fluid.framework import Program
 from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
@@ -159,8 +160,8 @@ class DistributedStrategy(BuildStrategy):
         nccl_comm_num (int): the number of rings, which are used in turn.
         forward_recompute (bool): recompute values between `recompute_checkpoints` (RecomputeOptimizer).
         recompute_checkpoints (list): Variables or names that are kept.
-        use_amp (bool): mixed precision, which is not built.
-        amp_loss_scaling (float): belongs to `use_amp`.
+        use_amp (bool): mixed precision with dynamic loss scaling: contrib.mixed_precision.decorate.
+        amp_loss_scaling (float): the first factor of the loss with `use_amp`.
         use_dist_fc (bool): classes sharded over ranks, which is not built.
         dist_fc_config (DistFCConfig | None): belongs to `use_dist_fc`.
         exec_strategy (ExecutionStrategy): how a rank runs its program.
@@ -268,8 +269,11 @@ class CollectiveOptimizer(DistributedOptimizer):
         optimizer = self._recomputing(strategy)
         main = loss.block.program
         startup = framework.default_startup_program() if startup_program is None else startup_program
-        made = optimizer.minimize(loss, startup_program=startup, parameter_list=parameter_list,
-                                  no_grad_set=no_grad_set)
+        with framework.program_guard(main, startup):
+            if strategy.use_amp:
+                optimizer = _in_mixed_precision(optimizer, strategy)
+            made = optimizer.minimize(loss, startup_program=startup, parameter_list=parameter_list,
+                                      no_grad_set=no_grad_set)
         fleet.startup_program = startup
         fleet._origin_program = main.clone(for_test=False)
         fleet._transpiled_program = main
@@ -308,11 +312,17 @@ class CollectiveOptimizer(DistributedOptimizer):
                                                         exec_strategy=strategy.exec_strategy)
 
 
+def _in_mixed_precision(optimizer, strategy):
+    if isinstance(optimizer, mixed_precision.decorator.OptimizerWithMixedPrecision):
+        raise ValueError('DistributedStrategy.use_amp: the optimizer is in mixed precision already')
+    return mixed_precision.decorate(optimizer, init_loss_scaling=strategy.amp_loss_scaling,
+                                    use_dynamic_loss_scaling=True)
+
+
 def _settle(strategy):
     """Combines equivalent settings, and raises for settings that are not built."""
-    for name, what in (('use_amp', 'mixed precision'), ('use_dist_fc', 'classes that are shared out over ranks')):
-        if getattr(strategy, name):
-            raise NotImplementedError('DistributedStrategy.%s: %s is not built' % (name, what))
+    if strategy.use_dist_fc:
+        raise NotImplementedError('DistributedStrategy.use_dist_fc: classes that are shared out over ranks is not built')
     if strategy.use_local_sgd:
         strategy.mode, strategy.collective_mode = 'collective', 'local_sgd'
     elif strategy._ut4grad_allreduce:

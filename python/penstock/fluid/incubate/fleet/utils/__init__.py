@@ -1,1 +1,1 @@
-"""Utilities for Fleet scripts: fleet_util, fs, hdfs, fleet_barrier_util."""
+"""Utilities for Fleet scripts: fleet_util, fs, hdfs, fleet_barrier_util, utils, http_server."""

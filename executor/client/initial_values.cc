@@ -67,12 +67,16 @@ void AddReceived(const Program& program, const Op& op, Parts& parts) {
   }
 }
 
-// A concat of received slices along axis 0: the slices become rows of its output.
-void AddJoined(const Op& op, Parts& parts) {
+// A concat of received slices along axis 0: the slices become rows of its output. `wholes` are parameters
+// that a recv gives whole; an op of the user may read them.
+void AddJoined(const Op& op, const std::set<std::string>& wholes, Parts& parts) {
   if (op.GetOr<std::int32_t>("axis", 0) != 0) return;
+  const auto& slices = op.Input("X");
+  if (std::any_of(slices.begin(), slices.end(), [&](const auto& name) { return wholes.contains(name); }))
+    return;
   std::vector<RemotePart> joined;
   Dim at = 0;
-  for (const std::string& slice : op.Input("X")) {
+  for (const std::string& slice : slices) {
     const auto found = parts.find(slice);
     if (found == parts.end()) return;
     for (RemotePart part : found->second) {
@@ -118,11 +122,15 @@ Status AddPieces(const std::string& name, const std::vector<RemotePart>& parts, 
 
 Parts RemoteParts(const Program& program) {
   Parts parts;
+  std::set<std::string> wholes;
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
     const roles::Comm comm = roles::CommOf(op);
-    if (comm == roles::Comm::kRecv) AddReceived(program, op, parts);
-    if (op.type() == "concat") AddJoined(op, parts);
+    if (comm == roles::Comm::kRecv) {
+      AddReceived(program, op, parts);
+      wholes.emplace(roles::PairOf(op).param);
+    }
+    if (op.type() == "concat") AddJoined(op, wholes, parts);
     if (comm == roles::Comm::kLookup || comm == roles::Comm::kSampler)
       AddSlices(roles::LookupView(op), parts);
   }

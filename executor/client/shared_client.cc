@@ -93,15 +93,22 @@ Status SharedClient::Complete() {
   {
     const std::lock_guard lock(mutex_);
     if (!attached_ || client_ == nullptr) return OkStatus();
+    ended_ = true;
   }
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Stop());
   return client_->Complete();
+}
+
+bool SharedClient::open() const {
+  const std::lock_guard lock(mutex_);
+  return attached_ && !ended_ && client_ != nullptr;
 }
 
 void SharedClient::Abandon(const Status& why) {
   {
     const std::lock_guard lock(mutex_);
     if (!attached_ || client_ == nullptr) return;
+    ended_ = true;
   }
   client_->Abandon(why);
 }

@@ -34,6 +34,9 @@ class SharedClient {
   void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
   // Completes all users still in use; ok at once if no program with parameter servers was ever attached.
   Status Complete();
+  // Whether the servers still expect steps of this trainer: a user has been in use, and nothing has completed
+  // or abandoned the trainer.
+  bool open() const;
   // Tells the servers that this trainer ends without completing, and why. No effect after Complete.
   void Abandon(const Status& why);
   // Ends the connections and the communicator's threads; call when the process is about to end. Afterwards
@@ -46,9 +49,10 @@ class SharedClient {
 
   std::unique_ptr<RpcClient> client_;
   TrainerCommunicator* communicator_ = nullptr;
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::set<const User*> in_use_;
   bool attached_ = false;  // a user has been in use
+  bool ended_ = false;     // completed or abandoned
 };
 
 }  // namespace penstock::client

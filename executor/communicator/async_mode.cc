@@ -74,6 +74,12 @@ class AsyncMode : public Mode {
     return status_;
   }
 
+  // The servers count a pushed gradient among those of an ended step: a later pull waits for it.
+  Status Flush() override {
+    queues_.Drain();
+    return status();
+  }
+
   Status Stop() override {
     End();
     return status();

@@ -128,6 +128,13 @@ Status Communicator::Stop() {
   return mode == nullptr ? OkStatus() : mode->Stop();
 }
 
+Status Communicator::Flush() {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Mode> mode = mode_;
+  lock.unlock();
+  return mode == nullptr ? OkStatus() : mode->Flush();
+}
+
 bool Communicator::running() const {
   const std::lock_guard lock(mutex_);
   return mode_ != nullptr;

@@ -45,6 +45,9 @@ class Communicator : public TrainerCommunicator {
   // Errors of CheckProgram, and kFailedPrecondition E-communicator-running: it is running already.
   Status Start(const Program& program, const Settings& settings);
   Status Stop() override;
+  // Sends what is queued, and returns when the servers have it; a pull after it contains it. No effect if the
+  // communicator was not started.
+  Status Flush();
   bool running() const;
 
   // Mode GEO: whether a step of `program` in `scope` would be the first, so Begin must come before it.

@@ -92,6 +92,12 @@ class GeoMode : public Mode {
     return ReceiveValues();
   }
 
+  Status Flush() override {
+    if (steps_ == 0 || scope_ == nullptr) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(SendDeltas());
+    return rpc_.CompletePulls(pservers_);
+  }
+
   Status Stop() override {
     const std::shared_ptr<Scope> scope = scope_;  // keeps the scope until this call ends
     Status status = steps_ > 0 ? SendDeltas() : OkStatus();

@@ -39,6 +39,9 @@ class Mode {
   virtual Status Touch(const Table&, std::span<const std::int64_t>) { return UnfitForGeo(); }
   virtual Status EndLocalStep(const Scope&) { return UnfitForGeo(); }
 
+  // Sends what is queued, without waiting for the end of a round or an exchange, and returns when the servers
+  // have it.
+  virtual Status Flush() { return OkStatus(); }
   // Sends what is queued. Must be the last call.
   virtual Status Stop() = 0;
 

@@ -31,6 +31,8 @@ void SendQueues::WaitForRoom(std::unique_lock<std::mutex>& lock, std::size_t que
 
 std::vector<SendQueues::Batch> SendQueues::Take() {
   std::unique_lock lock(mutex_);
+  sending_ = false;
+  idle_.notify_all();
   work_.wait(lock, [&] { return closed_ || !filled_.empty(); });
   work_.wait_for(lock, limits_.patience, [&] { return IsWhole(); });
   std::vector<Batch> round;
@@ -44,8 +46,17 @@ std::vector<SendQueues::Batch> SendQueues::Take() {
     at = queue.empty() ? filled_.erase(at) : std::next(at);
     ++visited_;
   }
+  sending_ = !round.empty();
   room_.notify_all();
   return round;
+}
+
+void SendQueues::Drain() {
+  std::unique_lock lock(mutex_);
+  ++draining_;
+  work_.notify_all();
+  idle_.wait(lock, [&] { return closed_ || (filled_.empty() && !sending_); });
+  --draining_;
 }
 
 std::uint64_t SendQueues::visited() const {
@@ -58,6 +69,7 @@ void SendQueues::Close() {
   closed_ = true;
   room_.notify_all();
   work_.notify_all();
+  idle_.notify_all();
 }
 
 void SendQueues::CloseEmpty() {
@@ -68,6 +80,7 @@ void SendQueues::CloseEmpty() {
   whole_ = 0;
   room_.notify_all();
   work_.notify_all();
+  idle_.notify_all();
 }
 
 }  // namespace penstock::communicator

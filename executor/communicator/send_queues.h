@@ -49,6 +49,9 @@ class SendQueues {
   // Waits until there is a gradient, and then until each queue has a full batch, a Put waits for room, or the
   // patience is over. Returns batches by position of the queue.
   std::vector<Batch> Take();
+  // Waits until everything put before has been taken and the next Take has begun, so what was taken is sent.
+  // While it waits, no round waits for more gradients.
+  void Drain();
   // Put fails from here on; queued gradients can still be taken.
   void Close();
   // Also drops the queued gradients, which cannot be sent.
@@ -58,7 +61,7 @@ class SendQueues {
 
  private:
   bool IsWhole() const {  // the round need not wait any longer
-    return closed_ || waiting_for_room_ > 0 || whole_ == queues_.size();
+    return closed_ || waiting_for_room_ > 0 || draining_ > 0 || whole_ == queues_.size();
   }
 
   void WaitForRoom(std::unique_lock<std::mutex>& lock, std::size_t queue);
@@ -67,12 +70,14 @@ class SendQueues {
   const QueueLimits limits_;
   observe::Observer* const observer_;
   mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable room_, work_;
+  std::condition_variable room_, work_, idle_;
   std::vector<std::deque<Variable>> queues_;
   std::set<std::size_t> filled_;  // queues that are not empty
   std::size_t whole_ = 0;         // the number of queues with a full batch
   std::uint64_t visited_ = 0;
   std::size_t waiting_for_room_ = 0;
+  std::size_t draining_ = 0;  // calls of Drain in progress
+  bool sending_ = false;      // a round has been taken, and its Take has no successor yet
   bool closed_ = false;
 };
 

@@ -159,8 +159,9 @@ class TrainerReader {
     }
   }
 
-  // Finds the op that joins the received pieces.
+  // Finds the op that joins the received pieces. An op of the user may read a parameter that came whole.
   void FindJoin(CommOp& recv) const {
+    if (!recv.param.empty() && recv.whole == recv.param) return;
     const auto join = join_.find(recv.whole);
     if (recv.cut != Cut::kNot || join == join_.end() || join->second.position <= recv.position) return;
     recv.cut_op = join->second.op;

@@ -19,6 +19,7 @@ void BindProfiler(pybind11::module_& m);
 void BindRankArrays(pybind11::module_& m);
 void BindReaders(pybind11::module_& m);
 void BindRegistry(pybind11::module_& m);
+void BindRemoteParams(pybind11::module_& m);
 void BindTranspiler(pybind11::module_& m);
 
 }  // namespace penstock::python

@@ -210,6 +210,16 @@ class PyExecutor {
     return HandlesOf(Take(*std::move(result)));
   }
 
+  // Ends a step without gradients at the servers, so that a later pull asks for a later version.
+  void EndStep(const std::vector<std::string>& pservers, int trainer_id) {
+    RequireOpen();
+    if (rpc_->step() == 0) return;  // the servers still take initial values
+    const PeersHandle peers = Take(rpc_->DeclarePeers(pservers, trainer_id));
+    Status status;
+    RunInterruptibly([&] { status = rpc_->EndStep(peers); }, [&] { rpc_->Cancel(); });
+    Check(std::move(status));
+  }
+
   // Throws kFailedPrecondition E-executor-closed after Close().
   void RequireOpen() const {
     if (closed_ || ended)
@@ -325,6 +335,23 @@ void StopCommunicator() {
   Check(std::move(status));
 }
 
+void FlushCommunicator() {
+  if (ended || client_made_by != getpid()) return;
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->communicator.Flush(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
+// Whether pservers still expect steps of this process's trainer.
+bool RpcIsOpen() { return !ended && client_made_by == getpid() && ClientSlot()->shared.open(); }
+
+// The program that shows on which servers a program's parameters are.
+std::shared_ptr<ProgramBox> WiringOf(const ProgramBox& box) {
+  if (client_made_by != getpid()) return std::make_shared<ProgramBox>(box);
+  return std::make_shared<ProgramBox>(ProgramBox{ClientSlot()->communicator.WiringOf(box.program)});
+}
+
 bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->communicator.running(); }
 
 }  // namespace
@@ -349,6 +376,7 @@ void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
       .def(py::init<const std::string&>(), py::arg("wire") = "")
       .def("run", &PyExecutor::Run)
+      .def("end_step", &PyExecutor::EndStep)
       .def("require_open", &PyExecutor::RequireOpen)
       .def("cancel", &PyExecutor::Cancel)
       .def("close", &PyExecutor::Close);
@@ -369,6 +397,9 @@ void BindExecutor(py::module_& m) {
   m.def("start_geo_communicator", &StartGeoCommunicator);
   m.def("stop_communicator", &StopCommunicator);
   m.def("communicator_runs", &CommunicatorRuns);
+  m.def("flush_communicator", &FlushCommunicator);
+  m.def("rpc_is_open", &RpcIsOpen);
+  m.def("wiring_of", &WiringOf);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));
 }

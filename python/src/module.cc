@@ -18,6 +18,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindProfiler(m);
   penstock::python::BindRankArrays(m);
   penstock::python::BindReaders(m);
+  penstock::python::BindRemoteParams(m);
   penstock::python::BindRegistry(m);
   penstock::python::BindTranspiler(m);
 }

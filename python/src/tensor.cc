@@ -241,7 +241,8 @@ void BindVariable(py::module_& m) {
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
       .def("_assign", &VariableHandle::Assign)
-      .def("_note_changed", &VariableHandle::NoteChanged, py::arg("by_load"));
+      .def("_note_changed", &VariableHandle::NoteChanged, py::arg("by_load"))
+      .def("_is_changed", &VariableHandle::is_changed);
 }
 
 }  // namespace
@@ -270,6 +271,11 @@ bool VariableHandle::in_use() const {
 
 void VariableHandle::NoteChanged(bool by_load) const {
   if (ScopeBox* scope = holder()) scope->changed[name_] |= by_load;
+}
+
+bool VariableHandle::is_changed() const {
+  const ScopeBox* scope = holder();
+  return scope != nullptr && scope->changed.contains(name_);
 }
 
 void VariableHandle::RequireIdle() const {

@@ -55,6 +55,8 @@ class VariableHandle {
   bool in_scope() const { return scope_ != nullptr; }
   // Records that Python has set the value in the scope; `by_load`: to a value from a file.
   void NoteChanged(bool by_load) const;
+  // Whether Python has set the value since a trainer's program last ran.
+  bool is_changed() const;
   ScopeBox* holder() const;  // the scope that has the name, or null
   void RequireIdle() const;  // throws StateError E-scope-in-use if a run may use the variable
   // Moves the value of `from` into this variable if no other handle uses it; in a variable in use only the

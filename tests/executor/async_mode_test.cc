@@ -84,6 +84,19 @@ TEST(AsyncMode, EachStepIsCountedOnceHoweverItsGradientsAreMerged) {
   }
 }
 
+TEST(AsyncMode, FlushSendsWhatWaitsForMore) {
+  CountingClient client;
+  const auto mode = MakeAsyncMode(
+      client, {.queues = {.queue_max = 9, .merge_max = 2, .patience = std::chrono::hours(1)}}, {"a:1"}, 0);
+  Gradient gradient{.whole = Whole("w@GRAD"), .pieces = {PushHandle{0}}};
+  ASSERT_TRUE(mode->Flush().ok()) << "nothing is queued";
+  for (int step = 0; step < 5; ++step) ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
+  ASSERT_TRUE(mode->Flush().ok());
+  EXPECT_EQ(client.pushes, 3) << "two rounds of two gradients, and one of the last";
+  ASSERT_TRUE(mode->Stop().ok());
+  ASSERT_TRUE(mode->Flush().ok()) << "nothing is queued any more";
+}
+
 TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
   CountingClient client;
   const auto mode =

@@ -23,6 +23,7 @@ Result<Program> ReceiveParams(const Program& in, const PassContext& context);
 Result<Program> ReceiveWholeParams(const Program& in, const PassContext& context);
 Result<Program> AddFetchBarrier(const Program& in, const PassContext& context);
 Result<Program> JoinSlices(const Program& in, const PassContext& context);
+Result<Program> ReadUpdatedParams(const Program& in, const PassContext& context);
 Result<Program> DropOptimizers(const Program& in, const PassContext& context);
 Result<Program> KeepTablesLocal(const Program& in, const PassContext& context);
 Result<Program> DeclareDeltas(const Program& in, const PassContext& context);

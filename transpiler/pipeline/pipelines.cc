@@ -22,7 +22,8 @@ constexpr Pass kSyncTrainer[] = {
     {"add_send_barrier", passes::AddSendBarrier},  // after all sends
     {"receive_params", passes::ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", passes::AddFetchBarrier},
-    {"join_slices", passes::JoinSlices},          // slices that the fetch barrier completed
+    {"join_slices", passes::JoinSlices},                 // slices that the fetch barrier completed
+    {"read_updated_params", passes::ReadUpdatedParams},  // behind all that receives them
     {"drop_optimizers", passes::DropOptimizers},  // after all passes that place ops next to an optimizer
     {"name_gradients", passes::NameGradients},    // last, because the passes above use the old names
 };
@@ -43,7 +44,8 @@ constexpr Pass kHybridTrainer[] = {
     {"send_gradients", passes::SendGradients},          {"send_table_gradients", passes::SendTableGradients},
     {"add_send_barrier", passes::AddSendBarrier},       {"receive_params", passes::ReceiveParams},
     {"add_fetch_barrier", passes::AddFetchBarrier},     {"join_slices", passes::JoinSlices},
-    {"drop_optimizers", passes::DropOptimizers},        {"name_gradients", passes::NameGradients},
+    {"read_updated_params", passes::ReadUpdatedParams}, {"drop_optimizers", passes::DropOptimizers},
+    {"name_gradients", passes::NameGradients},
 };
 constexpr Pass kHybridTrainerStartup[] = {
     {"drop_server_state", passes::DropServerState}, {"receive_initial_params", passes::ReceiveInitialParams},
@@ -77,6 +79,7 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"send_table_gradients", passes::SendTableGradients},
     {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, before the recvs
     {"receive_whole_params", passes::ReceiveWholeParams},
+    {"read_updated_params", passes::ReadUpdatedParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kNotAsyncPserver[] = {
@@ -102,6 +105,7 @@ constexpr Pass kAsyncTrainer[] = {
     {"send_step_counters", passes::SendStepCounters},  // after all gradients: the step is finished
     {"receive_params", passes::ReceiveParams},         // without a barrier, each recv waits for its own send
     {"join_slices", passes::JoinSlices},
+    {"read_updated_params", passes::ReadUpdatedParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kAsyncTrainerStartup[] = {
@@ -136,6 +140,7 @@ constexpr Pass kRuntimeSplitTrainer[] = {
     {"send_step_counters", passes::SendStepCounters},
     {"name_step_notices", passes::NameStepNotices},  // the communicator identifies messages by name
     {"receive_whole_params", passes::ReceiveWholeParams},
+    {"read_updated_params", passes::ReadUpdatedParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
 constexpr Pass kHalfAsyncTrainer[] = {
@@ -148,6 +153,7 @@ constexpr Pass kHalfAsyncTrainer[] = {
     {"name_step_notices", passes::NameStepNotices},
     {"add_communicator_barrier", passes::AddCommunicatorBarrier},  // after all sends, including notices
     {"receive_whole_params", passes::ReceiveWholeParams},
+    {"read_updated_params", passes::ReadUpdatedParams},
     {"drop_optimizers", passes::DropOptimizers},
 };
 

@@ -6,7 +6,7 @@ import time
 import weakref
 
 from penstock import _log, _penstock
-from penstock.fluid import _process_end, framework
+from penstock.fluid import _process_end, _remote_params, framework
 from penstock.fluid._dataset_loader import examples_of
 from penstock.fluid._progress import Progress, asked_seconds, loss_of
 from penstock.fluid.compiler import CompiledProgram
@@ -38,6 +38,7 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
         _Training(executor, program, scope, dataset._names(), reading, printed).run(trainers)
     finally:
         stop()
+    _remote_params.note_run(program, scope)
 
 
 class _Training:

@@ -8,6 +8,7 @@ import numpy
 from penstock._call_site import stack_level
 from penstock.fluid import _pickles
 from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
+from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
                                        load_vars, parse, program_or_default, read_combined, require_same)
@@ -109,7 +110,11 @@ def _array_of(var, remote):
 
 def _arrays(program, predicate):
     remote = remote_lookups(program)
-    return {var.name: _array_of(var, remote) for var in program.list_vars() if predicate(var)}
+    chosen = [var for var in program.list_vars() if predicate(var)]
+    current = current_values(Executor(CPUPlace()), global_scope(),
+                             [var.name for var in chosen if var.name not in remote])
+    return {var.name: numpy.array(current[var.name].get_tensor()) if var.name in current else _array_of(var, remote)
+            for var in chosen}
 
 
 def save(program, model_path):

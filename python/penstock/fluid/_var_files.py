@@ -8,6 +8,7 @@ from penstock._errors import program_error
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
 from penstock.fluid._file_writing import SavedFolder, is_list, save_files
+from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import VarType, dtype_name
@@ -166,10 +167,13 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
             raise ValueError('%s is SelectedRows, which needs its own file: give dirname without filename' % var.name)
         held_value(var)    # before anything is written
 
+    current = current_values(executor, global_scope(), [var.name for var in chosen if var.name not in remote])
+
     def record(var):
         lookup = remote.get(var.name)
-        value = held_value(var) if lookup is None else whole_table(executor, var, lookup)
-        return value._to_file_bytes()
+        if lookup is not None:
+            return whole_table(executor, var, lookup)._to_file_bytes()
+        return current.get(var.name, held_value(var))._to_file_bytes()
 
     if not chosen:
         warnings.warn('no variable in your model, please ensure there are any variables in your model to save')
@@ -320,8 +324,9 @@ def load_params(executor, dirname, main_program=None, filename=None):
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Writes parameters, optimizer state and learning rates.
 
-    A trainer of a distributed job writes its own variables: all parameters as it received them last. Trainer 0 also
-    writes the tables whose rows trainers look up. Pservers write tables with is_distributed when trainer 0 requests it:
+    A trainer of a distributed job writes its own variables. In jobs in which trainers do not wait for each other, it
+    asks the pservers for the current values of parameters first; in geo-SGD it also sends what it has not sent yet.
+    Trainer 0 also writes the tables whose rows trainers look up. Pservers write tables with is_distributed when trainer 0 requests it:
     pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside
     PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were started), to which
     a relative `dirname` refers, and replace only files that a pserver has written.

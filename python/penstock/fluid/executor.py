@@ -9,7 +9,7 @@ import numpy
 from penstock import _log, _penstock
 from penstock._call_site import stack_level
 from penstock._errors import suggestion
-from penstock.fluid import _process_end, _remote_tables, _several_places, _uneven, core, framework
+from penstock.fluid import _process_end, _remote_params, _remote_tables, _several_places, _uneven, core, framework
 from penstock.fluid._dataset_training import run_from_dataset
 from penstock.fluid._feed_checks import (check_feed_shape_type, dimension_is_compatible_with,    # noqa: F401
                                          dtype_is_compatible_with, has_feed_operators, has_fetch_operators)
@@ -283,6 +283,7 @@ class Executor:
                 if uncast is None:
                     raise
                 values = self._executor.run(program.desc, in_scope, uncast, fetches)
+        _remote_params.note_run(program, in_scope)
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, feeds, fetches, values)
         values = [_returned(value, return_numpy) for value in values]
@@ -312,6 +313,7 @@ class Executor:
                     raise
                 whole = [one or cast for one, cast in zip(uncast, whole)]
                 by_place = placed.run(scope, _parts_of(placed, whole, listed), names)
+        _remote_params.note_run(program, scope)
         if _progress_of_runs is not None:
             _progress_of_runs.note(program, sum(feeds, []), names, by_place[0])
         values = [list(of_name) for of_name in zip(*by_place)]

@@ -8,6 +8,7 @@
 #include "tests/parity/transpile/mode_differences.h"
 #include "tests/parity/transpile/optimize_differences.h"
 #include "tests/parity/transpile/placement_differences.h"
+#include "tests/parity/transpile/reader_differences.h"
 #include "tests/parity/transpile/table_differences.h"
 #include "tests/parity/transpile/trainer_differences.h"
 #include "transpiler/plan/analyse.h"
@@ -305,6 +306,7 @@ const std::vector<Difference>& Differences() {
       {"D-table-rows", SendsShards, AddUpRows},
       {"D-table-padding", ServesPadding, AnswerZeros},
       {"D-table-barrier", AwaitsWhatNobodySets, AwaitWhatIsSet},
+      {"D-updated-params", OnPservers(ReadsUpdatedParams), ReadAfterReceives},
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},

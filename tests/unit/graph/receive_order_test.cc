@@ -61,6 +61,12 @@ TEST(ReceiveOrder, SlicesWaitForTheReadersOfTheWhole) {
             "back_w send reader recv* other send_barrier fetch_barrier concat");
 }
 
+TEST(ReceiveOrder, AReaderOfTheNewValueDoesNotHoldItBack) {
+  EXPECT_EQ(OrderOf(StrCat("  gv = back_v(X=v)\n", kSendV, "  a = other(X=a)\n", kSendBarrier, kRecvV,
+                           kFetchBarrier, "  a = reader(X=v)\n")),
+            "back_v send recv* other send_barrier fetch_barrier reader");
+}
+
 TEST(ReceiveOrder, StaysWhereItIsNotKnownToBeRight) {
   const std::string unsent = StrCat("  gw = back_w(X=w)\n", kSendW, kSendBarrier, kRecvV, kFetchBarrier);
   EXPECT_EQ(OrderOf(unsent), "back_w send send_barrier recv fetch_barrier") << "v has no gradient";

@@ -22,7 +22,6 @@ class SourceRules {
     if (set_.trainers.empty()) return;
     whole_.CountSteps(&set_.counters);
     RunSource();
-    RunWithoutUpdates();
     NoteWriters();
     CheckComputed();
     CheckResults();
@@ -54,31 +53,6 @@ class SourceRules {
         gradients_[param] = whole_.Get(grad);
       });
     }
-  }
-
-  // On one machine, forward ops that the user wrote after the updates read the updated parameters. Trainers
-  // receive these only at the end of a step, as in Fluid, so that such ops read the values from the start of
-  // the step.
-  void RunWithoutUpdates() {
-    const auto is_of_update = [](const Op& op) {
-      return Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched);
-    };
-    bool updated = false, follows = false;
-    for (const OpEntry& entry : source_.main.main().ops()) {
-      updated = updated || Has(entry.op->role(), Role::kOptimize);
-      follows = follows || (updated && !is_of_update(*entry.op));
-    }
-    if (!follows) return;
-    unupdated_.emplace(source_.main, set_.ops, set_.table);
-    unupdated_->CountSteps(&set_.counters);
-    for (const OpEntry& entry : source_.main.main().ops()) {
-      if (!is_of_update(*entry.op)) unupdated_->RunOp(*entry.op);
-    }
-    for (const auto& [op, value] : unupdated_->computed()) from_unupdated_[op] = value;
-  }
-
-  bool IsOfUnupdated(std::string_view name, ExprId given) {
-    return unupdated_ && !updates_.contains(name) && unupdated_->Get(name) == given;
   }
 
   void NoteWriters() {
@@ -116,13 +90,52 @@ class SourceRules {
     for (const auto& [op, value] : whole_.computed()) {
       if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
       if (computed[at(value)] || IsOfSchedule(*op)) continue;
-      const auto early = from_unupdated_.find(op);
-      if (early != from_unupdated_.end() && computed[at(early->second)]) continue;
       findings_.Error(
           "E-check-source", Trainer(),
           StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);
+      if (const std::string_view param = UpdatedBefore(*op); !param.empty()) ExplainReader(*op, param);
       return;
     }
+  }
+
+  void ExplainReader(const Op& op, std::string_view param) {
+    findings_.Detail(StrCat("on one machine it reads ", param, " after the update"));
+    findings_.Detail(
+        FeedsUpdate(op)
+            ? StrCat("a gradient of the same step depends on it, so it cannot wait for the updated ",
+                     "value: put the two updates into two programs, run one after the other")
+            : StrCat("a trainer must receive ", param, " before it"));
+  }
+
+  // Whether a later update depends on the op.
+  bool FeedsUpdate(const Op& op) const {
+    const std::vector<OpEntry>& ops = source_.main.main().ops();
+    ViewSet needed;
+    for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
+      const Op& one = *entry->op;
+      const bool feeds = std::any_of(one.outputs().begin(), one.outputs().end(), [&](const Slot& slot) {
+        return std::any_of(slot.args.begin(), slot.args.end(),
+                           [&](const std::string& name) { return needed.contains(name); });
+      });
+      if (&one == &op) return feeds;
+      if (!feeds && one.role() != Role::kOptimize) continue;
+      for (const Slot& slot : one.inputs()) needed.insert(slot.args.begin(), slot.args.end());
+    }
+    return false;
+  }
+
+  // A parameter that the op reads and that an earlier op of the source updates; empty if there is none.
+  std::string_view UpdatedBefore(const Op& op) const {
+    ViewSet updated;
+    for (const OpEntry& entry : source_.main.main().ops()) {
+      if (entry.op.get() == &op) break;
+      const auto slots = FindOptimizerSlots(*entry.op, set_.ops);
+      if (slots) updated.insert(entry.op->InputName(slots->param));
+    }
+    for (const std::string_view name : updated) {
+      if (Reads(op, name)) return name;
+    }
+    return {};
   }
 
   // A forward op whose outputs only updates and schedules read, such as a factor of the learning rate.
@@ -160,7 +173,7 @@ class SourceRules {
   void CheckResults() {
     for (const std::string_view name : ResultsOf(source_.main)) {
       const ExprId given = set_.trainers.front()->Get(name);
-      if (given == whole_.Get(name) || IsOfUnupdated(name, given)) continue;
+      if (given == whole_.Get(name)) continue;
       findings_.Error("E-check-source", Trainer(), StrCat(name, " is not what the source computes"),
                       writers_.find(name)->second);
       Explain(whole_.Get(name), given);
@@ -263,7 +276,7 @@ class SourceRules {
       if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // part of an update, or unused
       if (IsOfSchedule(*writer->second) && !Reads(*writer->second, var->name)) continue;  // counters stay
       const ExprId given = set_.trainers.front()->Get(var->name);
-      if (given == Expected(var->name) || IsOfUnupdated(var->name, given)) continue;
+      if (given == Expected(var->name)) continue;
       findings_.Error("E-check-source", Trainer(),
                       StrCat(var->name, " ends a step otherwise than in the source"), writer->second);
       Explain(Expected(var->name), given);
@@ -273,8 +286,6 @@ class SourceRules {
   Composition& set_;
   const SourcePrograms& source_;
   Evaluation whole_;
-  std::optional<Evaluation> unupdated_;  // set if there are forward ops after the updates
-  std::map<const Op*, ExprId> from_unupdated_;
   Findings& findings_;
   ViewMap<const Op*> updates_;
   ViewMap<ExprId> gradients_;  // as the backward pass completes them

@@ -1,6 +1,7 @@
 #include "transpiler/check/meaning/composition.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "transpiler/check/facts/rank_ops.h"
@@ -41,6 +42,20 @@ const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
   return nullptr;
 }
 
+// Whether the op joins the received pieces in their order.
+bool IsJoinOf(const Op& op, const Transfer& recv) {
+  const ArgList& joined = op.Input("X");
+  return std::equal(joined.begin(), joined.end(), recv.pieces.begin(), recv.pieces.end(),
+                    [](const std::string& name, const Piece& piece) { return name == piece.local; });
+}
+
+// The number of a trainer's ops up to its last send.
+std::size_t SentBy(const TrainerFacts& trainer) {
+  int last = -1;
+  for (const Transfer& send : trainer.sends) last = std::max(last, send.position);
+  return static_cast<std::size_t>(last + 1);
+}
+
 // An estimate for reserving memory. Trainers share most ops, so only the first one counts.
 std::size_t OpsToRun(const RoleFacts& facts) {
   std::size_t ops = facts.trainers.front().file->program.main().ops().size();
@@ -77,7 +92,7 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
   if (facts.trainers.empty()) return;
   table.ReserveOps(OpsToRun(facts));
   RunLrBlocks();
-  RunTrainers();
+  RunToSends();
   for (std::size_t i = 0; i < facts.pservers.size(); ++i) {
     const PserverFacts& pserver = facts.pservers[i];
     copies_.push_back(CopiesIn(pserver.startup));
@@ -92,9 +107,10 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
   RunShared();
   for (Run& run : waiting_) End(std::move(run));
   waiting_.clear();
+  RunFromReceives();
 }
 
-void Composition::RunTrainers() {
+void Composition::RunToSends() {
   for (const TrainerFacts& trainer : facts.trainers) {
     auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
     run->CountSteps(&counters);  // the trainer's own counters, if the user's program counts too
@@ -110,7 +126,7 @@ void Composition::RunTrainers() {
         run->AsksFor(*lookup.merge, {answer->InputName("W"), answer->GetOr<std::int64_t>("padding_idx", -1)});
       }
     }
-    run->RunBlock(0);
+    run->RunOps(0, SentBy(trainer));
     for (const Transfer& send : trainer.sends) {
       for (const Piece& piece : send.pieces) {
         arrivals_.emplace(Place(piece.pserver, piece.remote),
@@ -119,6 +135,62 @@ void Composition::RunTrainers() {
     }
     trainers.push_back(std::move(run));
   }
+}
+
+// The trainers' ops after their last send, with the updated values in what they receive.
+void Composition::RunFromReceives() {
+  for (std::size_t t = 0; t < trainers.size(); ++t) RunFromReceives(facts.trainers[t], *trainers[t]);
+}
+
+void Composition::RunFromReceives(const TrainerFacts& trainer, Evaluation& run) const {
+  const auto& entries = trainer.file->program.main().ops();
+  const auto update_tables = [&] {  // of which trainers request rows
+    for (const auto& [param, updated] : slices) {
+      if (!updated.front().update->by_id && !trainer.remote_tables.contains(param)) continue;
+      if (const ExprId value = WholeOf(param); value != ExprId::kNone) run.Set(param, value);
+    }
+  };
+  std::unordered_map<const Op*, const Transfer*> received;
+  for (const Transfer& recv : trainer.recvs) {
+    received[recv.op] = &recv;
+    if (recv.cut_op != nullptr) received[recv.cut_op] = &recv;
+  }
+  if (trainer.send_barriers.empty()) update_tables();
+  for (std::size_t i = SentBy(trainer); i < entries.size(); ++i) {
+    const Op& op = *entries[i].op;
+    if (!trainer.send_barriers.empty() && &op == trainer.send_barriers.front().op) update_tables();
+    const auto recv = received.find(&op);
+    if (recv == received.end() || !Receive(*recv->second, op, run)) run.RunOp(op);
+  }
+}
+
+// Sets what a recv, or the op that joins what it receives, writes. False: nothing in the set updates it.
+bool Composition::Receive(const Transfer& recv, const Op& op, Evaluation& run) const {
+  const auto updated = slices.find(recv.param);
+  if (updated == slices.end()) return false;
+  const ArgList& written = op.Output("Out");
+  const bool joins = &op == recv.cut_op || recv.cut == Cut::kAtRunTime;
+  if (joins || recv.pieces.size() == 1) {
+    const ExprId whole = WholeOf(recv.param);
+    const bool in_order = recv.cut_op != &op || IsJoinOf(op, recv);
+    if (whole == ExprId::kNone || written.size() != 1 || !in_order) return false;
+    run.Set(written.front(), whole);
+    return true;
+  }
+  for (const UpdatedSlice& slice : updated->second) {
+    if (slice.index < recv.pieces.size()) run.Set(recv.pieces[slice.index].local, slice.value);
+  }
+  return true;
+}
+
+// The updated value of a parameter or table; kNone if nothing updates it, or its slices differently.
+ExprId Composition::WholeOf(std::string_view param) const {
+  const auto updated = slices.find(param);
+  if (updated == slices.end() || updated->second.empty()) return ExprId::kNone;
+  const ExprId value = updated->second.front().value;
+  const bool alike = std::all_of(updated->second.begin(), updated->second.end(),
+                                 [&](const UpdatedSlice& slice) { return slice.value == value; });
+  return alike ? value : ExprId::kNone;
 }
 
 void Composition::RunLrBlocks() {

@@ -1,5 +1,6 @@
-// Evaluates the whole set on expressions: what each trainer computes and sends, and what each pserver
-// computes from it. Sends and recvs are replaced by the values that they carry.
+// Evaluates the whole set on expressions: what each trainer computes and sends, what each pserver computes
+// from it, and what each trainer computes from the values that it then receives. Sends and recvs are replaced
+// by the values that they carry.
 #pragma once
 
 #include <map>
@@ -49,8 +50,12 @@ struct Composition {
     std::unique_ptr<Evaluation> values;
   };
 
-  void RunTrainers();
+  void RunToSends();
   void RunLrBlocks();
+  void RunFromReceives();
+  void RunFromReceives(const TrainerFacts& trainer, Evaluation& run) const;
+  bool Receive(const Transfer& recv, const Op& op, Evaluation& run) const;
+  ExprId WholeOf(std::string_view param) const;
   void Update(const Transfer& send, std::size_t index);
   std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
   Run Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver, const UpdateBlock& update);

@@ -88,6 +88,14 @@ void Evaluation::RunBlock(int block) {
   for (const OpEntry& entry : run.ops()) RunOp(*entry.op);
 }
 
+void Evaluation::RunOps(std::size_t first, std::size_t last) {
+  block_ = 0;
+  const Block& run = program_.main();
+  values_.Reserve(std::max(values_.size(), run.vars().size()));
+  computed_.reserve(run.ops().size());
+  for (std::size_t i = first; i < last; ++i) RunOp(*run.ops()[i].op);
+}
+
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
   if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // another loss starts

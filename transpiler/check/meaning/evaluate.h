@@ -81,6 +81,8 @@ class Evaluation {
   const ExprId* Find(NameId name) const;
 
   void RunBlock(int block);
+  // Runs the ops at positions [first, last) of block 0.
+  void RunOps(std::size_t first, std::size_t last);
   void RunOp(const Op& op);
   // The ops that were run as expressions of their own, each with its expression, in the order of the runs.
   const std::vector<std::pair<const Op*, ExprId>>& computed() const { return computed_; }

@@ -43,6 +43,7 @@ LookupRequests::Span LookupRequests::SpanOf(OpId lookup) const {
   stay_between(def_use_.Writers(op.InputName("Ids")));
   stay_between(def_use_.Readers(op.OutputName("Out")));
   stay_between(def_use_.Writers(op.OutputName("Out")));
+  stay_between(def_use_.Writers(op.InputName("W")));  // the table's update
   return span;
 }
 

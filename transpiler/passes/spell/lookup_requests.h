@@ -31,9 +31,9 @@ class LookupRequests {
   LookupRequests(const Block& main, plan::Dialect dialect);
 
   // Default dialect: lookups of equal op type and padding_idx share a request if their dependencies allow it.
-  // Its place is after all its ids are written and before any of its results is read: as early as possible,
-  // or for a distributed table at its first lookup. Compat: one request; kInvalidArgument
-  // E-pass-prefetch-order or E-pass-prefetch-rank where Fluid rejects it.
+  // Its place is after all its ids are written and before any of its results is read, on the lookups' side of
+  // the table's update: as early as possible, or for a distributed table at its first lookup. Compat: one
+  // request; kInvalidArgument E-pass-prefetch-order or E-pass-prefetch-rank where Fluid rejects it.
   Result<std::vector<LookupRequest>> Of(const plan::SparseTable& table) const;
 
  private:

@@ -40,7 +40,12 @@ PAUSE = """
 """
 
 
-GARBAGE = [b"", b"x" * 100_000, b"{}\n", b"[" * 4000 + b"\n", b'{"node":1,"nonce":"","proof":""}\n']
+GARBAGE = [
+    b"", b"x" * 100_000, b"{}\n", b"[" * 4000 + b"\n", b'{"node":1,"nonce":"","proof":""}\n',
+    b'{"node":1,"nonce":"\\ud800","proof":"x"}\n', b'{"node":1,"nonce":"a","proof":"\\ud800"}\n',
+    b'{"node":1,"\\udfff":1}\n', b'{"node":true,"nonce":"a","proof":"x"}\n', b'{"node":1e400,"nonce":"a"}\n',
+    b'{"node":' + b"1" * 4000 + b"}\n", b'{"node":1,"nonce":"a","proof":{}}\n', b"[1]\n", b"\xff\xfe\n", b"\0\n",
+]
 
 
 class Nodes:

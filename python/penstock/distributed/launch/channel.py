@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import secrets
+import select
 import socket
 import threading
 import time
@@ -51,7 +52,8 @@ class Channel:
 
     def send(self, message):
         with self._lock:
-            line = json.dumps(message, separators=(",", ":"))
+            # The name of a file may contain bytes that are not UTF-8, which the other side would refuse.
+            line = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(errors="replace").decode()
             if self._key is not None:
                 line = f"{_mac(self._key, self._side, self._sent, line)} {line}"
                 self._sent += 1
@@ -120,7 +122,8 @@ class Channel:
                     raise ChannelError("it sent a line without a valid proof of the job's token")
                 self._received += 1
             message = json.loads(text)
-        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            json.dumps(message, ensure_ascii=False).encode()  # raises UnicodeEncodeError for a lone surrogate
+        except (ValueError, RecursionError) as error:
             raise ChannelError("the process that answers there is not a launcher of penstock") from error
         if not isinstance(message, dict):
             raise ChannelError("the process that answers there is not a launcher of penstock")
@@ -138,6 +141,15 @@ def connect(host, port):
         return Channel(socket.create_connection((host, port), timeout=2))
     except (ConnectionRefusedError, TimeoutError, socket.timeout):
         return None
+
+
+def wait_for(readers, writers, seconds):
+    """Waits until a socket can be read or written, at most `seconds`. Accepts any descriptor, unlike select.select."""
+    poll = select.poll()
+    for events, sockets in ((select.POLLIN, readers), (select.POLLOUT, writers)):
+        for one in sockets:
+            poll.register(one, events)
+    poll.poll(1000 * seconds)
 
 
 def new_nonce():

@@ -10,14 +10,14 @@ its connection ends before it has reported that it is done, all launchers get an
 """
 
 import dataclasses
-import select
 import socket
-import sys
 import threading
 import time
 
-from penstock.distributed.launch.channel import BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof
-from penstock.distributed.launch.job import Member
+from penstock.distributed.launch.channel import (BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof,
+                                                 wait_for)
+from penstock.distributed.launch.logs import say
+from penstock.distributed.launch.messages import Facts, read_event, read_facts, read_member
 
 REPORT_EVERY_S = 10.0
 HELLO_S = 5.0  # time within which a connection must prove that it knows the token
@@ -35,13 +35,10 @@ class Stopped(Exception):
     """A signal arrived while launchers waited for each other."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Facts:
-    """The facts on which the launchers agreed."""
-
-    members: tuple  # by node
-    job_id: str
-    token: str
+def _why(error):
+    """Returns the reason for which a connection ends. Only a defect of this code raises other errors than ChannelError;
+    what arrives on a connection must not end the launcher even then."""
+    return str(error) if isinstance(error, ChannelError) else f"its messages cannot be served: {error!r}"
 
 
 class Cluster:
@@ -69,17 +66,18 @@ class Cluster:
         for node, channel in list(self._channels.items()):
             try:
                 channel.beat()
-                messages = channel.receive()
-            except ChannelError as error:
-                self._lose(node, str(error))
-                continue
-            for message in messages:
-                if "event" not in message:
-                    continue
+                messages = [message for message in channel.receive() if "event" in message]
                 if self._rank == 0:
-                    self._order({**message, "node": node})
+                    messages = [{**message, "node": node} for message in messages]
+                events = [read_event(message, len(self._nodes)) for message in messages]
+            except Exception as error:
+                self._lose(node, _why(error))
+                continue
+            for event in events:
+                if self._rank == 0:
+                    self._order(event)
                 else:
-                    self._events.append(message)
+                    self._events.append(event)
         events, self._events = self._events, []
         self._over.update(event["node"] for event in events if event["event"] in ("done", "lost"))
         return events
@@ -109,7 +107,7 @@ class Cluster:
             for channel in waiting:
                 channel.flush()
             waiting = [channel for channel in waiting if not channel.is_flushed()]
-            select.select([], waiting, [], POLL_S)
+            wait_for([], waiting, POLL_S)
         for channel in self._channels.values():
             channel.close()
         self._channels = {}
@@ -154,7 +152,7 @@ class _Joining:
             raise JoinError(f"waited {self._wait_s:.0f} s for {waiting_for}")
         if now - self._reported >= REPORT_EVERY_S:
             self._reported = now
-            print(f"launch: waiting {now - self._began:.0f} s for {waiting_for}", file=sys.stderr, flush=True)
+            say(f"launch: waiting {now - self._began:.0f} s for {waiting_for}")
 
     def name(self, node):
         return f"node {node} ({self.plan.nodes[node]})"
@@ -178,6 +176,7 @@ class _Hub(_Joining):
         self._proved = {}  # channel -> node
         self._joined = {}  # node -> (channel, member)
         self._refusals = 0
+        self._can_accept = True
 
     def run(self):
         plan = self.plan
@@ -186,7 +185,9 @@ class _Hub(_Joining):
                 missing = [self.name(node) for node in range(1, len(plan.nodes)) if node not in self._joined]
                 self.check(f"the launcher of {', '.join(missing)}")
                 channels = [*self._pending, *self._proved, *(channel for channel, _ in self._joined.values())]
-                select.select([self._listener, *channels], [], [], POLL_S)
+                # Without room or a descriptor for another connection, the listener would be ready all the time.
+                listens = [self._listener] if self._can_accept else []
+                wait_for([*listens, *channels], [], POLL_S)
                 self._accept()
                 self._look()
         finally:
@@ -201,10 +202,12 @@ class _Hub(_Joining):
         return Cluster(plan.nodes, 0, {node: channel for node, (channel, _) in self._joined.items()}), facts
 
     def _accept(self):
+        self._can_accept = False
         while len(self._pending) < PENDING_MAX:
             try:
                 connection, peer = self._listener.accept()
-            except OSError:
+            except OSError as error:
+                self._can_accept = isinstance(error, BlockingIOError)
                 return
             channel = Channel(connection)
             nonce = new_nonce()
@@ -212,6 +215,8 @@ class _Hub(_Joining):
             self._pending[channel] = (peer[0], nonce)
 
     def _look(self):
+        """Serves each connection. An error on a connection is its end, and nothing else's; only a contradiction between
+        launchers that know the token ends the job."""
         for channel, (peer, nonce) in list(self._pending.items()):
             try:
                 for message in channel.receive(limit=1):
@@ -219,7 +224,7 @@ class _Hub(_Joining):
                     self._prove(channel, peer, nonce, message)
                 if channel in self._pending and time.monotonic() - channel.opened > HELLO_S:
                     raise ChannelError("it sent nothing")
-            except ChannelError:
+            except Exception:
                 self._pending.pop(channel, None)
                 channel.close()
         for channel, node in list(self._proved.items()):
@@ -227,21 +232,23 @@ class _Hub(_Joining):
                 for message in channel.receive(limit=1):
                     del self._proved[channel]
                     self._admit(channel, node, message)
-            except ChannelError:
+            except JoinError:
+                raise
+            except Exception:
                 self._proved.pop(channel, None)
                 channel.close()
         for node, (channel, _) in list(self._joined.items()):
             try:
                 channel.beat()
                 channel.receive()
-            except ChannelError as error:
+            except Exception as error:
                 del self._joined[node]
                 channel.close()
-                print(f"launch: {self.name(node)} has left again: {error}", file=sys.stderr, flush=True)
+                say(f"launch: {self.name(node)} has left again: {_why(error)}")
 
     def _prove(self, channel, peer, nonce, message):
         node, theirs = message.get("node"), message.get("nonce")
-        if not isinstance(node, int) or not 0 < node < len(self.plan.nodes) or not isinstance(theirs, str):
+        if type(node) is not int or not 0 < node < len(self.plan.nodes) or not isinstance(theirs, str):
             self._refuse(channel, peer, "its hello is not that of a launcher of this job")
             return
         nonces = f"{nonce} {theirs}"
@@ -257,16 +264,12 @@ class _Hub(_Joining):
         channel.close()
         self._refusals += 1
         if self._refusals <= REFUSALS_TOLD_MAX:
-            print(f"launch: refused a connection from {peer}: {why}", file=sys.stderr, flush=True)
+            say(f"launch: refused a connection from {peer}: {why}")
 
     def _admit(self, channel, node, message):
         """Compares the settings of a launcher that knows the token with ours; a contradiction ends the job."""
         plan = self.plan
-        try:
-            member = Member(**{key: tuple(str(item) for item in message["member"][key])
-                               for key in ("pservers", "trainers", "endpoints")})
-        except (KeyError, TypeError) as error:
-            raise ChannelError("its description of the machine cannot be parsed") from error
+        member = read_member(message.get("member"))
         differs = [
             f"{what} is {ours or 'not given'} on {self.name(0)} and {theirs or 'not given'} on {self.name(node)}"
             for what, ours, theirs in (
@@ -301,14 +304,12 @@ class _Member(_Joining):
             channel.send({"member": dataclasses.asdict(self.plan.own), "nodes": ",".join(self.plan.nodes),
                           "job_id": self.plan.job_id})
             job = self._next(channel, "all machines' launchers to join", skip_empty=True)
-            members = tuple(Member(**{key: tuple(value) for key, value in member.items()})
-                            for member in job["members"])
-            return (Cluster(self.plan.nodes, self.plan.rank, {0: channel}),
-                    Facts(members, job["job_id"], job.get("token", self.plan.token)))
-        except ChannelError as error:
-            raise JoinError(f"{self.name(0)}: {error}") from error
-        except (KeyError, TypeError) as error:
-            raise JoinError(f"{self.name(0)} speaks another version of the launcher") from error
+            facts = read_facts(job, self.plan.nodes, self.plan.token)
+            return Cluster(self.plan.nodes, self.plan.rank, {0: channel}), facts
+        except (JoinError, Stopped):
+            raise
+        except Exception as error:
+            raise JoinError(f"{self.name(0)}: {_why(error)}") from error
 
     def _connect(self):
         while True:
@@ -321,15 +322,14 @@ class _Member(_Joining):
             except OSError as error:  # no address or no route: perhaps temporary, but reported at once
                 trouble = f": {error.strerror or error}"
                 if trouble != self._trouble:
-                    print(f"launch: cannot reach {self.name(0)} on port {self._port}{trouble}", file=sys.stderr,
-                          flush=True)
+                    say(f"launch: cannot reach {self.name(0)} on port {self._port}{trouble}")
                 self._trouble = trouble
-            select.select([], [], [], POLL_S)
+            time.sleep(POLL_S)
 
     def _next(self, channel, what, skip_empty=False):
         while True:
             self.check(f"{what} ({self.name(0)} is there)")
-            select.select([channel], [], [], POLL_S)
+            wait_for([channel], [], POLL_S)
             if skip_empty:
                 channel.beat()
             for message in channel.receive(limit=1):
@@ -362,7 +362,7 @@ def join(plan, port, wait_s, stopped):
     stopped  returns whether a signal has requested this launcher's end
     """
     if not plan.token:
-        print("launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while "
-              "it starts", file=sys.stderr, flush=True)
+        say("launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while it "
+            "starts")
     side = _Hub if plan.rank == 0 else _Member
     return side(plan, port, wait_s, stopped).run()

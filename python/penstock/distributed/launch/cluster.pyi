@@ -8,7 +8,12 @@ from penstock.distributed.launch.channel import connect as connect
 from penstock.distributed.launch.channel import is_proof as is_proof
 from penstock.distributed.launch.channel import new_nonce as new_nonce
 from penstock.distributed.launch.channel import proof as proof
-from penstock.distributed.launch.job import Member as Member
+from penstock.distributed.launch.channel import wait_for as wait_for
+from penstock.distributed.launch.logs import say as say
+from penstock.distributed.launch.messages import Facts as Facts
+from penstock.distributed.launch.messages import read_event as read_event
+from penstock.distributed.launch.messages import read_facts as read_facts
+from penstock.distributed.launch.messages import read_member as read_member
 
 BEAT_S: float
 class Cluster:
@@ -18,8 +23,6 @@ class Cluster:
     def pump(self) -> Any: ...
     def start_beating(self) -> Any: ...
     def tell(self, event: Any) -> Any: ...
-class Facts:
-    def __init__(self, members: Any, job_id: Any, token: Any) -> None: ...
 HELLO_S: float
 class JoinError(Exception):
     def __getattr__(self, name: str) -> Any: ...

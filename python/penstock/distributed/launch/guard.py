@@ -88,7 +88,9 @@ def _end_groups(leaders):
     deadline = time.monotonic() + KILL_WAIT_S
     for pid in children:
         handle = os.pidfd_open(pid)
-        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+        ended = select.poll()
+        ended.register(handle, select.POLLIN)
+        ended.poll(1000 * max(0.0, deadline - time.monotonic()))
         os.close(handle)
         signal_group(pid, signal.SIGKILL)  # processes that its helpers have started meanwhile
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)

@@ -9,6 +9,7 @@ from penstock import _log, _penstock
 from penstock.fluid import _process_end, _remote_params, framework
 from penstock.fluid._dataset_loader import examples_of
 from penstock.fluid._progress import Progress, asked_seconds, loss_of
+from penstock.fluid._remote_tables import asking_program
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.dataset import DatasetBase
 
@@ -26,6 +27,7 @@ def run_from_dataset(executor, program, dataset, scope, thread, debug, fetch_lis
     trainers = readers
     if isinstance(program, CompiledProgram):
         program = program._to_run(scope, lambda begin: executor.run(begin.desc, scope, [], []))
+    program = asking_program(program, scope)
     if readers > 1 and not _penstock.threads_may_share(program.desc):
         if program not in _told:
             _log.info('train_from_dataset: the program waits for its peers in each step, so one thread trains and %d '

@@ -6,7 +6,7 @@ import warnings
 from penstock._call_site import stack_level
 from penstock.fluid import framework, layers
 from penstock.fluid._file_writing import save_files
-from penstock.fluid._remote_tables import look_up_at_hand
+from penstock.fluid._remote_tables import look_up_at_hand, note_tables
 from penstock.fluid._var_files import load_persistables, program_or_default, read_saved, save_persistables_but
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Program, Variable
@@ -39,9 +39,9 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
                          params_filename=None, export_for_deployment=True, program_only=False):
     """Writes the part of a program that computes targets from feeds, and its parameters.
 
-    The saved program of a trainer runs without pservers, because it looks up rows in the saved tables. Tables with
-    is_distributed stay on their pservers. A program with an op auc gives a warning, because its statistics are saved as
-    they are.
+    The saved program of a trainer runs without pservers, because it looks up rows in the saved tables: the trainer
+    fetches them whole, those with is_distributed too. A program with an op auc gives a warning, because its
+    statistics are saved as they are.
 
     Args:
         dirname (str): the folder.
@@ -70,6 +70,9 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
     """
     feeds, targets = _feed_names(feeded_var_names), _targets(target_vars, required=export_for_deployment)
     program = program_or_default(main_program).clone()
+    if export_for_deployment:
+        note_tables(program)
+        look_up_at_hand(program, by_id=True)    # before pruning, which removes tables that no op names
     block = program.global_block()
     # Each target passes through a scale op with factor 1, so that its name and the op that computes it survive pruning.
     with framework.program_guard(program):
@@ -91,10 +94,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
         append_fetch_ops(program, [end.name for end in ends])
     else:
         model += '.main_program'
-    saved = program.clone()
-    if export_for_deployment:
-        look_up_at_hand(saved)
-    files = [(model, [saved.desc.serialize_to_string()])]
+    files = [(model, [program.desc.serialize_to_string()])]
     if program_only:
         warnings.warn('save_inference_model: program_only leaves out the parameters', stacklevel=stack_level())
         save_files(dirname, files)

@@ -73,7 +73,7 @@ def get_parameter_value(para, executor):
     """
     if not is_parameter(para):
         raise ValueError('%r is no parameter' % (para,))
-    return _array_of(para, remote_lookups(para.block.program))
+    return _array_of(para, remote_lookups(para.block.program, global_scope()))
 
 
 def get_parameter_value_by_name(name, executor, program=None):
@@ -109,7 +109,7 @@ def _array_of(var, remote):
 
 
 def _arrays(program, predicate):
-    remote = remote_lookups(program)
+    remote = remote_lookups(program, global_scope())
     chosen = [var for var in program.list_vars() if predicate(var)]
     current = current_values(Executor(CPUPlace()), global_scope(),
                              [var.name for var in chosen if var.name not in remote])

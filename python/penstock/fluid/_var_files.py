@@ -4,6 +4,8 @@ import itertools
 import os
 import warnings
 
+import numpy
+
 from penstock._errors import program_error
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
@@ -121,7 +123,7 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     """Writes variables of the global scope to files, in Fluid's format.
 
     In a distributed job, trainer 0 also writes the tables whose rows trainers look up, which it fetches from the
-    pservers.
+    pservers. Any trainer does so for a program that was not transpiled, such as a test program.
 
     Several files are one save: if the process is killed meanwhile, the folder has all new files or all previous ones.
     The file __digests__ beside them lists their digests, which load_vars compares.
@@ -158,7 +160,7 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
     if dirname is None and filename is not None:
         raise ValueError('file %s has no folder: give dirname, or omit filename too to get bytes' % filename)
     program = program_or_default(main_program)
-    remote = remote_lookups(program)
+    remote = remote_lookups(program, global_scope())
     chosen = _chosen(program, vars, predicate)
     if not getattr(program, '_is_chief', True):
         chosen = [var for var in chosen if var.name not in remote]
@@ -202,7 +204,8 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     Raises:
         TypeError: `dirname` is None and `filename` is not bytes.
         ValueError: a file contains another shape or type than the variable declares, or another number of variables.
-        FileNotFoundError: a file is missing.
+        FileNotFoundError: a file is missing. For a table with is_distributed, the folder __lookup_table__ of
+            save_persistables will do, if the startup program has run.
         penstock.DataError: a file is damaged, or is not from the same save as the others (E-save-mixed).
 
     Example:
@@ -224,10 +227,51 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         paths = [file_of(dirname, name) for name in names]    # before anything is read
         saved = SavedFolder(dirname)
         for var, path in zip(chosen, paths):
-            _put(var, parse(path, saved.read(var.name), 0, var.type)[0])
+            shards = [] if os.path.exists(path) else shard_files(dirname, var.name)
+            if shards and var.type == VarType.LOD_TENSOR:
+                _put_shards(var, shards)
+            else:
+                _put(var, parse(path, saved.read(var.name), 0, var.type)[0])
         return
     for var, value in zip(chosen, values):
         _put(var, value)
+
+
+def shard_files(dirname, table):
+    """Returns the files in which the pservers of a job have saved their shards of a table with is_distributed."""
+    paths = []
+    while True:
+        path = file_of(os.path.join(dirname, TABLES_FOLDER), '%s_%d' % (table, len(paths)))
+        if not os.path.isfile(path):
+            return paths
+        paths.append(path)
+
+
+def _put_shards(var, paths):
+    """Joins the rows of a table sharded by id. Rows that were never trained are in no file and keep the value that the
+    startup program gave them."""
+    held, height = global_scope().var(var.name), var.shape[0]
+    whole, missing = None, height
+    if held.is_initialized() and not held._has_no_rows() and tuple(held.get_tensor().shape()) == tuple(var.shape):
+        whole, missing = numpy.array(held.get_tensor()), 0
+    for path in paths:
+        shard = parse(path, read_file(path), 0, VarType.SELECTED_ROWS)[0].get_selected_rows()
+        ids, values = numpy.array(shard.rows(), 'int64'), numpy.array(shard.get_tensor())
+        if not len(ids):
+            continue
+        require_same(var.name, var, (height,) + values.shape[1:], values.dtype.name, path)
+        if ids.min() < 0 or ids.max() >= height:
+            raise ValueError('%s holds row %d of table %s, which has %d rows here' %
+                             (path, ids.max() if ids.max() >= height else ids.min(), var.name, height))
+        if whole is None:
+            whole = numpy.zeros(var.shape, values.dtype)
+        whole[ids] = values
+        missing -= len(ids)
+    if whole is None or missing > 0:
+        raise ValueError('%s and the files beside it hold only the rows of table %s that were trained; run the startup '
+                         'program first, which gives the other rows their values' % (paths[0], var.name))
+    held.get_tensor().set(whole, None)
+    held._note_changed(by_load=True)
 
 
 def parse(path, data, offset, kind=VarType.LOD_TENSOR):

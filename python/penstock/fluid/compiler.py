@@ -193,8 +193,9 @@ class CompiledProgram:
 
         Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
         fetched value is the concatenation of the values of all places. One place runs the whole batch with
-        OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers always
-        runs on one place, because a step of all places equals a step of one place with their joint batch.
+        OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers, or
+        looks up rows of a table that they hold, always runs on one place, because a step of all places equals a step
+        of one place with their joint batch.
 
         If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
         program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer

@@ -256,7 +256,7 @@ class Executor:
             apart = program._is_data_parallel and not return_merged
             if program._does_nothing:
                 return []
-            placed = program._on_places()
+            placed = None if _remote_tables.asks(program._program, in_scope) else program._on_places()
             if placed is not None:
                 if use_prune:
                     raise NotImplementedError('use_prune: a program on several places runs as a whole')

@@ -166,7 +166,9 @@ class DistributeTranspiler:
         """
         self._made()
         _make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
-        note_tables(self.origin_program)
+        tables = list(self._roles.tables)
+        note_tables(self.origin_program, tables, self.trainer_id,
+                    [(address, Program._of(main)) for address, (main, _) in self._pservers.items() if tables])
         return self.origin_program
 
     def get_pserver_program(self, endpoint):

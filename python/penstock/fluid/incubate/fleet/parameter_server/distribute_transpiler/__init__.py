@@ -160,7 +160,8 @@ class DistributedTranspiler(Fleet):
 
     def save_inference_model(self, executor, dirname, feeded_var_names, target_vars, main_program=None,
                              export_for_deployment=True):
-        """Saves the part of the program that computes the targets, with the parameters that this trainer has.
+        """Saves the part of the program that computes the targets, with the parameters that this trainer has, and
+        whole tables, as the pservers have them.
 
         Args:
             executor (Executor): fetches values that only the pservers have.
@@ -184,8 +185,7 @@ class DistributedTranspiler(Fleet):
         model = '__model__' if export_for_deployment else '__model__.main_program'
         saved = Program.parse_from_string(_var_files.read_file(os.path.join(dirname, model)))
         names = {var.name for var in saved.list_vars() if _var_files.is_persistable(var)}
-        _var_files.save_persistables_but(executor, dirname, self.main_program,
-                                         lambda var: var.name not in names)
+        _var_files.save_vars(executor, dirname, saved, sorted(names))
 
     def save_persistables(self, executor, dirname, main_program=None):
         """Saves all persistable variables, for init_server() and for runs on one machine.

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import penstock.hvd as hvd
 import pytest
 from rank_processes import Ranks
 
@@ -328,3 +329,12 @@ def test_one_process_is_a_job_that_joins_and_gathers_alone():
             'assert hvd.alltoall(np.arange(3)).tolist() == [0, 1, 2]\n'
             'assert hvd.reducescatter(np.arange(3.)).tolist() == [0, 1, 2]\n')
     subprocess.run([sys.executable, '-c', code], check=True, timeout=120)
+
+
+def test_arguments_of_horovods_optimizer(fluid):
+    hvd.init()
+    sgd = fluid.optimizer.SGD(0.1)
+    hvd.DistributedOptimizer(sgd, named_parameters=[], num_groups=2, groups=None, sparse_as_dense=True)
+    for refused in ({'gradient_predivide_factor': 2.0}, {'process_set': hvd.ProcessSet([0])}):
+        with pytest.raises(NotImplementedError, match='hvd.DistributedOptimizer'):
+            hvd.DistributedOptimizer(sgd, **refused)

@@ -44,6 +44,7 @@ class ProcessSet:
         first = hvd.add_process_set(hvd.ProcessSet([0]))
         if first.included():
             hvd.allreduce(np.ones(2), process_set=first)
+        hvd.remove_process_set(first)
     """
 
     process_set_id = None
@@ -168,6 +169,8 @@ def add_process_set(process_set):
         import penstock.hvd as hvd
         hvd.init()
         first = hvd.add_process_set([0])
+        assert first.size() == 1
+        hvd.remove_process_set(first)
     """
     job = the_job('add_process_set')
     if not isinstance(process_set, ProcessSet):

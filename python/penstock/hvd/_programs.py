@@ -10,13 +10,16 @@ from penstock.fluid.executor import global_scope
 from penstock.fluid.optimizer import Optimizer
 from penstock.hvd._arrays import broadcast_async_, synchronize
 from penstock.hvd._job import the_job
+from penstock.hvd._process_sets import global_process_set
 from penstock.hvd._running import Adasum, Average, Sum
 from penstock.hvd.compression import Compression
 
 _REDUCTIONS = {Average: 'mean', Sum: 'sum', Adasum: 'adasum'}
 
 
-def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, backward_passes_per_step=1):
+def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, backward_passes_per_step=1,
+                         named_parameters=None, gradient_predivide_factor=1.0, num_groups=0, groups=None,
+                         sparse_as_dense=False, process_set=global_process_set):
     """Wraps an optimizer so that `minimize` makes a program in which each rank trains on its part of the batch.
 
     Clipping, regularization and updates use the reduced gradient, so all ranks keep the same parameters. The startup
@@ -29,11 +32,19 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
             gradients. Horovod's Adasum combines updates; this one combines gradients, as the paper does.
         backward_passes_per_step (int): the number of runs of the program in one step. Their dense gradients are summed,
             then exchanged and applied in the last run. A learning-rate schedule counts runs.
+        named_parameters (object): accepted for Horovod's scripts: a program knows its parameters.
+        gradient_predivide_factor (float): must be 1: a mean is divided once.
+        num_groups (int): accepted for Horovod's scripts: small gradients are exchanged together.
+        groups (list | None): as `num_groups`.
+        sparse_as_dense (bool): accepted for Horovod's scripts: sparse gradients are exchanged as rows, with the same
+            result.
+        process_set (ProcessSet): must be the set of all ranks.
 
     Returns:
         An optimizer.
 
     Raises:
+        NotImplementedError: `gradient_predivide_factor` or `process_set` is given.
         penstock.StateError: `init` has not been called (E-hvd-init).
         penstock.ProgramError: an argument is wrong (E-hvd-op); from minimize: the program already exchanges gradients
             (E-parallel-twice), or does not support the setting (E-parallel-adasum, E-parallel-accumulate).
@@ -48,6 +59,12 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
     job = the_job('DistributedOptimizer')
     if not isinstance(optimizer, (Optimizer, OptimizerWithMixedPrecision)):
         raise TypeError('hvd.DistributedOptimizer takes an optimizer, not %s' % type(optimizer).__name__)
+    if gradient_predivide_factor != 1.0:
+        raise NotImplementedError('hvd.DistributedOptimizer: gradient_predivide_factor=%r is not built; gradients are '
+                                  'divided once, after the sum' % (gradient_predivide_factor,))
+    if process_set is not global_process_set:
+        raise NotImplementedError('hvd.DistributedOptimizer: programs exchange gradients with all ranks of the job, '
+                                  'not with a process set; start a job of these ranks')
     if op not in _REDUCTIONS:
         raise program_error('E-hvd-op', 'hvd.DistributedOptimizer: op is %r; it must be hvd.Average, Sum or Adasum' %
                             (op,))
@@ -139,12 +156,13 @@ def broadcast_parameters(params, root_rank):
         synchronize(handle)
 
 
-def broadcast_optimizer_state(optimizer, root_rank):
+def broadcast_optimizer_state(optimizer, root_rank, model=None):
     """Sets the state of an optimizer in the global scope, its moments and learning rate, to that of one rank.
 
     Args:
         optimizer (Optimizer): its `minimize` has been called.
         root_rank (int): the rank whose state all ranks receive.
+        model (object): accepted for Horovod's scripts.
 
     Raises:
         penstock.StateError: a variable has no value yet (E-hvd-value).

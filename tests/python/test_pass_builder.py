@@ -1,5 +1,9 @@
 """BuildStrategy's passes: the list that scripts change, and those that act."""
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -191,3 +195,55 @@ def test_a_drawing_is_written_at_the_first_run(fluid, tmp_path):
     fluid.Executor().run(fluid.CompiledProgram(fluid.default_main_program(), strategy),
                          feed={'x': np.ones(2, 'float32')}, fetch_list=[y])
     assert 'scale' in (tmp_path / 'graph_original_graph').read_text()
+
+
+JOB = """
+    import os, sys
+    import numpy as np
+    import penstock.fluid as fluid
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 5
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1])
+    hidden = fluid.layers.fc(x, 6, act='tanh')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    fluid.optimizer.Momentum(fluid.layers.exponential_decay(0.1, 1, 0.5), 0.9).minimize(loss)
+    exe = fluid.Executor()
+    rank = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    strategy = fluid.BuildStrategy()
+    strategy._finalize_strategy_and_create_passes().append_pass('multi_batch_merge_pass').set('num_repeats', 2)
+    main = fluid.default_main_program()
+    if sys.argv[1] == 'pservers':
+        t = fluid.DistributeTranspiler()
+        t.transpile(rank, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'], trainers=2)
+        if os.environ['TRAINING_ROLE'] == 'PSERVER':
+            main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
+            exe.run(startup)
+            exe.run(main)
+            sys.exit()
+        main = t.get_trainer_program()
+    else:
+        strategy.num_trainers, strategy.trainer_id = 2, rank
+    exe.run(fluid.default_startup_program())
+    merged = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name, build_strategy=strategy)
+    for step in range(4):
+        random = np.random.RandomState(step)
+        xs = random.uniform(-1, 1, (4, 4)).astype('float32')
+        ys = random.uniform(-1, 1, (4, 1)).astype('float32')
+        mine = slice(2 * rank, 2 * rank + 2)
+        exe.run(merged, feed={'x': xs[mine], 'y': ys[mine]}, fetch_list=[loss])
+    np.savez('trainer.%d.npz' % rank, **{p.name: np.array(fluid.global_scope().find_var(p.name).get_tensor())
+                                         for p in fluid.default_main_program().all_parameters()})
+    exe.close()
+"""
+
+
+@pytest.mark.parametrize('servers, way', [('2', 'pservers'), ('0', 'ranks')])
+def test_trainers_merge_before_they_send_or_exchange(fluid, tmp_path, servers, way):
+    _, right = train(fluid, 0)
+    (tmp_path / 'train.py').write_text(textwrap.dedent(JOB))
+    done = subprocess.run([sys.executable, '-m', 'penstock.distributed.launch', '--server_num', servers, '--worker_num',
+                           '2', 'train.py', way], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rank in range(2):
+        got = np.load(tmp_path / ('trainer.%d.npz' % rank))
+        for name, value in right.items():
+            np.testing.assert_allclose(got[name], value, rtol=1e-5, atol=1e-6)

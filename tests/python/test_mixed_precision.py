@@ -211,8 +211,8 @@ PSERVERS = """
 def test_static_scaling_trains_with_pservers(fluid, tmp_path):
     _, params = train(fluid, dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=False), steps=4)
     (tmp_path / 'train.py').write_text(textwrap.dedent(PSERVERS))
-    done = subprocess.run([sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2',
-                           'train.py'], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num',
+                           '2', 'train.py'], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     for rank in range(2):
         got = np.load(tmp_path / ('trainer.%d.npz' % rank))

@@ -104,8 +104,8 @@ class DistributeTranspiler:
 
     def _check_loss_scaling(self, program):
         if self._kind == 'pserver' and getattr(program, '_scales_loss_dynamically', False):
-            raise program_error('E-plan-loss-scaling', 'plan: the program adapts the scaling of its loss to whether all '
-                                'gradients are finite, which pservers that update single parameters do not know; '
+            raise program_error('E-plan-loss-scaling', 'plan: the program adapts the scaling of its loss to whether '
+                                'all gradients are finite, which pservers that update single parameters do not know; '
                                 'decorate the optimizer with use_dynamic_loss_scaling=False, or train on ranks')
 
     def _leave_marks(self, current_endpoint):

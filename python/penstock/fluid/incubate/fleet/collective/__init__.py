@@ -322,7 +322,8 @@ def _in_mixed_precision(optimizer, strategy):
 def _settle(strategy):
     """Combines equivalent settings, and raises for settings that are not built."""
     if strategy.use_dist_fc:
-        raise NotImplementedError('DistributedStrategy.use_dist_fc: classes that are shared out over ranks is not built')
+        raise NotImplementedError('DistributedStrategy.use_dist_fc: classes that are shared out over ranks are not '
+                                  'built')
     if strategy.use_local_sgd:
         strategy.mode, strategy.collective_mode = 'collective', 'local_sgd'
     elif strategy._ut4grad_allreduce:

@@ -50,7 +50,8 @@ Status Link::Adopt(const protocol::Contract& contract, const std::string& job_fa
 }
 
 // A variable of the contract before keeps its slot. Messages already sent keep their positions, which stay
-// valid: a server has one numbering of variables, and has welcomed it.
+// valid: params come first, and tables are added only by programs that do not train, whose requests are
+// answered before the next program is attached.
 void Link::Number(const protocol::Contract& before) {
   const std::vector<Slot> slot_before = std::exchange(slot_of_, {});
   const auto number = [&](int position_before) {

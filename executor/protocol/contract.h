@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -64,11 +66,17 @@ std::string FirstDifference(const std::string& here, const std::string& there);
 // a message).
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
-// How a trainer uses parameters that are updated by rows: it requests single rows, or pulls the whole. The
-// server's program does not determine which.
-enum class SparseParams { kAsTables, kAsParams };
-Contract ContractOf(const roles::ServerRole& role, int trainer,
-                    SparseParams sparse = SparseParams::kAsTables);
+// How a trainer uses the parameters that are updated by rows, each by itself. The server's program does not
+// determine it. Of those that are named in neither set it requests single rows.
+struct RowUses {
+  std::set<std::string, std::less<>> whole;   // pulled whole, like a parameter with a dense gradient
+  std::set<std::string, std::less<>> unused;  // neither; parameters and requests (roles::ServedLookup::ids)
+  friend bool operator==(const RowUses&, const RowUses&) = default;
+};
+Contract ContractOf(const roles::ServerRole& role, int trainer, const RowUses& uses = {});
+// Reads the uses from a trainer's contract as text (Contract::ToText). Of a text that was cut, only the lines
+// before the cut count.
+RowUses RowUsesIn(const roles::ServerRole& role, std::string_view contract);
 
 struct TrainerContracts {
   std::optional<int> trainer_id;              // nullopt if no op gives it

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <optional>
 #include <set>
+#include <string_view>
 
 #include "executor/protocol/contract.h"
 #include "framework/roles/row_pieces.h"
@@ -269,13 +270,45 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
   return role;
 }
 
-Contract ContractOf(const roles::ServerRole& role, int trainer, SparseParams sparse) {
+namespace {
+
+// How a contract lists a request for rows of a table sharded by id.
+ContractPiece RequestOf(const roles::ServedParam& served, const roles::ServedLookup& lookup) {
+  return {lookup.ids, served.param.dtype, served.param.shape.WithRows(kUnknownDim)};
+}
+
+}  // namespace
+
+RowUses RowUsesIn(const roles::ServerRole& role, std::string_view contract) {
+  const std::vector<std::string> split = Split(contract, '\n');
+  const std::set<std::string_view> lines(split.begin(), split.end());
+  const auto lists = [&](std::string_view kind, const ContractPiece& piece) {
+    return lines.contains(StrCat(kind, " ", piece));
+  };
+  RowUses uses;
+  for (const roles::ServedParam& served : role.params) {
+    if (served.rows && !served.by_id) {
+      if (lists("param", served.param)) {
+        uses.whole.insert(served.param.name);
+      } else if (!lists("table", served.param)) {
+        uses.unused.insert(served.param.name);
+      }
+    }
+    for (const roles::ServedLookup& lookup : served.lookups) {
+      if (!lists("table", RequestOf(served, lookup))) uses.unused.insert(lookup.ids);
+    }
+  }
+  return uses;
+}
+
+Contract ContractOf(const roles::ServerRole& role, int trainer, const RowUses& uses) {
   Contract contract;
   for (const roles::ServedParam& served : role.params) {
-    const bool table = served.rows && sparse == SparseParams::kAsTables;
-    if (!served.by_id) (table ? contract.tables : contract.params).push_back(served.param);
+    const bool whole = !served.rows || uses.whole.contains(served.param.name);
+    if (!served.by_id && !(served.rows && uses.unused.contains(served.param.name)))
+      (whole ? contract.params : contract.tables).push_back(served.param);
     for (const roles::ServedLookup& lookup : served.lookups) {
-      contract.tables.push_back({lookup.ids, served.param.dtype, served.param.shape.WithRows(kUnknownDim)});
+      if (!uses.unused.contains(lookup.ids)) contract.tables.push_back(RequestOf(served, lookup));
     }
     if (served.start) {
       if (trainer == 0) contract.starts.push_back(served.param);

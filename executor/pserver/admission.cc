@@ -1,6 +1,7 @@
 #include "executor/pserver/admission.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "framework/base/hash.h"
@@ -8,8 +9,8 @@
 
 namespace penstock::pserver {
 
-TrainerTerms::TrainerTerms(const roles::ServerRole& facts, int trainer, protocol::SparseParams sparse)
-    : contract_(protocol::ContractOf(facts, trainer, sparse)),
+TrainerTerms::TrainerTerms(const roles::ServerRole& facts, int trainer, const protocol::RowUses& uses)
+    : contract_(protocol::ContractOf(facts, trainer, uses)),
       startup_hash_(contract_.Startup().Hash()),
       without_grads_hash_(contract_.WithoutGrads().Hash()),
       hash_(contract_.Hash()),
@@ -25,9 +26,10 @@ TrainerTerms::TrainerTerms(const roles::ServerRole& facts, int trainer, protocol
     if (itself >= 0) param_of_[variable_of_.back()] = static_cast<int>(p);
     param_of_[pushed_for_.back()] = static_cast<int>(p);
     for (const roles::ServedLookup& lookup : served.lookups) {
-      const auto asked = static_cast<std::size_t>(contract_.FindTable(lookup.ids));
-      param_of_[asked] = static_cast<int>(p);
-      padding_of_[asked] = lookup.padding;
+      const int asked = contract_.FindTable(lookup.ids);
+      if (asked < 0) continue;  // not used
+      param_of_[static_cast<std::size_t>(asked)] = static_cast<int>(p);
+      padding_of_[static_cast<std::size_t>(asked)] = lookup.padding;
     }
   }
 }
@@ -88,15 +90,22 @@ std::string DifferenceOf(std::string ours, std::string_view theirs) {
 
 }  // namespace
 
-Admission::Admission(const roles::ServerRole& facts, std::string job)
-    : address_(facts.address), job_(std::move(job)), job_facts_(facts.job_facts), job_hash_(Fnv1a64(job_)) {
-  const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
-                                  [](const roles::ServedParam& served) { return served.rows; });
-  for (int t = 0; t < facts.trainers; ++t) {
-    Trainer& trainer = trainers_.emplace_back();
-    trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsTables);
-    if (sparse) trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsParams);
+namespace {
+
+// The parameters that are updated by rows and held in slices.
+std::set<std::string, std::less<>> AllByRows(const roles::ServerRole& role) {
+  std::set<std::string, std::less<>> names;
+  for (const roles::ServedParam& served : role.params) {
+    if (served.rows && !served.by_id) names.insert(served.param.name);
   }
+  return names;
+}
+
+}  // namespace
+
+Admission::Admission(const roles::ServerRole& facts, std::string job)
+    : facts_(facts), job_(std::move(job)), job_hash_(Fnv1a64(job_)) {
+  for (int t = 0; t < facts.trainers; ++t) trainers_.push_back({.terms = TrainerTerms(facts, t)});
 }
 
 Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
@@ -130,11 +139,31 @@ Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBod
   return OkStatus();
 }
 
+std::optional<TrainerTerms> Admission::TermsFor(const protocol::Sender& sender,
+                                                const protocol::HelloBody& hello) const {
+  const TrainerTerms& known = trainers_[sender.trainer].terms;
+  if (known.Accepts(sender.contract)) return known;
+  protocol::RowUses uses = protocol::RowUsesIn(facts_, hello.contract);
+  // A program that trains uses every table; one that only computes may use some of them.
+  const std::set<std::string, std::less<>> unused = std::exchange(uses.unused, {});
+  std::vector<protocol::RowUses> possible = {uses, {.whole = uses.whole, .unused = unused}};
+  if (EndsWith(hello.contract, protocol::kCutLine)) {  // its end is not known: all alike
+    possible.push_back({});
+    possible.push_back({.whole = AllByRows(facts_), .unused = {}});
+  }
+  for (const protocol::RowUses& each : possible) {
+    TrainerTerms terms(facts_, static_cast<int>(sender.trainer), each);
+    const bool fits = each.unused.empty() ? terms.Accepts(sender.contract)
+                                          : terms.contract().WithoutGrads().Hash() == sender.contract;
+    if (fits) return terms;
+  }
+  return std::nullopt;
+}
+
 Status Admission::CheckContract(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
-  const std::vector<TrainerTerms>& possible = trainers_[sender.trainer].terms;
-  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(sender.contract); };
-  if (std::any_of(possible.begin(), possible.end(), fits)) return OkStatus();
-  const TrainerTerms& terms = possible.front();
+  if (TermsFor(sender, hello).has_value()) return OkStatus();
+  const TrainerTerms terms(facts_, static_cast<int>(sender.trainer),
+                           {.whole = protocol::RowUsesIn(facts_, hello.contract).whole, .unused = {}});
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
                                   sender.trainer, " were made by different plans");
   // If the trainer's contract was cut, any form of ours will do: all begin with the same params.
@@ -151,21 +180,17 @@ Status Admission::CheckContract(const protocol::Sender& sender, const protocol::
 
 // Compares what the contract does not show: the optimizer, the seed and the initial values.
 Status Admission::CheckJobFacts(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
-  const std::optional<JobDifference> difference = FirstJobDifference(job_facts_, hello.job_facts);
+  const std::optional<JobDifference> difference = FirstJobDifference(facts_.job_facts, hello.job_facts);
   if (!difference) return OkStatus();
   return InvalidArgument("E-job-mismatch", "job: pserver ", address_, " ", difference->here, "; trainer ",
                          sender.trainer, " ", difference->there)
       .With("Transpile all roles from one program and configuration");
 }
 
-void Admission::Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract) {
-  Trainer& admitted = At(trainer);
-  admitted.incarnation = incarnation;
-  if (admitted.terms[admitted.chosen].Accepts(contract)) return;
-  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(contract); };
-  const auto found = std::find_if(admitted.terms.begin(), admitted.terms.end(), fits);
-  if (found != admitted.terms.end())
-    admitted.chosen = static_cast<std::size_t>(found - admitted.terms.begin());
+void Admission::Admit(const protocol::Sender& sender, const protocol::HelloBody& hello) {
+  Trainer& admitted = At(static_cast<int>(sender.trainer));
+  admitted.incarnation = sender.incarnation;
+  if (std::optional<TrainerTerms> terms = TermsFor(sender, hello)) admitted.terms = *std::move(terms);
 }
 
 std::vector<int> Admission::Awaited() const {

@@ -3,7 +3,7 @@
 //
 //   Admission admission(facts, "my job");
 //   PENSTOCK_RETURN_IF_ERROR(admission.Check(sender, hello.body));
-//   admission.Admit(1, sender.incarnation, sender.contract);
+//   admission.Admit(sender, hello.body);
 //   admission.Awaited();                       // {0}: of two trainers the first has not come yet
 #pragma once
 
@@ -21,8 +21,7 @@ namespace penstock::pserver {
 // The contract that one trainer must have, and its numbers for variables: positions in the contract.
 class TrainerTerms {
  public:
-  TrainerTerms(const roles::ServerRole& facts, int trainer,
-               protocol::SparseParams sparse = protocol::SparseParams::kAsTables);
+  TrainerTerms(const roles::ServerRole& facts, int trainer, const protocol::RowUses& uses = {});
 
   const protocol::Contract& contract() const { return contract_; }
   // Its startup program knows a part of the contract, its main program all of it.
@@ -64,7 +63,7 @@ class Admission {
 
   std::uint64_t job_hash() const { return job_hash_; }
   // The terms under which the trainer came last.
-  const TrainerTerms& terms(int trainer) const { return At(trainer).terms[At(trainer).chosen]; }
+  const TrainerTerms& terms(int trainer) const { return At(trainer).terms; }
 
   // Ok if the hello is from a trainer of this job that may take part, for the first time or again. Otherwise
   // the reason: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the same
@@ -72,8 +71,9 @@ class Admission {
   // E-rpc-restart (a newer one).
   Status Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
 
-  // `contract` is the hash in the hello.
-  void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
+  // After Check, with the same hello. A trainer may come again with another contract: its programs become
+  // known one by one, and each may use more tables.
+  void Admit(const protocol::Sender& sender, const protocol::HelloBody& hello);
   // Forgets an admitted trainer, which may then come again.
   void Release(int trainer) { At(trainer).incarnation.reset(); }
   // A trainer with this id was refused: it is not waited for.
@@ -86,19 +86,21 @@ class Admission {
 
  private:
   struct Trainer {
-    std::vector<TrainerTerms> terms;  // it may come with any of these
-    std::size_t chosen = 0;
+    TrainerTerms terms;
     std::optional<std::uint64_t> incarnation;
     bool turned_away = false;
   };
+  // The terms under which the trainer may come with this hello; nullopt: there are none.
+  std::optional<TrainerTerms> TermsFor(const protocol::Sender& sender,
+                                       const protocol::HelloBody& hello) const;
   Status CheckContract(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
   Status CheckJobFacts(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
 
-  const std::string address_;
+  const roles::ServerRole facts_;
+  const std::string& address_ = facts_.address;
   const std::string job_;
-  const std::string job_facts_;
   const std::uint64_t job_hash_;
   std::vector<Trainer> trainers_;
 };

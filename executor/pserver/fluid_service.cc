@@ -47,11 +47,7 @@ FluidService::FluidService(EventHandler& handler, Served served, std::string job
                          Gradient{.trainer = static_cast<int>(t), .param = static_cast<int>(p)});
     }
   }
-  for (int t = 0; t < role.trainers; ++t) {
-    Trainer& trainer = trainers_.emplace_back();
-    trainer.terms.emplace_back(role, t, protocol::SparseParams::kAsTables);
-    trainer.terms.emplace_back(role, t, protocol::SparseParams::kAsParams);
-  }
+  trainers_.resize(static_cast<std::size_t>(role.trainers));
 }
 
 void FluidService::OnCall(const std::string& caller, const std::string& method, Payload request,
@@ -213,7 +209,7 @@ void FluidService::TakeFetch(Call call, const std::string& name) {
     return Refuse(std::move(call), Unserved(name, "holds no variable"));
   const int param = found->second;
   if (served_.role.params[static_cast<std::size_t>(param)].rows) {
-    Greet(*trainer, protocol::SparseParams::kAsParams);
+    GreetFor(*trainer, name, /*whole=*/true);
   } else {
     Greet(*trainer);
   }
@@ -234,7 +230,7 @@ void FluidService::TakeLookup(Call call) {
   if (const Status here = CheckHere(trainer); !here.ok()) return Refuse(std::move(call), here);
   const VariableMessage& message = call.message;
   const std::string& name = message.table_name.empty() ? message.varname : message.table_name;
-  Greet(trainer, protocol::SparseParams::kAsTables);
+  GreetFor(trainer, name, /*whole=*/false);
   const TrainerTerms& terms = *At(trainer).said;
   const int variable = terms.contract().FindTable(name);
   if (variable < 0) return Refuse(std::move(call), Unserved(name, "holds no table"));
@@ -338,15 +334,24 @@ Status FluidService::CheckTensor(const VariableMessage& message, const protocol:
 }
 
 void FluidService::Greet(int trainer) {
-  if (At(trainer).said == nullptr) Greet(trainer, protocol::SparseParams::kAsTables);
+  if (At(trainer).said == nullptr) SayHello(trainer);
 }
 
-// Posts the hello that Fluid's trainers do not send. A second hello changes how the trainer names tables.
-void FluidService::Greet(int trainer, protocol::SparseParams sparse) {
+// Greets a trainer that fetches a table whole, or requests rows of it. A later hello changes how the trainer
+// numbers its variables.
+void FluidService::GreetFor(int trainer, const std::string& table, bool whole) {
+  protocol::RowUses& uses = At(trainer).uses;
+  const bool changes = whole ? uses.whole.insert(table).second : uses.whole.erase(table) > 0;
+  if (changes || At(trainer).said == nullptr) SayHello(trainer);
+}
+
+// Posts the hello that Fluid's trainers do not send.
+void FluidService::SayHello(int trainer) {
   Trainer& greeted = At(trainer);
   if (greeted.caller == nullptr) greeted.caller = std::make_shared<TrainerCaller>(weak_from_this(), trainer);
-  const TrainerTerms& terms = greeted.terms[sparse == protocol::SparseParams::kAsParams ? 1 : 0];
-  if (greeted.said != nullptr && greeted.said->hash() == terms.hash()) return;
+  TrainerTerms made(served_.role, trainer, greeted.uses);
+  const std::uint64_t hash = made.hash();
+  const TrainerTerms& terms = greeted.terms.try_emplace(hash, std::move(made)).first->second;
   greeted.said = &terms;
   const roles::ServerRole& role = served_.role;
   Post(trainer, protocol::Hello{.step = StepOf(trainer),
@@ -354,6 +359,13 @@ void FluidService::Greet(int trainer, protocol::SparseParams sparse) {
                                          .trainers = static_cast<std::uint32_t>(role.trainers),
                                          .contract = terms.contract().ToText(),
                                          .job_facts = role.job_facts}});
+}
+
+// The terms whose numbers of variables a reply uses.
+const TrainerTerms& FluidService::Named(int trainer, const protocol::Sender& to) const {
+  const Trainer& greeted = trainers_[static_cast<std::size_t>(trainer)];
+  const auto found = greeted.terms.find(to.contract);
+  return found == greeted.terms.end() ? *greeted.said : found->second;
 }
 
 std::size_t FluidService::ChunkCount(int param) const {

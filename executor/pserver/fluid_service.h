@@ -64,9 +64,10 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   };
   struct Trainer {
     std::shared_ptr<Caller> caller;
-    std::vector<TrainerTerms> terms;     // if it looks tables up; if it fetches them whole
-    const TrainerTerms* said = nullptr;  // the terms of its last hello; null: it has not come yet
-    std::set<std::uint32_t> pushed;      // variables, in the open step
+    protocol::RowUses uses;                       // the tables that it has fetched whole
+    std::map<std::uint64_t, TrainerTerms> terms;  // those of its hellos, by hash
+    const TrainerTerms* said = nullptr;           // the terms of its last hello; null: it has not come yet
+    std::set<std::uint32_t> pushed;               // variables, in the open step
     std::uint32_t requests = 0;
     bool completed = false;
     bool left = false;  // the handler was told that it left
@@ -137,7 +138,9 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   Status CheckTensor(const protocol::VariableMessage& message, const protocol::ContractPiece& piece,
                      bool rows) const;
   void Greet(int trainer);
-  void Greet(int trainer, protocol::SparseParams sparse);
+  void GreetFor(int trainer, const std::string& table, bool whole);
+  void SayHello(int trainer);
+  const TrainerTerms& Named(int trainer, const protocol::Sender& to) const;
   std::size_t ChunkCount(int param) const;
   void Push(int trainer, std::uint32_t variable, int param, std::uint64_t step,
             const protocol::FluidTensor& value);

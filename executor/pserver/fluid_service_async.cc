@@ -139,8 +139,7 @@ void FluidService::TakeCredit(int trainer, const protocol::Sender& to, const pro
                               std::uint64_t below) {
   if (!async()) return;
   Trainer& from = At(trainer);
-  const TrainerTerms& named = from.terms[0].Accepts(to.contract) ? from.terms[0] : from.terms[1];
-  const std::optional<int> param = named.ParamOfGrad(at.variable);
+  const std::optional<int> param = Named(trainer, to).ParamOfGrad(at.variable);
   if (!param) return;
   std::vector<std::uint64_t>& chunks = from.welcome_below[*param];
   chunks.resize(std::max(chunks.size(), ChunkCount(*param)));

@@ -79,12 +79,10 @@ void FluidService::On(int trainer, const protocol::Rows& rows) {
   AnswerTensor(std::move(lookup.call), piece.dtype, piece.shape.WithRows(lookup.count), rows.bytes);
 }
 
-// The reply's contract tells which of the trainer's two numberings `variable` belongs to.
+// The reply's contract tells which of the trainer's numberings `variable` belongs to.
 FluidService::FetchKey FluidService::KeyOf(int trainer, const protocol::Sender& to, std::uint32_t variable,
                                            std::uint64_t version) const {
-  const std::vector<TrainerTerms>& terms = trainers_[static_cast<std::size_t>(trainer)].terms;
-  const TrainerTerms& named = terms[0].Accepts(to.contract) ? terms[0] : terms[1];
-  return {trainer, named.params_of_variables()[variable], version};
+  return {trainer, Named(trainer, to).params_of_variables()[variable], version};
 }
 
 Status FluidService::Overwritten(const std::string& name, std::uint64_t version) const {

@@ -81,7 +81,7 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
   from.caller->Admit();
   if (LogsDetail(1) && !admission_.Admitted(id))
     Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
-  admission_.Admit(id, from.sender.incarnation, from.sender.contract);
+  admission_.Admit(from.sender, hello.body);
   Trainer& trainer = At(id);
   trainer.caller = from.caller;
   trainer.heard = trainer.active = options_.clock->Now();

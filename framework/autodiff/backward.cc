@@ -132,6 +132,7 @@ class Backward {
       });
       if (!Wanted(op, block, handed_on)) continue;
       for (const std::string& name : op.OutputNames()) Declare(name, block);
+      DeclareRows(op, block);
       PENSTOCK_RETURN_IF_ERROR(InferOutputs(op, block));
       program_.MutableBlock(block).Append(std::move(op));
     }
@@ -239,6 +240,22 @@ class Backward {
     if (block != 0) return;
     if (const std::string& forward = grad_names_.ForwardOfWhole(name); !forward.empty())
       grad_of_[forward] = name;
+  }
+
+  // A gradient that an op's block yields as selected rows is selected rows outside the block too. Shape
+  // inference of the op does not see into the block.
+  void DeclareRows(const Op& op, int block) {
+    for (const int started : StartedBlocks(op)) {
+      if (program_.block(started).forward_block() < 0) continue;
+      for (const std::string& name : op.OutputNames()) {
+        if (!fresh_.contains(name)) continue;
+        const Var* inside = program_.block(started).FindVar(GradName(ForwardOf(name)));
+        if (inside == nullptr || inside->kind != VarKind::kSelectedRows) continue;
+        Var var = *program_.block(block).FindVar(name);
+        var.kind = VarKind::kSelectedRows;
+        program_.MutableBlock(block).SetVar(std::move(var));
+      }
+    }
   }
 
   // The gradient op determines the kind and LoD level of its outputs (a sparse gradient is SelectedRows). The

@@ -1,9 +1,11 @@
 #include "framework/roles/trainer_role.h"
 
 #include <algorithm>
+#include <set>
 
 #include "framework/base/hash.h"
 #include "framework/base/view_map.h"
+#include "framework/ir/block_uses.h"
 
 namespace penstock::roles {
 namespace {
@@ -44,6 +46,11 @@ void SetRows(std::vector<Piece>& pieces, const Numbers& rows) {
 // The first argument, as a view of the program's text; empty if there is none.
 std::string_view First(Names names) { return names.empty() ? std::string_view() : names.front(); }
 
+bool RequestsRows(Comm kind) {
+  return kind == Comm::kLookup || kind == Comm::kSampler || kind == Comm::kSplit || kind == Comm::kPrefetch ||
+         kind == Comm::kMergeIds;
+}
+
 class TrainerReader {
  public:
   explicit TrainerReader(const Program& program) { role_.program = &program; }
@@ -51,6 +58,7 @@ class TrainerReader {
   TrainerRole Read() {
     for (const OpEntry& entry : role_.program->main().ops()) {
       ReadOp(*entry.op);
+      ReadBlocksOf(*entry.op);
       ++position_;
     }
     for (CommOp& one : role_.ops) {
@@ -101,6 +109,16 @@ class TrainerReader {
       case Comm::kNone:
         if (op.type() != "concat") return;
         for (const std::string& piece : op.Input("X")) join_[piece] = {&op, position_};
+    }
+  }
+
+  void ReadBlocksOf(const Op& op) {
+    for (const int started : StartedBlocks(op)) {
+      if (started <= 0 || started >= role_.program->block_count() || !read_.insert(started).second) continue;
+      for (const OpEntry& entry : role_.program->block(started).ops()) {
+        if (RequestsRows(CommOf(*entry.op))) ReadOp(*entry.op);
+        ReadBlocksOf(*entry.op);
+      }
     }
   }
 
@@ -204,6 +222,7 @@ class TrainerReader {
   TrainerRole role_;
   std::optional<int> looking_up_;  // the trainer id of the first lookup
   int position_ = 0;
+  std::set<int> read_;           // blocks
   ViewMap<CutBy> split_, join_;  // by piece
 };
 

@@ -8,7 +8,8 @@
 //
 // Names of variables are never parsed: the ops that split and join determine which pieces make a whole.
 // Reading never fails, even for broken programs, and accepts every mode; the caller decides whether a program
-// is correct and can run. The role is a view of the program, which must outlive it.
+// is correct and can run. Of the blocks that ops run, only requests for rows of tables are read.
+// The role is a view of the program, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ struct CommOp {
   };
   Kind kind = Kind::kSend;
   const Op* op = nullptr;
-  int position = 0;              // of the op in block 0
+  int position = 0;              // of the op in block 0, or of the op of block 0 that runs its block
   bool by_communicator = false;  // a thread of the process, not the op, sends or receives the names it lists
   bool idle = false;             // a recv that does nothing
   std::string_view param;        // of the op's first (param, grad) pair; empty if it has none
@@ -73,7 +74,7 @@ struct TrainerRole {
   std::optional<std::uint64_t> plan_fingerprint;
 };
 
-// Cost: one walk over block 0.
+// Cost: one walk over block 0 and the blocks that its ops run.
 TrainerRole ReadTrainer(const Program& program);
 
 // The plan_fingerprint of any role program.

@@ -46,6 +46,19 @@ Status AddArray(TensorArray& part, TensorArray& sum) {
   return OkStatus();
 }
 
+// The gradient of a table of which no row was read. A trainer whose pservers hold the table has only its
+// height and the width of its rows.
+Status ZeroRows(const Variable& table, SelectedRows& grad) {
+  const auto* remote = table.If<SelectedRows>();
+  const Tensor* like = remote == nullptr ? table.If<Tensor>() : &remote->value;
+  if (like == nullptr || !like->initialized() || like->shape().rank() == 0)
+    return FailedPrecondition("E-op-no-value", "a variable without a value has no gradient");
+  grad.rows.clear();
+  grad.height = remote == nullptr ? like->shape()[0] : remote->height;
+  grad.ResetValue(like->dtype(), like->shape().WithRows(0));
+  return OkStatus();
+}
+
 }  // namespace
 
 Status AddGradient(Tensor& part, Tensor& sum) {
@@ -93,11 +106,12 @@ Status AddArrays(std::span<const TensorArray* const> arrays, TensorArray& sum) {
   return OkStatus();
 }
 
-Status ZeroGradient(const Variable& forward, Variable& grad) {
+Status ZeroGradient(const Variable& forward, Variable& grad, VarKind kind) {
   if (forward.Is<TensorArray>()) {
     grad.As<TensorArray>().clear();
     return OkStatus();
   }
+  if (kind == VarKind::kSelectedRows) return ZeroRows(forward, grad.As<SelectedRows>());
   const Tensor* like = forward.If<Tensor>();
   if (like == nullptr || !like->initialized())
     return FailedPrecondition("E-op-no-value", "a variable without a value has no gradient");

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "framework/base/status.h"
+#include "framework/ir/var.h"
 #include "framework/tensor/variable.h"
 
 namespace penstock {
@@ -21,8 +22,9 @@ Status AddGradient(Tensor& part, Tensor& sum);
 Status AddArrays(std::span<const TensorArray* const> arrays, TensorArray& sum);
 
 // Sets `grad` to zeros shaped like `forward`. If `forward` is an array, `grad` becomes an array without
-// elements.
-Status ZeroGradient(const Variable& forward, Variable& grad);
+// elements. If `kind`, the declared kind of `grad`, is selected rows, `grad` becomes selected rows without
+// rows.
+Status ZeroGradient(const Variable& forward, Variable& grad, VarKind kind = VarKind::kTensor);
 
 // Copies `from` to `to`, LoD included. Reuses the memory of `to` if it is large enough.
 void CopyTensor(const Tensor& from, Tensor& to);

@@ -95,7 +95,9 @@ Status LikeForward(InferContext& c, const std::string& slot) {
     if (names[static_cast<std::size_t>(i)] == kEmptyVarName || i >= c.InputCount(slot)) continue;
     const VarInfo& forward = c.Input(slot, i);
     if (!forward.has_type) continue;
-    c.SetKind(grad, forward.kind, i);
+    // The gradient of a table is selected rows if those that the block yields are (autodiff declares them).
+    const bool rows = c.Output(grad, i).has_type && c.Output(grad, i).kind == VarKind::kSelectedRows;
+    c.SetKind(grad, rows ? VarKind::kSelectedRows : forward.kind, i);
     c.SetDType(grad, forward.dtype, i);
     c.SetLodLevel(grad, forward.lod_level, i);
     PENSTOCK_RETURN_IF_ERROR(c.SetShape(grad, i, forward.shape));
@@ -252,7 +254,8 @@ Status BodyGradient::End(KernelRun& k) {
   }
   for (const Pair& pair : yields_) {
     Variable& outside = k.Var(pair.outside);
-    if (!outside.initialized()) PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(pair.forward), outside));
+    if (outside.initialized()) continue;
+    PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(pair.forward), outside, pair.outside.kind));
   }
   return OkStatus();
 }

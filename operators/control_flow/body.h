@@ -19,7 +19,7 @@ namespace penstock {
 Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op);
 
 // Shape inference for the gradient of an op that runs a block: gives each variable of `slot`@GRAD the kind,
-// type and shape of its forward variable.
+// type and shape of its forward variable. A gradient that is declared as selected rows keeps that kind.
 Status LikeForward(InferContext& c, const std::string& slot);
 
 // A block that an op runs in the forward pass.

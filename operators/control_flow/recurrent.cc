@@ -319,7 +319,7 @@ class RecurrentGradKernel : public Kernel {
     for (const auto* pairs : {&d_inputs_, &d_initial_, &d_parameters_}) {
       for (const Gradient& each : *pairs) {
         if (!each.outside || k.Var(each.outside).initialized()) continue;
-        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(each.forward), k.Var(each.outside)));
+        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(each.forward), k.Var(each.outside), each.outside.kind));
       }
     }
     return OkStatus();

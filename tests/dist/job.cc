@@ -53,18 +53,20 @@ Program WithAddresses(const Program& program, const std::map<std::string, std::s
     return at == addresses.end() ? text : at->second;
   };
   ProgramEdit edit(program);
-  for (const OpEntry& entry : program.main().ops()) {
-    Op op = *entry.op;
-    for (const NamedAttr& attr : entry.op->attrs()) {
-      if (const auto* text = std::get_if<std::string>(&attr.value)) {
-        if (renamed(*text) != *text) op.Set(attr.name, renamed(*text));
-      } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attr.value)) {
-        std::vector<std::string> changed = *texts;
-        std::transform(changed.begin(), changed.end(), changed.begin(), renamed);
-        if (changed != *texts) op.Set(attr.name, changed);
+  for (int block = 0; block < program.block_count(); ++block) {
+    for (const OpEntry& entry : program.block(block).ops()) {
+      Op op = *entry.op;
+      for (const NamedAttr& attr : entry.op->attrs()) {
+        if (const auto* text = std::get_if<std::string>(&attr.value)) {
+          if (renamed(*text) != *text) op.Set(attr.name, renamed(*text));
+        } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attr.value)) {
+          std::vector<std::string> changed = *texts;
+          std::transform(changed.begin(), changed.end(), changed.begin(), renamed);
+          if (changed != *texts) op.Set(attr.name, changed);
+        }
       }
+      edit.block(block).Replace(entry.id, std::move(op));
     }
-    edit.main().Replace(entry.id, std::move(op));
   }
   return edit.Apply().value();
 }

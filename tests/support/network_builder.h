@@ -41,6 +41,13 @@ class NetworkBuilder {
     return name;
   }
 
+  // Integers in [0, below).
+  std::string Integers(const std::string& key, Shape shape, Dim below) {
+    const std::string name = Data(names_.Generate(key), std::move(shape), DType::kInt64);
+    network_.below[name] = below;
+    return name;
+  }
+
   std::string Temporary(const std::string& key) {
     Var var;
     var.name = names_.Generate(key);

@@ -8,6 +8,7 @@
 #include "framework/autodiff/minimize.h"
 #include "framework/base/strings.h"
 #include "tests/support/network_builder.h"
+#include "tests/support/random_classes.h"
 #include "tests/support/random_tables.h"
 
 namespace penstock::test {
@@ -21,13 +22,16 @@ class Layers {
     AddInput();
     if (b_.draw().OneIn(3)) AddImage();
     std::vector<Activation> rows;
-    if (options_.tables && b_.draw().OneIn(4)) rows = Tables(b_).Add();
+    if (options_.tables && b_.draw().OneIn(4)) rows = Tables(b_, options_).Add();
     live_.insert(live_.end(), rows.begin(), rows.end());
     for (int n = b_.draw().Below(b_.draw().OneIn(8) ? 40 : 10); n > 0; --n) AddLayer();
     Activation last = live_.back();
     for (const Activation& row : rows) last = Joined(last, row);  // so that each table is trained
     const std::string out = b_.Apply("mul", {last.name, b_.TrainedParam({last.width, 1})});
-    return b_.Apply("mean", {b_.Apply("square", {out})});
+    const std::string loss = b_.Apply("mean", {b_.Apply("square", {out})});
+    if (!options_.sparse_layers || b_.draw().OneIn(2)) return loss;
+    const std::string classes = ManyClasses(b_).Cost(last);
+    return b_.Apply("elementwise_add", {loss, b_.Apply("mean", {classes})});
   }
 
  private:

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ struct NetworkOptions {
   bool runnable = false;
   // Include lookups of sparse tables.
   bool tables = false;
+  // Include output layers with sparse gradients (hsigmoid, nce), and lookups in blocks that run on a
+  // condition.
+  bool sparse_layers = false;
 };
 
 struct RandomNetwork {
@@ -47,8 +51,9 @@ struct RandomNetwork {
   std::string optimizer;  // the op's type
   // The variables to feed; the extent of the batch is unknown.
   std::vector<std::string> feeds;
-  int params = 0;  // trainable and frozen
-  int shared = 0;  // uses of a parameter beyond its first
+  std::map<std::string, Dim> below;  // by feed of integers: they must be less
+  int params = 0;                    // trainable and frozen
+  int shared = 0;                    // uses of a parameter beyond its first
   int frozen = 0;
   int tables = 0;         // sparse tables with lookups
   bool schedule = false;  // the learning rate changes from step to step

@@ -36,13 +36,22 @@ struct TrainedParam {
   std::set<std::string> written;    // by server_ops and measure_ops, except the parameter and the gradient
 };
 
+// An op of any block.
+struct BlockOp {
+  int block = 0;
+  OpId op = OpId::kNone;
+};
+
 // A sparse table. Trainers do not hold it, but request the rows of each batch from pservers. A table with
-// remote_prefetch is range-sliced like any parameter; a table with is_distributed is sharded by id.
+// remote_prefetch is range-sliced like any parameter; a table with is_distributed is sharded by id, unless a
+// block that an op runs looks rows up: then it is range-sliced too.
 struct SparseTable {
   std::string param;
   bool distributed = false;
   std::vector<OpId> lookups;   // ops that look up ids, in program order; compat: all of one op type
   std::vector<OpId> samplers;  // ops that choose ids themselves and request their rows (nce and its gradient)
+  // The same ops in the blocks that ops of block 0 run. Each makes a request of its own, whenever it runs.
+  std::vector<BlockOp> inner;
 };
 
 // The step counter of a learning-rate schedule: `op` adds `step` to `var` each time the schedule runs.

@@ -18,6 +18,19 @@ bool Updates(const Op& op, const std::string& param, Dialect dialect) {
   return std::find(written.begin(), written.end(), param) != written.end();
 }
 
+// Whether every op of the forward pass that reads the table names the rows that it reads: a lookup by its
+// ids, a sampler by the labels that it drew. An op in a block that runs several times names only its last
+// ids.
+bool NamesRows(const Block& main, const std::string& table) {
+  return std::all_of(main.ops().begin(), main.ops().end(), [&](const OpEntry& entry) {
+    const Op& op = *entry.op;
+    const bool forward = op.role() == Role::kForward || op.role() == (Role::kForward | Role::kLoss);
+    const std::vector<std::string> read = op.InputNames();
+    if (!forward || std::find(read.begin(), read.end(), table) == read.end()) return true;
+    return op.HasInputSlot("Ids") || !op.OutputName("SampleLabels").empty();
+  });
+}
+
 class UpdateCollector {
  public:
   UpdateCollector(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}
@@ -36,7 +49,9 @@ class UpdateCollector {
       TrainedParam& param = out.params.emplace_back();
       param.param = name;
       param.grad = grad;
-      param.sparse = grad_var->kind == VarKind::kSelectedRows;
+      // If the rows are not known, trainers send the change of the whole parameter.
+      param.sparse = grad_var->kind == VarKind::kSelectedRows &&
+                     (dialect_ == Dialect::kFluid18 || NamesRows(main_, name));
     }
     if (!Updates(*entry.op, name, dialect_)) return OkStatus();
     TrainedParam& param = out.params[static_cast<std::size_t>(it->second)];

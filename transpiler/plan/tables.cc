@@ -1,5 +1,6 @@
 #include "transpiler/plan/tables.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,6 +57,7 @@ class TableFinder {
       Status added = Add(entry, *use);
       if (!added.ok()) return AtOp(std::move(added), main_, 0, position, *entry.op);
     }
+    if (dialect_ == Dialect::kDefault) FindInner();
     return OkStatus();
   }
 
@@ -67,6 +69,23 @@ class TableFinder {
   const std::map<std::string, Candidate>& found() const { return found_; }
 
  private:
+  // Fluid looks only at block 0.
+  void FindInner() {
+    for (const int block : ReachedBlocks(main_)) {
+      if (block == 0) continue;
+      for (const OpEntry& entry : main_.block(block).ops()) {
+        const std::optional<TableUse> use = UseOf(*entry.op);
+        if (!use || (use->gradient && !use->samples)) continue;
+        Candidate& found = found_[use->table];
+        // Requests for shards have a fixed place in a step, which an op in a loop has not.
+        found.prefetched = found.prefetched || found.table.distributed || AsksForDistributed(*entry.op) ||
+                           roles::PrefetchesRows(*entry.op);
+        found.table.distributed = false;
+        found.table.inner.push_back({.block = block, .op = entry.id});
+      }
+    }
+  }
+
   Status Add(const OpEntry& entry, const TableUse& use) {
     if (use.gradient && !use.samples) return OkStatus();
     const Op& op = *entry.op;
@@ -166,6 +185,15 @@ Status CheckTrained(const Program& main, const TableFinder& finder, const Analys
   return OkStatus();
 }
 
+// Whether the name is an input only because the op's blocks use the variable: their ops are what reads it.
+bool ReadsForBlocks(const Program& main, const Op& op, const std::string& name) {
+  for (const int block : StartedBlocks(op)) {
+    const Result<std::vector<std::string>> used = OuterNames(main, block);
+    if (used.ok() && std::find(used->begin(), used->end(), name) != used->end()) return true;
+  }
+  return false;
+}
+
 // Rejects ops of the trainer that need a whole table. Lookups are replaced, and samplers request rows
 // themselves.
 Status CheckReaders(const Program& main, const Analysis& analysis) {
@@ -178,9 +206,9 @@ Status CheckReaders(const Program& main, const Analysis& analysis) {
     int position = -1;
     for (const OpEntry& entry : main.block(b).ops()) {
       ++position;
-      if (b == 0 && (leaving.contains(entry.id) || UseOf(*entry.op))) continue;
+      if ((b == 0 && leaving.contains(entry.id)) || UseOf(*entry.op)) continue;
       for (const std::string& name : entry.op->InputNames()) {
-        if (!tables.contains(name)) continue;
+        if (!tables.contains(name) || ReadsForBlocks(main, *entry.op, name)) continue;
         return AtOp(InvalidArgument("E-plan-table-reader", "plan: ", entry.op->type(),
                                     b == 0 ? "" : " in a block", " needs table ", name,
                                     ", and trainers only ask for rows of it"),

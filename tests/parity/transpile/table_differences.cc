@@ -186,8 +186,9 @@ bool ServesPadding(const CaseFolder& folder, const RoleSet& roles, const RoleFil
   if (!file.pserver || file.startup || roles.plan.tables.empty()) return false;
   const plan::Analysis ours = OursOf(folder);
   return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const plan::SparseTable& table) {
+    if (!table.distributed) return false;
     const Op& first = *folder.main.main().FindOp(table.lookups.front());
-    return table.distributed && first.GetOr<std::int64_t>("padding_idx", -1) != -1;
+    return first.GetOr<std::int64_t>("padding_idx", -1) != -1;
   });
 }
 

@@ -131,7 +131,7 @@ TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
 
 TEST(Admission, ATrainerHasOneProcess) {
   pserver::Admission admission(Facts(), "job");
-  admission.Admit(1, 5, admission.terms(1).hash());
+  admission.Admit(SenderOf(admission, 1, 5), HelloOf(admission, 1));
   const protocol::HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(SenderOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(SenderOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
@@ -160,10 +160,22 @@ TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
 TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
   pserver::Admission admission(Facts(), "job");
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
-  admission.Admit(0, 1, admission.terms(0).hash());
+  admission.Admit(SenderOf(admission, 0), HelloOf(admission, 0));
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{1}));
   admission.TurnAway(1);
   EXPECT_TRUE(admission.Awaited().empty());
+}
+
+Status CheckOf(const pserver::Admission& admission, const protocol::Contract& contract) {
+  protocol::Sender sender = SenderOf(admission, 0);
+  sender.contract = contract.Hash();
+  return admission.Check(sender, {.job = "job", .trainers = 1, .contract = contract.ToText()});
+}
+
+void Admit(pserver::Admission& admission, const protocol::Contract& contract) {
+  protocol::Sender sender = SenderOf(admission, 0);
+  sender.contract = contract.Hash();
+  admission.Admit(sender, {.job = "job", .trainers = 1, .contract = contract.ToText()});
 }
 
 // emb is updated by rows: a trainer may look up rows, or pull the whole table.
@@ -175,26 +187,67 @@ TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
                   {.param = {"w", DType::kFp32, {6, 4}}, .grads = {"w.0"}}};
   pserver::Admission admission(facts, "job");
   const protocol::Contract looks_up = protocol::ContractOf(facts, 0);
-  const protocol::Contract pulls = protocol::ContractOf(facts, 0, protocol::SparseParams::kAsParams);
+  const protocol::Contract pulls = protocol::ContractOf(facts, 0, {.whole = {"emb"}, .unused = {}});
   EXPECT_EQ(
       looks_up.ToText(),
       "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
   for (const protocol::Contract& contract :
        {looks_up, looks_up.Startup(), looks_up.WithoutGrads(), pulls, pulls.Startup()}) {
-    protocol::Sender sender = SenderOf(admission, 0);
-    sender.contract = contract.Hash();
-    EXPECT_TRUE(admission.Check(sender, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
+    EXPECT_TRUE(CheckOf(admission, contract).ok());
   }
-  admission.Admit(0, 1, looks_up.Startup().Hash());
+  Admit(admission, looks_up.Startup());
   EXPECT_EQ(admission.terms(0).ParamOfPull(0), 1);
   EXPECT_EQ(admission.terms(0).ParamOfPull(1), std::nullopt);
   EXPECT_EQ(admission.terms(0).ParamOfTable(1), 0);
   EXPECT_EQ(admission.terms(0).ParamOfTable(0), std::nullopt);
   EXPECT_EQ(admission.terms(0).VariableOf(0), 1u);
   EXPECT_EQ(admission.terms(0).PushedFor(0), 2u);
-  admission.Admit(0, 1, pulls.Hash());
+  Admit(admission, pulls);
   EXPECT_EQ(admission.terms(0).ParamOfPull(0), 0);
   EXPECT_EQ(admission.terms(0).ParamOfTable(0), std::nullopt);
+}
+
+// a and c are tables, and b is updated by rows too, by an op that needs all of it.
+roles::ServerRole Mixed() {
+  roles::ServerRole facts;
+  facts.address = "a:1";
+  facts.trainers = 1;
+  facts.params = {{.param = {"a", DType::kFp32, {9, 2}}, .grads = {"a.0"}, .rows = true},
+                  {.param = {"b", DType::kFp32, {6, 2}}, .grads = {"b.0"}, .rows = true},
+                  {.param = {"c", DType::kFp32, {5, 2}}, .grads = {"c.0"}, .rows = true},
+                  {.param = {"w", DType::kFp32, {4}}, .grads = {"w.0"}}};
+  return facts;
+}
+
+TEST(Admission, ATrainerPullsSomeTablesWholeAndLooksUpRowsOfOthers) {
+  const roles::ServerRole facts = Mixed();
+  pserver::Admission admission(facts, "job");
+  const protocol::Contract mixed = protocol::ContractOf(facts, 0, {.whole = {"b"}, .unused = {}});
+  EXPECT_TRUE(CheckOf(admission, mixed.Startup()).ok());
+  Admit(admission, mixed.Startup());
+  EXPECT_TRUE(CheckOf(admission, mixed).ok());
+  Admit(admission, mixed);
+  EXPECT_EQ(admission.terms(0).ParamOfPull(0), 1);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(2), 0);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(3), 2);
+}
+
+// A program that only computes may come before the one that trains, and need not use every table.
+TEST(Admission, OnlyATrainerThatDoesNotTrainMayLeaveATableUnused) {
+  const roles::ServerRole facts = Mixed();
+  pserver::Admission admission(facts, "job");
+  const protocol::Contract some = protocol::ContractOf(facts, 0, {.whole = {"b"}, .unused = {"a"}});
+  EXPECT_EQ(CheckOf(admission, some).id(), "E-plan-mismatch");
+  EXPECT_TRUE(CheckOf(admission, some.WithoutGrads()).ok());
+  Admit(admission, some.WithoutGrads());
+  EXPECT_EQ(admission.terms(0).ParamOfTable(2), 2);
+  const protocol::Contract all = protocol::ContractOf(facts, 0, {.whole = {"b"}, .unused = {}});
+  EXPECT_TRUE(CheckOf(admission, all).ok());
+  Admit(admission, all);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(2), 0);
+  protocol::Contract without = all;
+  without.params.pop_back();  // w has a dense gradient: every trainer pulls it
+  EXPECT_EQ(CheckOf(admission, without).id(), "E-plan-mismatch");
 }
 
 }  // namespace

@@ -80,6 +80,8 @@ class TrainerReader {
                                          .split = one.cut_op,
                                          .merge = one.merge_op});
       case Kind::kSampler:
+        facts_.remote_tables.insert(one.whole);
+        return;
       case Kind::kSave:
         return;
     }

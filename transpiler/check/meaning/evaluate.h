@@ -106,7 +106,7 @@ class Evaluation {
   void AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const;
   void WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
                   std::unordered_map<std::string_view, std::size_t>& numbers,
-                  std::set<std::string_view>& written) const;
+                  std::set<std::string_view>& written);
   bool IsOfLoss(const Op& op) const;
   bool IsLossScale(const Op& op) const;
   bool RunShared(const Op& op);
@@ -129,7 +129,8 @@ class Evaluation {
   std::vector<std::pair<const Op*, ExprId>> computed_;
   std::vector<ExprId> args_;  // of the op that runs; a member so that its memory is reused
   std::unordered_map<const Op*, AskedTable> asked_;
-  std::deque<Op> made_;  // local lookups that replace remote ones
+  std::deque<Op> made_;   // local lookups that replace remote ones
+  std::deque<Op> inner_;  // likewise in blocks
 };
 
 // The leaf that represents the step's number in a counter that messages advance.

@@ -1,4 +1,5 @@
 // Evaluates ops that have blocks.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -7,9 +8,33 @@
 #include <variant>
 #include <vector>
 
+#include "framework/ir/program.h"
+#include "framework/roles/attr_names.h"
+#include "framework/roles/views.h"
 #include "transpiler/check/meaning/evaluate.h"
 
 namespace penstock::check {
+namespace {
+
+// The order of slots does not matter.
+std::vector<const Slot*> ByName(const std::vector<Slot>& slots) {
+  std::vector<const Slot*> sorted;
+  for (const Slot& slot : slots) sorted.push_back(&slot);
+  std::sort(sorted.begin(), sorted.end(), [](const Slot* a, const Slot* b) { return a->name < b->name; });
+  return sorted;
+}
+
+// The lookup in the whole table that gives the same rows.
+Op LookupOf(const Op& request) {
+  const roles::LookupView view(request);
+  Op lookup{std::string(view.version())};
+  lookup.AddInput("Ids", request.Input("Ids")).AddInput("W", request.Input("W"));
+  lookup.AddOutput("Out", request.Output("Outputs"));
+  lookup.Set(roles::attr::kRemotePrefetch, true).Set("padding_idx", view.padding());
+  return lookup;
+}
+
+}  // namespace
 
 ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
                                    std::set<std::string_view>& written) {
@@ -51,23 +76,27 @@ bool Evaluation::IsOwn(int block, std::string_view name) const {
 
 void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
                             std::unordered_map<std::string_view, std::size_t>& numbers,
-                            std::set<std::string_view>& written) const {
+                            std::set<std::string_view>& written) {
   const auto write_slots = [&](const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) {
-      if (slot.args.empty()) continue;
-      label += StrCat(" ", slot.name);
-      for (const std::string& name : slot.args) {
+    for (const Slot* slot : ByName(slots)) {
+      if (slot->args.empty()) continue;
+      label += StrCat(" ", slot->name);
+      for (const std::string& name : slot->args) {
         const auto [it, fresh] = numbers.try_emplace(name, numbers.size());
-        if (fresh) names.push_back(name);
+        if (fresh) names.push_back(it->first);
         label += StrCat(" $", it->second);
       }
     }
   };
   for (const OpEntry& entry : program_.block(block).ops()) {
-    label += StrCat(" ", table_.codes().Label(*entry.op, true), " (");
-    write_slots(entry.op->inputs());
+    const Op* op = entry.op.get();
+    // A request for rows is the lookup that it replaces.
+    if (op->type() == "distributed_lookup_table" && op->Input("Ids").size() == 1)
+      op = &inner_.emplace_back(LookupOf(*op));
+    label += StrCat(" ", table_.codes().Label(*op, true), " (");
+    write_slots(op->inputs());
     label += " ->";
-    write_slots(entry.op->outputs());
+    write_slots(op->outputs());
     label += ")";
     for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
     for (const NamedAttr& attr : entry.op->attrs()) {

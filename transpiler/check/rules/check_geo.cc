@@ -83,15 +83,31 @@ class GeoRules {
     CheckAttrs(*trainer_.file, op);
   }
 
-  // Whether its gradient is selected rows. If another op has made it dense, the communicator compares the
-  // whole table.
+  // Whether its gradient is selected rows, and the pservers take its difference by rows. If another op has
+  // made the gradient dense, or no op names the rows that it reads, the communicator compares the whole
+  // table.
   bool ChangesByRows(const std::string& table) const {
+    if (TakenWhole(table)) return false;
     const Block& main = trainer_.file->program.main();
     for (const OpEntry& entry : main.ops()) {
       if (!Has(entry.op->role(), Role::kOptimize)) continue;
       for (const auto& [param, grad] : entry.op->RolePairs()) {
         const Var* var = param == table ? main.FindVar(grad) : nullptr;
         if (var != nullptr) return var->kind == VarKind::kSelectedRows;
+      }
+    }
+    return false;
+  }
+
+  // Whether a pserver adds a dense difference to a slice that the trainer received of the table.
+  bool TakenWhole(std::string_view table) const {
+    for (const Transfer& recv : trainer_.startup_recvs) {
+      if (recv.whole != table || recv.pieces.empty()) continue;
+      const PserverFacts* pserver = facts_.FindPserver(recv.pieces.front().pserver);
+      if (pserver == nullptr) return false;
+      for (const UpdateBlock& update : pserver->updates) {
+        if (update.param == recv.pieces.front().remote && update.grad_var != nullptr)
+          return update.grad_var->kind == VarKind::kTensor;
       }
     }
     return false;

@@ -8,8 +8,9 @@
 //   after   [ids0, ids1] = split_ids(Ids=[i, j]) ; [rows0, rows1] = prefetch(X=[ids0, ids1]) {epmap=[both]}
 //           [a, b] = merge_ids(Ids=[i, j], Rows=[ids0, ids1], X=[rows0, rows1])
 //
-// lookup_requests.h defines which lookups a request replaces and where it is placed. An op that selects rows
-// itself stays, and gets the places of the table's slices.
+// lookup_requests.h defines which lookups a request replaces and where it is placed. A lookup in a block that
+// an op runs is replaced where it is, by a request of its own. An op that selects rows itself stays, and gets
+// the places of the table's slices.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/spell/comm_ops.h"
@@ -31,8 +32,9 @@ const Entry* FindPlanned(const std::vector<Entry>& all, std::string Entry::*name
 
 class Prefetcher {
  public:
-  Prefetcher(BlockEdit& main, const PassContext& context)
-      : main_(main),
+  Prefetcher(ProgramEdit& edit, const PassContext& context)
+      : edit_(edit),
+        main_(edit.main()),
         context_(context),
         users_(context.main.main()),
         requests_(context.main.main(), context.plan.dialect) {}
@@ -53,6 +55,7 @@ class Prefetcher {
     for (const OpId id : table.samplers) {
       main_.Replace(id, WithSlices(*main_.FindOp(id), SlicesOf(*placement)).SetMadeBy(kPrefetchTables));
     }
+    for (const plan::BlockOp& inner : table.inner) AskInBlock(inner, SlicesOf(*placement));
     return RemoveLookups(table);
   }
 
@@ -63,6 +66,21 @@ class Prefetcher {
   }
 
  private:
+  // A lookup of a block becomes a request at its place: its ids may be others each time the block runs.
+  void AskInBlock(const plan::BlockOp& inner, LookupSpec spec) {
+    BlockEdit& block = edit_.block(inner.block);
+    const Op& op = *context_.main.block(inner.block).FindOp(inner.op);
+    if (op.InputName("W").empty()) {
+      block.Replace(inner.op, WithSlices(op, spec).SetMadeBy(kPrefetchTables));
+      return;
+    }
+    spec.ids = {op.InputName("Ids")};
+    spec.outputs = {op.OutputName("Out")};
+    spec.padding_idx = op.GetOr<std::int64_t>("padding_idx", -1);
+    spec.lookup_type = op.type();
+    block.Replace(inner.op, Signed(MakeRemoteLookup(spec), op));
+  }
+
   Status AskShards(const LookupRequest& request) {
     const plan::Dialect dialect = context_.plan.dialect;
     const int number = next_request_++;
@@ -125,6 +143,7 @@ class Prefetcher {
     return OkStatus();
   }
 
+  ProgramEdit& edit_;
   BlockEdit& main_;
   const PassContext& context_;
   const Block& users_;
@@ -138,7 +157,7 @@ Result<Program> PrefetchTables(const Program& in, const PassContext& context) {
   const std::vector<plan::SparseTable>& tables = context.analysis.tables;
   if (tables.empty()) return in;
   ProgramEdit edit(in);
-  Prefetcher prefetcher(edit.main(), context);
+  Prefetcher prefetcher(edit, context);
   // Fluid inserts each new op before those that it inserted earlier at the same place.
   for (auto table = tables.rbegin(); table != tables.rend(); ++table) {
     if (!table->distributed) PENSTOCK_RETURN_IF_ERROR(prefetcher.AskSlices(*table));

@@ -63,7 +63,6 @@ def one_hot(input, depth, allow_out_of_range=False):
     else:
         attrs['depth'] = depth
     helper.append_op('one_hot_v2', inputs, {'Out': out}, attrs)
-    out.stop_gradient = True
     return out
 
 

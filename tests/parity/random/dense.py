@@ -120,6 +120,7 @@ def reshaped(g, x):
         lambda: L.gather(x, L.cast(L.fill_constant([2], 'int32', 0), dice.pick(['int32', 'int64']))),
         lambda: L.argsort(x, axis=-1)[0],
         lambda: L.reshape(x, [-1, size], inplace=False),
+        lambda: L.fc(L.uniform_random([L.fill_constant([1], 'int64', 3), 2, size]), size),
     ])()
 
 
@@ -178,5 +179,32 @@ def stepped(g, x):
     return dice.pick([new, new, reset, gates])
 
 
+def probable(g, x):
+    """A measure of random variables whose parameters the network computes."""
+    L, dice, size = g.L, g.dice, width(x)
+
+    def pair():
+        """Two parameters of a distribution, the second of which is positive."""
+        if dice.chance(0.2):
+            return [L.fill_constant_batch_size_like(x, [-1, size], 'float32', value) for value in (0.5, 1.5)]
+        return L.fc(x, size), L.exp(L.fc(x, size))
+
+    def categorical():
+        return L.Categorical(L.fc(x, size))
+
+    normal, uniform = L.Normal(*pair()), L.Uniform(*pair())
+    return dice.pick([
+        normal.entropy,
+        uniform.entropy,
+        lambda: normal.log_prob(L.fc(x, size)),
+        lambda: uniform.log_prob(L.fc(x, size)),
+        lambda: normal.kl_divergence(L.Normal(*pair())),
+        lambda: L.expand(categorical().entropy(), [1, size]),
+        lambda: L.expand(categorical().kl_divergence(categorical()), [1, size]),
+        lambda: L.reduce_mean(normal.sample([2], seed=dice.pick([0, 3])), dim=0),
+        lambda: L.reduce_mean(uniform.sample([2], seed=dice.pick([0, 3])), dim=0),
+    ])()
+
+
 LAYERS = [(fc, 5), (unary, 4), (tuned, 4), (normalized, 2), (pair, 4), (reshaped, 5), (attended, 1), (looked_up, 2),
-          (stepped, 1)]
+          (stepped, 1), (probable, 1)]

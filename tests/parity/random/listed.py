@@ -17,6 +17,21 @@ def _written(lines):
     return names
 
 
+def _without_idle_state(theirs, ours, met):
+    """Fluid's lines without the optimizer's state of a parameter that has no gradient: no op reads it."""
+    our = {line.split(' ')[1] for line in ours if line.startswith('var ')}
+    idle = {line.split(' ')[1] for line in theirs if line.startswith('var ') and 'persistable=True' in line} - our
+    for line in theirs:
+        if idle and ' <- ' in line:
+            idle -= set(_WRITTEN.findall(line.split(' <- ', 1)[1]))
+    filled = ["Out=['%s'] <- fill_constant(" % name for name in idle]
+    kept = [line for line in theirs
+            if not (line.startswith('var ') and line.split(' ')[1] in idle) and not line.startswith(tuple(filled))]
+    if idle:
+        met.add('B-unwritten-gradients')
+    return kept if idle else theirs
+
+
 def _is_gradient(name):
     return '@GRAD' in name
 
@@ -108,6 +123,7 @@ def without(theirs, ours, met):
         met.add('B-swish-beta')
     if any(line.startswith('var ') and ' kind=8 ' in line for line in theirs):
         met.add('B-extents')
+    theirs = _without_idle_state(theirs, ours, met)
     theirs, ours = _without_unwritten(theirs, met), _without_unwritten(ours, set())
     sides = []
     for lines in (theirs, ours):
@@ -127,6 +143,19 @@ def without(theirs, ours, met):
     return bare
 
 
+def _shapes(lines):
+    return {line.split(' ')[1]: re.search(r'shape=\[([^]]*)\]', line).group(1).split(', ')
+            for line in lines if line.startswith('var ') and 'shape=' in line}
+
+
+def _sizes_parameter(theirs, ours):
+    """Whether a parameter has the width of an extent that Fluid leaves at -1 and ours declare."""
+    their, our = _shapes(theirs), _shapes(ours)
+    alike = [name for name in our if name in their and len(their[name]) == len(our[name]) and their[name] != our[name]]
+    known = [name for name in alike if '-1' in their[name][1:] and '-1' not in our[name][1:]]
+    return bool(known) and any('-1' not in their[name] and '-1' not in our[name] for name in alike)
+
+
 def not_compared(theirs, ours):
     """The entries that change the ops of such programs."""
     entries = []
@@ -137,6 +166,8 @@ def not_compared(theirs, ours):
         entries.append('B-clip-some')
     if re.search(r"<- lstmp?_grad\([^)]*Cell@GRAD=\['[^@]", our_text):
         entries.append('B-lstm-cell')
+    if _sizes_parameter(theirs, ours):
+        entries.append('B-extents')
     if '@EMA_STEP_COUNTER@' in our_text and "<- cast(X=['@STEP_COUNTER@'])" in our_text:
         entries.append('B-average-steps')
     if re.search(r'<- hierarchical_sigmoid\(.*is_sparse=True', our_text):

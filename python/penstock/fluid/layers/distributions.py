@@ -1,4 +1,7 @@
-"""Probability distributions, with layers that compute samples, densities, entropies and divergences."""
+"""Probability distributions, with layers that compute samples, densities, entropies and divergences.
+
+Expressions are evaluated in Fluid's order, and as often as in Fluid, so that programs have the same ops and names.
+"""
 
 import math
 import warnings
@@ -161,8 +164,8 @@ class Uniform(Distribution):
         Example:
             density = fluid.layers.Uniform(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
         """
-        above = cast(less_than(self.low, value), value.dtype)
-        below = cast(less_than(value, self.high), value.dtype)
+        above, below = less_than(self.low, value), less_than(value, self.high)
+        above, below = cast(above, value.dtype), cast(below, value.dtype)
         return log(above * below) - log(self.high - self.low)
 
     def entropy(self):
@@ -232,8 +235,8 @@ class Normal(Distribution):
         Example:
             entropy = fluid.layers.Normal(0.0, 3.0).entropy()
         """
-        total = self.loc + self.scale
-        zeros_like = fill_constant_batch_size_like(total, list(total.shape), self.loc.dtype, 0.0)
+        batch = list((self.loc + self.scale).shape)
+        zeros_like = fill_constant_batch_size_like(self.loc + self.scale, batch, self.loc.dtype, 0.0)
         return 0.5 + 0.5 * math.log(2 * math.pi) + log(self.scale + zeros_like)
 
     def log_prob(self, value):
@@ -251,9 +254,9 @@ class Normal(Distribution):
         Example:
             density = fluid.layers.Normal(0.0, 3.0).log_prob(fluid.layers.fill_constant([1], 'float32', 1.0))
         """
-        variance = self.scale * self.scale
-        distance = value - self.loc
-        return -1.0 * (distance * distance) / (2.0 * variance) - log(self.scale) - math.log(math.sqrt(2.0 * math.pi))
+        variance, log_scale = self.scale * self.scale, log(self.scale)
+        exponent = -1.0 * ((value - self.loc) * (value - self.loc)) / (2.0 * variance)
+        return exponent - log_scale - math.log(math.sqrt(2.0 * math.pi))
 
     def kl_divergence(self, other):
         """Computes the Kullback-Leibler divergence to another normal distribution.
@@ -295,11 +298,9 @@ class Categorical(Distribution):
     def __init__(self, logits):
         self.logits, = self._take((numpy.ndarray, list), logits=logits)
 
-    def _shares(self):
-        """Returns the logits minus their maximum, the exponentials of these, and the sum of the exponentials."""
-        logits = self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
-        shares = exp(logits)
-        return logits, shares, reduce_sum(shares, dim=-1, keep_dim=True)
+    def _shifted(self):
+        """Returns the logits minus the largest of each row, whose exponentials do not overflow."""
+        return self.logits - reduce_max(self.logits, dim=-1, keep_dim=True)
 
     def kl_divergence(self, other):
         """Computes the Kullback-Leibler divergence to another distribution over the same classes.
@@ -318,10 +319,13 @@ class Categorical(Distribution):
             apart = a.kl_divergence(b)
         """
         self._require_same(other)
-        logits, shares, total = self._shares()
-        other_logits, _, other_total = other._shares()
+        logits, other_logits = self._shifted(), other._shifted()
+        powers, other_powers = exp(logits), exp(other_logits)
+        total = reduce_sum(powers, dim=-1, keep_dim=True)
+        other_total = reduce_sum(other_powers, dim=-1, keep_dim=True)
+        probabilities = powers / total
         difference = logits - log(total) - other_logits + log(other_total)
-        return reduce_sum(shares / total * difference, dim=-1, keep_dim=True)
+        return reduce_sum(probabilities * difference, dim=-1, keep_dim=True)
 
     def entropy(self):
         """Computes the entropy.
@@ -332,8 +336,10 @@ class Categorical(Distribution):
         Example:
             entropy = fluid.layers.Categorical(fluid.data('a', [None, 3])).entropy()
         """
-        logits, shares, total = self._shares()
-        return -1.0 * reduce_sum(shares / total * (logits - log(total)), dim=-1, keep_dim=True)
+        logits = self._shifted()
+        powers = exp(logits)
+        total = reduce_sum(powers, dim=-1, keep_dim=True)
+        return -1.0 * reduce_sum(powers / total * (logits - log(total)), dim=-1, keep_dim=True)
 
 
 class MultivariateNormalDiag(Distribution):
@@ -371,8 +377,8 @@ class MultivariateNormalDiag(Distribution):
         return tuple(arguments.values())
 
     def _diagonal_of_ones(self, value):
-        one_diag = diag(ones(shape=[value.shape[0]], dtype=self.loc.dtype))
-        return ones(shape=list(value.shape), dtype=self.loc.dtype), one_diag
+        one_all = ones(shape=list(value.shape), dtype=self.loc.dtype)
+        return one_all, diag(ones(shape=[value.shape[0]], dtype=self.loc.dtype))
 
     def _determinant(self, value):
         one_all, one_diag = self._diagonal_of_ones(value)
@@ -413,10 +419,9 @@ class MultivariateNormalDiag(Distribution):
             apart = a.kl_divergence(b)
         """
         self._require_same(other)
-        inverse = self._inverse(other.scale)
-        trace = reduce_sum(inverse * self.scale)
-        distance = other.loc - self.loc
-        between = matmul(matmul(distance, inverse), distance)
+        trace = reduce_sum(self._inverse(other.scale) * self.scale)
+        between = matmul(other.loc - self.loc, self._inverse(other.scale))
+        between = matmul(between, other.loc - self.loc)
         ratio = log(self._determinant(other.scale)) - log(self._determinant(self.scale))
         return 0.5 * (trace + between - self.scale.shape[0] + ratio)
 

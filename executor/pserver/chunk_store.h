@@ -196,6 +196,8 @@ class ChunkStore {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
   }
   static std::vector<std::string> KeptBy(const Program& program, int block);
+  static std::vector<std::string> CountedBy(const Program& program, int block,
+                                            const std::vector<std::string>& counters);
   Status CountStep(int trainer);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);

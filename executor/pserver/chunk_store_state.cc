@@ -1,5 +1,5 @@
 // Copies for a save what updates keep from one step to the next: the param, its optimizer state, and the
-// counters of the learning-rate block.
+// counters of the learning-rate block, or the step that it computes from those of the trainers.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -7,6 +7,7 @@
 
 #include "executor/pserver/chunk_store.h"
 #include "framework/base/files.h"
+#include "framework/ir/mentions.h"
 #include "framework/tensor/serialize.h"
 
 namespace penstock::pserver {
@@ -25,6 +26,20 @@ std::vector<std::string> ChunkStore::KeptBy(const Program& program, int block) {
     }
   }
   return kept;
+}
+
+// The variables that a block computes from the trainers' counters of steps: the step of the schedule.
+std::vector<std::string> ChunkStore::CountedBy(const Program& program, int block,
+                                               const std::vector<std::string>& counters) {
+  std::vector<std::string> counted;
+  if (block < 0) return counted;
+  for (const OpEntry& entry : program.block(block).ops()) {
+    const bool counts = std::any_of(counters.begin(), counters.end(),
+                                    [&](const std::string& counter) { return Reads(*entry.op, counter); });
+    if (!counts) continue;
+    for (std::string& name : entry.op->OutputNames()) counted.push_back(std::move(name));
+  }
+  return counted;
 }
 
 int ChunkStore::FindUpdated(const std::string& name) const {
@@ -64,7 +79,10 @@ void ChunkStore::CopyState(int param, int chunk, StateCopy& copy) const {
 }
 
 void ChunkStore::CopyRates(StateCopy& copy) const {
-  for (const std::string& name : KeptBy(program_, facts_.lr_block)) {
+  std::vector<std::string> names = KeptBy(program_, facts_.lr_block);
+  for (std::string& name : CountedBy(program_, facts_.lr_block, facts_.counters))
+    names.push_back(std::move(name));
+  for (const std::string& name : names) {
     const Variable* held = scope_.Find(name);
     const Tensor* tensor = held == nullptr ? nullptr : held->If<Tensor>();
     if (tensor != nullptr && tensor->initialized()) copy.tensors.emplace_back(name, tensor->Clone());

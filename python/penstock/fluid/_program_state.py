@@ -6,13 +6,13 @@ import warnings
 import numpy
 
 from penstock._call_site import stack_level
-from penstock.fluid import _pickles
+from penstock.fluid import _pickles, _pserver_values
 from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, is_partial, save_files
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
                                        load_vars, parse, program_or_default, read_combined, require_same)
-from penstock.fluid.core import CPUPlace
+from penstock.fluid.core import CPUPlace, Scope
 from penstock.fluid.executor import Executor, global_scope
 from penstock.fluid.framework import Variable
 
@@ -151,6 +151,8 @@ def _files_of(program, name):
 def load(program, model_path, executor=None, var_list=None):
     """Reads the files of `fluid.save`, save_vars, save_params or save_persistables.
 
+    A pserver's program takes its slices from whole variables.
+
     Args:
         program (Program): the program.
         model_path (str): path of the files without their suffixes, or a folder, or one file for all variables.
@@ -171,13 +173,20 @@ def load(program, model_path, executor=None, var_list=None):
     if not os.path.exists(prefix + '.pdparams'):
         _load_vars_of(program, model_path, executor, var_list)
         return
+    if _pserver_values.is_pserver(program):
+        arrays = load_program_state(model_path)
+        _pserver_values.set_from(program, _pserver_values.from_arrays(arrays, prefix + '.pdopt'))
+        _pserver_values.set_tables(program, arrays)
+        return
     _set_all(program, is_parameter, prefix + '.pdparams')
     if any(map(is_belong_to_optimizer, program.list_vars())):
         _set_all(program, is_belong_to_optimizer, prefix + '.pdopt')
 
 
 def _load_vars_of(program, path, executor, var_list):
-    if os.path.isdir(path):
+    if os.path.isdir(path) and _pserver_values.is_pserver(program):
+        _pserver_values.load_folder(program, path)
+    elif os.path.isdir(path):
         there = [var for var in program.list_vars()
                  if is_persistable(var) and os.path.isfile(file_of(path, var.name))]
         load_vars(executor, path, program, there)
@@ -214,7 +223,12 @@ def _set(var, array, there):
         raise ValueError('%s of %s is a %s, not an array' % (var.name, there, type(array).__name__))
     require_same(var.name, var, array.shape, array.dtype.name, there)
     held = global_scope().var(var.name)
-    held.get_tensor().set(array, None)
+    if held._has_no_rows():    # a table whose rows are on pservers
+        whole = Scope().var(var.name)
+        whole.get_tensor().set(array, None)
+        held._assign(whole)
+    else:
+        held.get_tensor().set(array, None)
     held._note_changed(by_load=True)
 
 
@@ -263,8 +277,24 @@ def _files_below(folder):
     return sorted(name for name in found if name != '__model__' and not is_list(name) and not is_partial(name))
 
 
+def _known_to(program, arrays):
+    """Sets the variables of a program to whole arrays; returns the names of those that it has."""
+    if _pserver_values.is_pserver(program):
+        _pserver_values.set_from(program, _pserver_values.from_arrays(arrays, 'state_dict'),
+                                 may_lack=_pserver_values.ALL_KINDS)
+        return {held.whole for held in _pserver_values.held_by(program)}.union(
+            _pserver_values.set_tables(program, arrays))
+    known = {var.name: var for var in get_program_persistable_vars(program)}
+    for name, array in arrays.items():
+        if name in known:
+            _set(known[name], array, 'state_dict')
+    return known
+
+
 def set_program_state(program, state_dict):
     """Sets persistable variables of a program to arrays, and warns about names that the program does not have.
+
+    A pserver's program takes its slices from whole arrays.
 
     Args:
         program (Program): the program.
@@ -277,10 +307,7 @@ def set_program_state(program, state_dict):
         w = fluid.layers.create_parameter([2, 3], 'float32', name='w')
         fluid.set_program_state(fluid.default_main_program(), {'w': np.zeros((2, 3), 'float32')})
     """
-    known = {var.name: var for var in get_program_persistable_vars(program_or_default(program))}
-    for name, array in state_dict.items():
-        if name in known:
-            _set(known[name], array, 'state_dict')
+    known = _known_to(program_or_default(program), state_dict)
     unused = [name for name in state_dict if name not in known]
     if unused:
         warnings.warn('state_dict holds variables that the program does not have: %s' % ' '.join(unused),

@@ -9,8 +9,8 @@ from penstock._call_site import stack_level
 from penstock.fluid.core import Scope
 from penstock.fluid.framework import Program
 
-# {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this trainer
-# has read last; whether the trainer updates its copies itself.
+# {parameter: [(pserver, name there, rows)]}; the trainer's number; whether an answer of a pserver repeats what this
+# trainer has read last; whether the trainer updates its copies itself.
 _Job = collections.namedtuple('_Job', 'params trainer_id repeats local')
 # What a program does to variables: the _Job of a trainer's program, or None; the names that it receives; those that it
 # writes otherwise.

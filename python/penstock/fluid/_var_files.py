@@ -1,13 +1,15 @@
 """Variables in files, in Fluid's formats: one file per variable, or one file for all in the order of their names."""
 
+import contextlib
 import itertools
 import os
 import warnings
 
 import numpy
 
+from penstock._call_site import stack_level
 from penstock._errors import program_error
-from penstock._penstock import RuntimeVariable
+from penstock._penstock import RuntimeVariable, process_wire
 from penstock.fluid import framework
 from penstock.fluid._file_writing import SavedFolder, is_list, save_files
 from penstock.fluid._remote_params import current_values
@@ -193,6 +195,9 @@ def save_with(executor, dirname, main_program, vars, predicate, filename, also=(
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Reads variables from files into the global scope.
 
+    A pserver's program takes its slices from the files of whole variables, such as those of one machine. It leaves out
+    gradients, which are persistable there.
+
     Args:
         executor (Executor): ignored; accepted for compatibility with Fluid.
         dirname (str | None): the folder; None: `filename` contains the bytes themselves.
@@ -214,13 +219,17 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         exe.run(fluid.default_startup_program())
         fluid.io.load_vars(exe, None, vars=[w], filename=fluid.io.save_vars(exe, None, vars=[w]))
     """
-    chosen = _chosen(main_program, vars, predicate)
+    program = program_or_default(main_program)
+    if _is_pservers(program):
+        _load_on_pserver(program, dirname, vars, predicate, filename)
+        return
+    chosen = _chosen(program, vars, predicate)
     names = [var.name for var in chosen]
     if dirname is None:
         if not isinstance(filename, bytes):
             raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
                             (filename,))
-        values = _records(filename, 'the data in filename', names)
+        values = records_in(filename, 'the data in filename', names)
     elif filename is not None:
         values = read_combined(os.path.join(dirname, filename), names)
     else:
@@ -274,6 +283,40 @@ def _put_shards(var, paths):
     held._note_changed(by_load=True)
 
 
+def _is_pservers(program):
+    from penstock.fluid._pserver_values import is_pserver
+    return is_pserver(program)
+
+
+def _load_on_pserver(program, dirname, vars, predicate, filename):
+    """load_vars for a pserver's program, whose slices come from whole variables."""
+    from penstock.fluid import _pserver_values
+    if vars is None and predicate is None:
+        raise ValueError('vars and predicate are both None; give one of them')
+    kinds = ('parameter',) if predicate is is_parameter else _pserver_values.ALL_KINDS
+    whole = vars is None and predicate in (is_parameter, is_persistable)
+    if whole:
+        names, chosen, may_lack = None, predicate, ('constant', 'table state')
+    else:
+        block = program.global_block()
+        given = {var if isinstance(var, str) else var.name for var in vars or filter(predicate, block.vars.values())}
+        names = {held.whole for held in _pserver_values.held_by(program) if given & {held.name, held.whole}}
+        chosen, may_lack = lambda var: var.name in names, ()
+    if dirname is not None and filename is None:
+        if whole:
+            _pserver_values.load_folder(program, dirname, kinds)
+        else:
+            _pserver_values.set_from(program, _pserver_values.from_folder(dirname), kinds, names, may_lack)
+        return
+    if dirname is None and not isinstance(filename, bytes):
+        raise TypeError('without dirname, filename must be the bytes of one file for all variables, not %r' %
+                        (filename,))
+    path = 'the data in filename' if dirname is None else os.path.join(dirname, filename)
+    data = filename if dirname is None else read_saved(path)
+    value_of = _pserver_values.from_one_file(data, path, program, chosen)
+    _pserver_values.set_from(program, value_of, kinds, names, may_lack)
+
+
 def parse(path, data, offset, kind=VarType.LOD_TENSOR):
     """Returns (the value at `offset` of a file, the offset of the next one)."""
     return RuntimeVariable._from_file_bytes(data, offset, kind == VarType.SELECTED_ROWS, path)
@@ -291,10 +334,10 @@ def read_saved(path):
 
 def read_combined(path, names):
     """Returns the tensors in one file for all, one per name."""
-    return _records(read_saved(path), path, names)
+    return records_in(read_saved(path), path, names)
 
 
-def _records(data, path, names):
+def records_in(data, path, names):
     values, offset = [], 0
     for name in names:
         if offset >= len(data):
@@ -370,10 +413,12 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 
     A trainer of a distributed job writes its own variables. In jobs in which trainers do not wait for each other, it
     asks the pservers for the current values of parameters first; in geo-SGD it also sends what it has not sent yet.
-    Trainer 0 also writes the tables whose rows trainers look up. Pservers write tables with is_distributed when trainer 0 requests it:
-    pserver i writes __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside
-    PENSTOCK_CHECKPOINT_DIR (the launcher's --checkpoint_dir; default: the folder in which they were started), to which
-    a relative `dirname` refers, and replace only files that a pserver has written.
+    Trainer 0 also writes the tables whose rows trainers look up, and the optimizer state and learning-rate steps that
+    only the pservers have. Pservers write tables with is_distributed when trainer 0 requests it: pserver i writes
+    __lookup_table__/<name>_<i> in `dirname` on its own disk. Pservers write only inside PENSTOCK_CHECKPOINT_DIR (the
+    launcher's --checkpoint_dir; default: the folder in which they were started), to which a relative `dirname` refers,
+    and replace only files that a pserver has written. Their state reaches any other folder if trainer 0 shares the disk
+    and this folder with them; otherwise there is a warning that says where it is.
 
     Args:
         executor (Executor): sends the requests to the pservers.
@@ -396,7 +441,20 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
         exe.run(fluid.default_startup_program())
         fluid.io.save_persistables(exe, 'checkpoint')
     """
-    return save_persistables_but(executor, dirname, main_program, lambda var: False, filename)
+    program = program_or_default(main_program)
+    with _state_of_pservers(executor, dirname, program, filename) as (names, files):
+        return save_persistables_but(executor, dirname, program, lambda var: var.name in names, filename, files)
+
+
+def _state_of_pservers(executor, dirname, program, filename):
+    """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
+    distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
+    if distributed and dirname is not None and filename is None:
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import _model_files
+        names = _model_files.state_on_pservers(program)
+        if names:
+            return _model_files.saved_state(executor, dirname, program, names)
+    return contextlib.nullcontext(((), ()))
 
 
 def save_persistables_but(executor, dirname, main_program, leave_out, filename=None, also=()):
@@ -420,9 +478,10 @@ def save_persistables_but(executor, dirname, main_program, leave_out, filename=N
 def load_persistables(executor, dirname, main_program=None, filename=None):
     """Reads the files of save_persistables.
 
-    A trainer of a distributed job reads its own variables. If every trainer loads after its startup program and before
-    its first step, the pservers start from these values. It is an error if a trainer loads other values, none, or
-    later. Pservers load tables with is_distributed.
+    A pserver's program takes its slices of parameters and optimizer state, and its rows of tables with is_distributed;
+    run its startup program before. A trainer of a distributed job reads its own variables. If every trainer loads after
+    its startup program and before its first step, the pservers start from these values, but not from saved optimizer
+    state, which pservers load. It is an error if a trainer loads other values, none, or later.
 
     Args:
         executor (Executor): ignored; accepted for compatibility with Fluid.
@@ -439,7 +498,22 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
         fluid.io.load_persistables(exe, 'checkpoint', filename='all')
     """
     program = program_or_default(main_program)
+    if _is_pservers(program):
+        load_vars(executor, dirname, program, None, is_persistable, filename)
+        return
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
+    if dirname is not None and filename is None:
+        _warn_of_state(dirname, program)
+
+
+def _warn_of_state(dirname, program):
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import _model_files
+    left = [name for name in _model_files.state_on_pservers(program) if os.path.isfile(file_of(dirname, name))]
+    if left:
+        warnings.warn('%s holds optimizer state (%s), which a trainer cannot load: unless the pservers load it too, by '
+                      'fluid.io.load_persistables(exe, dirname, pserver_program) or fleet.init_server(dirname), it '
+                      'starts afresh' % (dirname, ', '.join(left[:3]) + (', ...' if len(left) > 3 else '')),
+                      stacklevel=stack_level())
 
 
 def _tables_of(program):

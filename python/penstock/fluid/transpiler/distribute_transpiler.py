@@ -204,6 +204,8 @@ class DistributeTranspiler:
     def _pserver_main(self, endpoint):
         program = Program._of(self._pserver(endpoint)[0].copy())
         program._parameters_on_pservers, program._ps_endpoint = self.vars_overview, endpoint    # as in Fluid
+        program._pservers, program._sharded_tables = list(self.pserver_endpoints), list(self._roles.tables)
+        program._source_main = self.source_main
         return program
 
     def get_startup_program(self, endpoint, pserver_program=None, startup_program=None):

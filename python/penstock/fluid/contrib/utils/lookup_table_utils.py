@@ -14,7 +14,8 @@ from penstock.fluid._remote_tables import look_up_at_hand
 from penstock.fluid.core import VarType
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import load_slices, read_rows
+from penstock.fluid._pserver_values import MODEL_KINDS, load_folder
+from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import read_rows
 
 __all__ = ['convert_dist_to_sparse_program', 'get_inference_model', 'load_persistables_for_increment',
            'load_persistables_for_inference']
@@ -242,5 +243,5 @@ def load_persistables_for_increment(dirname, executor, program, lookup_table_var
         raise ValueError('load_persistables_for_increment: there is no folder %s' % dirname)
     if not os.path.isfile(lookup_table_var_path):
         raise ValueError('load_persistables_for_increment: there is no file %s' % lookup_table_var_path)
-    load_slices(dirname, overview, endpoint)
+    load_folder(program, dirname, MODEL_KINDS, strictly=False)
     global_scope().var(lookup_table_var)._assign(read_rows(lookup_table_var_path))

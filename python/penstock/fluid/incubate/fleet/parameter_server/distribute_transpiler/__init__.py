@@ -21,14 +21,12 @@ import os
 import warnings
 
 from penstock import _penstock
-from penstock.fluid import _var_files, io
+from penstock.fluid import _pserver_values, _var_files, io
 from penstock.fluid.communicator import Communicator
 from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.executor import Executor
 from penstock.fluid.framework import Program, default_main_program, default_startup_program
 from penstock.fluid.incubate.fleet.base.fleet_base import DistributedOptimizer, Fleet, Mode
-from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler._model_files import (
-    load_slices, load_state, load_tables, save_state)
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler.distributed_strategy import (
     AsyncStrategy, DistributedStrategy, GeoStrategy, HalfAsyncStrategy, StrategyFactory, SyncStrategy,
     TrainerRuntimeConfig)
@@ -103,9 +101,9 @@ class DistributedTranspiler(Fleet):
         """Sets the initial values of this pserver's parameters, from the startup program or a saved model.
 
         Args:
-            model_dir (str): a folder with a file per parameter, as written by save_persistables. Optimizer state,
-                learning-rate steps and tables with is_distributed are loaded if they have files; otherwise they have
-                their initial values.
+            model_dir (str): a folder with a file per parameter, as written by save_persistables on trainers or on one
+                machine. Optimizer state, learning-rate steps and tables with is_distributed are loaded if they have
+                files; otherwise they have their initial values, with a warning for optimizer state.
 
         Raises:
             ValueError: minimize() was not called; the folder or a file is missing, or a file has another shape.
@@ -113,10 +111,7 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.startup_program)
         if model_dir:
-            overview, address = self._transpiler.vars_overview, self.server_endpoints()[self.server_index()]
-            load_slices(model_dir, overview, address)
-            load_state(model_dir, overview, address, self.main_program)
-            load_tables(model_dir, self._transpiler._roles.tables, self.server_index())
+            _pserver_values.load_folder(self.main_program, model_dir, _pserver_values.MODEL_KINDS, strictly=False)
 
     def run_server(self):
         """Serves until every trainer has stopped.
@@ -190,14 +185,11 @@ class DistributedTranspiler(Fleet):
     def save_persistables(self, executor, dirname, main_program=None):
         """Saves all persistable variables, for init_server() and for runs on one machine.
 
-        When the first trainer calls it, the pservers also save parameters, optimizer state and learning-rate steps, in
-        their state after the trainer's last step, and tables (fluid.io.save_persistables). If the trainer and the
-        pservers share the folder, slices are joined to whole variables. Pservers of Fluid save only tables.
+        As fluid.io.save_persistables with the trainer's program: trainer 0 also saves what only the pservers have.
 
         Args:
             executor (Executor): sends the requests to the pservers.
-            dirname (str): the folder; each variable has a file with its name. Pservers write only inside their
-                PENSTOCK_CHECKPOINT_DIR; for another folder there is a warning, and no optimizer state is saved.
+            dirname (str): the folder; each variable has a file with its name.
             main_program (Program): a trainer's program; None: fleet.main_program.
 
         Raises:
@@ -212,8 +204,6 @@ class DistributedTranspiler(Fleet):
             raise ValueError("fleet.save_persistables: the program is not a trainer's; fluid.io.save_persistables "
                              'saves it')
         io.save_persistables(executor, dirname, main_program)
-        if main_program._is_chief and _penstock.process_wire() != 'fluid':
-            save_state(executor, dirname, main_program)
 
     def _transpile(self, given):
         """Creates this process's programs from the default programs."""

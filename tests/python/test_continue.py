@@ -1,0 +1,199 @@
+"""Training goes on from saved values: parameters, optimizer state, learning-rate steps and tables, on pservers that
+hold slices of them in any number. Real processes."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from fleet_jobs import launch, launch_well
+
+# argv: what to do ('alone', 'job', 'fleet'), the first step, the step after the last.
+# environment: LOAD, how pservers load 'saved'; BY_TRAINERS, how trainers load it; SAVE, where to save at the end.
+SCRIPT = '''
+    import os, sys, warnings
+    import numpy as np
+    import penstock.fluid as fluid
+
+    how, first, end = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
+    x, y = fluid.data('x', [None, 64]), fluid.data('y', [None, 1])
+    words = fluid.data('words', [None, 1], 'int64')
+    word = fluid.layers.embedding(words, [4000, 8], is_sparse=True, param_attr='table',
+                                  is_distributed='SHARDED' in os.environ)
+    output = fluid.layers.fc([fluid.layers.fc(x, 512, act='tanh', param_attr='w'), word], 1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
+    optimizer = fluid.optimizer.Adam(fluid.layers.exponential_decay(0.01, 2, 0.9, staircase=True))
+    if 'SHARDED' in os.environ:
+        optimizer = fluid.optimizer.SGD(0.1)
+    exe = fluid.Executor(fluid.CPUPlace())
+    trainer = os.environ.get('TRAINING_ROLE') != 'PSERVER'
+    index, trainers = int(os.environ.get('PADDLE_TRAINER_ID', 0)), int(os.environ.get('PADDLE_TRAINERS_NUM', 1))
+    config = fluid.DistributeTranspilerConfig()
+    config.sync_mode = 'ASYNC' not in os.environ
+
+    if how == 'fleet':
+        from penstock.fluid.incubate.fleet.base import role_maker
+        from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
+        fleet.init(role_maker.PaddleCloudRoleMaker())
+        fleet.distributed_optimizer(optimizer, config).minimize(loss)
+        if not trainer:
+            fleet.init_server(os.environ.get('LOAD'))
+            fleet.run_server()
+            sys.exit(0)
+        fleet.init_worker()
+        main, startup = fleet.main_program, fleet.startup_program
+    else:
+        optimizer.minimize(loss)
+        main, startup = fluid.default_main_program(), fluid.default_startup_program()
+        if how == 'job':
+            t = fluid.DistributeTranspiler(config)
+            t.transpile(index if trainer else 0, pservers=os.environ['PADDLE_PSERVER_ENDPOINTS'], trainers=trainers,
+                        sync_mode=config.sync_mode)
+            if not trainer:
+                main, startup = t.get_pserver_programs(os.environ['PADDLE_CURRENT_ENDPOINT'])
+            else:
+                main = t.get_trainer_program()
+
+    def load(program, way):
+        if way == 'folder':
+            fluid.io.load_persistables(exe, 'saved', program)
+        elif way == 'file':
+            fluid.io.load_persistables(exe, 'saved', program, 'all')
+        elif way == 'bytes':
+            fluid.io.load_persistables(exe, None, program, open('saved/all', 'rb').read())
+        elif way == 'load':
+            fluid.load(program, 'saved/prefix')
+        elif way == 'load folder':
+            fluid.load(program, 'saved')
+        elif way == 'state':
+            fluid.set_program_state(program, fluid.load_program_state('saved/prefix'))
+        elif way == 'vars':
+            source = t.source_main.list_vars()
+            names = [var.name for var in source if var.persistable and '@GRAD' not in var.name]
+            held = {one.slice.name: one.origin.name
+                    for one in t.vars_overview.get_distributed_vars_by_ep(os.environ['PADDLE_CURRENT_ENDPOINT'])}
+            fluid.io.load_vars(exe, 'saved', program, vars=list(held))
+            fluid.io.load_vars(exe, 'saved', program, predicate=lambda var: var.name in names and var.name not in held)
+        elif way == 'params':
+            fluid.io.load_params(exe, 'saved', program)
+
+    exe.run(startup)
+    if not trainer:
+        if 'LOAD' in os.environ:
+            load(main, os.environ['LOAD'])
+        exe.run(main)
+        sys.exit(0)
+    if how == 'alone' and 'LOAD' in os.environ:
+        load(main, os.environ['LOAD'])
+    if how == 'job' and 'BY_TRAINERS' in os.environ:
+        load(main, os.environ['BY_TRAINERS'])
+    losses = []
+    for step in range(first, end):
+        random = np.random.RandomState(step)
+        rows, ids = random.rand(8, 64).astype('float32'), random.randint(0, 4000, (8, 1))
+        mine = slice(index * 8 // trainers, (index + 1) * 8 // trainers)
+        losses.append(exe.run(main, feed={'x': rows[mine], 'words': ids[mine], 'y': rows.mean(1, keepdims=True)[mine]},
+                              fetch_list=[loss])[0][0])
+    if 'SAVE' in os.environ and index == 0:
+        save = fleet.save_persistables if how == 'fleet' else fluid.io.save_persistables
+        save(exe, os.environ['SAVE'], main)
+        if how == 'alone':
+            fluid.io.save_persistables(exe, os.environ['SAVE'], main, 'all')
+            fluid.save(main, os.path.join(os.environ['SAVE'], 'prefix'))
+    if how == 'fleet':
+        fleet.barrier_worker()
+        fleet.stop_worker()
+    exe.close()
+    np.savez('worker%d.npz' % index, losses=losses)
+'''
+MOMENTS = {'w_moment1_0', 'w_moment2_0', 'table_moment1_0', 'w_beta1_pow_acc_0', '@LR_DECAY_COUNTER@'}
+
+
+def alone(folder, first, end, **environment):
+    (folder / 'alone.py').write_text(textwrap.dedent(SCRIPT))
+    subprocess.run([sys.executable, 'alone.py', 'alone', str(first), str(end)], cwd=folder, check=True, timeout=60,
+                   env={**os.environ, 'OMP_NUM_THREADS': '1', **environment})
+    return np.load(folder / 'worker0.npz')['losses']
+
+
+def mean_losses(trainers):
+    return np.mean([trainer['losses'] for trainer in trainers], 0)
+
+
+@pytest.mark.parametrize('way, servers', [('folder', 2), ('folder', 3), ('file', 2), ('bytes', 1), ('load', 2),
+                                          ('load folder', 2), ('state', 3), ('vars', 2)])
+def test_pservers_go_on_from_one_machine(tmp_path, way, servers):
+    want = alone(tmp_path, 0, 6)
+    alone(tmp_path, 0, 3, SAVE='saved')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=servers, LOAD=way)
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+
+
+def test_parameters_alone_start_the_optimizer_afresh(tmp_path):
+    alone(tmp_path, 0, 3, SAVE='saved')
+    fresh = alone(tmp_path, 3, 6, LOAD='params')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, LOAD='params')
+    np.testing.assert_allclose(mean_losses(trainers), fresh, rtol=1e-4)
+
+
+@pytest.mark.parametrize('how, inside', [('job', True), ('job', False), ('fleet', True), ('fleet', False)])
+def test_a_job_goes_on_with_another_number_of_pservers(tmp_path, how, inside):
+    """Whether the folder is inside that of the pservers or not."""
+    want = alone(tmp_path, 0, 6)
+    job = tmp_path / 'job'
+    job.mkdir()
+    saved = job / 'saved' if inside else tmp_path / 'elsewhere' / 'saved'
+    launch_well(job, SCRIPT, how, 0, 3, servers=2, SAVE=str(saved))
+    assert MOMENTS <= {path.name for path in saved.iterdir()}
+    assert not list(tmp_path.rglob('__pserver_state__*'))
+    if not inside and how == 'job':
+        (job / 'saved').symlink_to(saved)
+    trainers, _ = launch_well(job, SCRIPT, how, 3, 6, servers=3, LOAD='folder' if how == 'job' else str(saved))
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+    (tmp_path / 'saved').symlink_to(saved)    # and one machine goes on from it
+    np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder'), want[3:], rtol=1e-4)
+
+
+def test_state_that_is_not_saved_is_missed(tmp_path):
+    alone(tmp_path, 0, 3, SAVE='saved')
+    (tmp_path / 'saved' / 'w_moment1_0').unlink()
+    code, said, logs = launch(tmp_path, SCRIPT, 'job', 3, 4, LOAD='folder')
+    assert code != 0 and 'there is no value of w_moment1_0' in said + ''.join(logs.values())
+    _, logs = launch_well(tmp_path, SCRIPT, 'fleet', 3, 4, LOAD='saved')
+    assert 'saved has no value of w_moment1_0: this optimizer state starts afresh' in ''.join(logs.values())
+
+
+@pytest.mark.parametrize('saved_by', ['alone', 'job'])
+def test_the_schedule_of_an_asynchronous_job_goes_on(tmp_path, saved_by):
+    """One trainer alone makes the steps of one machine."""
+    want = alone(tmp_path, 0, 6)
+    if saved_by == 'alone':
+        alone(tmp_path, 0, 3, SAVE='saved')
+    else:
+        launch_well(tmp_path, SCRIPT, 'job', 0, 3, workers=1, SAVE='saved', ASYNC='1')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, workers=1, LOAD='folder', ASYNC='1')
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+
+
+@pytest.mark.parametrize('way', ['folder', 'load', 'state'])
+def test_trainers_give_tables_and_parameters_to_pservers(tmp_path, way):
+    alone(tmp_path, 0, 3, SAVE='saved')
+    fresh = alone(tmp_path, 3, 6, LOAD='params')
+    trainers, logs = launch_well(tmp_path, SCRIPT, 'job', 3, 6, BY_TRAINERS=way)
+    np.testing.assert_allclose(mean_losses(trainers), fresh, rtol=1e-4)
+    if way == 'folder':
+        assert 'holds optimizer state' in logs['workerlog.0']
+
+
+@pytest.mark.parametrize('saved_by, servers', [('alone', 2), ('job', 2), ('job', 3)])
+def test_tables_sharded_by_id_go_on(tmp_path, saved_by, servers):
+    want = alone(tmp_path, 0, 6, SHARDED='1')
+    if saved_by == 'alone':
+        alone(tmp_path, 0, 3, SAVE='saved', SHARDED='1')
+    else:
+        launch_well(tmp_path, SCRIPT, 'job', 0, 3, SAVE='saved', SHARDED='1')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=servers, LOAD='folder', SHARDED='1')
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)

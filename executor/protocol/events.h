@@ -5,10 +5,10 @@
 //   const Event event = Push{.at = {3, 0}, .step = 7, .bytes = gradient};
 //   std::visit([](const auto& e) { ... }, event);
 //
-// A variable is given by its position in the contract; `at` names one of its chunks. Version v of a chunk is the result of the updates of
-// steps 0..v-1 of all trainers; in asynchronous modes, of the requesting trainer's steps 0..v-1 and of the
-// gradients that other trainers have sent so far. A large body travels in parts of WelcomeBody::part_bytes;
-// parts have no other meaning.
+// A variable is given by its position in the contract; `at` names one of its chunks. Version v of a chunk is
+// the result of the updates of steps 0..v-1 of all trainers; in asynchronous modes, of the requesting
+// trainer's steps 0..v-1 and of the gradients that other trainers have sent so far. A large body travels in
+// parts of WelcomeBody::part_bytes; parts have no other meaning.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// A block of the server's program that is compiled when it first runs, because the runner needs the values that
-// the startup program and the trainers set. Later runs in the same scope look up no variable and take no lock
-// of the executor. One run at a time.
+// A block of the server's program that is compiled when it first runs, because the runner needs the values
+// that the startup program and the trainers set. Later runs in the same scope look up no variable and take no
+// lock of the executor. One run at a time.
 #pragma once
 
 #include <memory>

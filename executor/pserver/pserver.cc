@@ -165,8 +165,8 @@ bool Pserver::HasListeners() const {
   return !ended_->ok() && !admission_.Awaited().empty() && since < kTellLatecomers;
 }
 
-// The state machine has ended. Tables are put into the scope first, without the lock: it takes as long as they
-// are large, and nothing else uses them any more.
+// The state machine has ended. Tables are put into the scope first, without the lock: it takes as long as
+// they are large, and nothing else uses them any more.
 void Pserver::OnEnd(const Status& why) {
   if (!why.ok() || !store_->HasTables()) return End(why);
   options_.run([this] {

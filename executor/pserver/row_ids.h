@@ -1,6 +1,7 @@
 // The row numbers that a trainer requests, copied once out of the received message: a trainer on this host
-// shares the message's memory and could change it after a check. The bounds are found while copying, so a check
-// under the server's lock does not depend on how many there are. A copy of this object shares the numbers.
+// shares the message's memory and could change it after a check. The bounds are found while copying, so a
+// check under the server's lock does not depend on how many there are. A copy of this object shares the
+// numbers.
 //
 //   const RowIds ids = RowIds::Of(pull.ids);      // before the lock is taken
 //   if (const std::optional<std::int64_t> row = ids.Outside(table_rows)) ...

@@ -9,9 +9,9 @@ namespace penstock::test {
 
 // The root of the source tree from which the tests were built.
 std::string SourceFolder();
-// The folder of the whole corpus: PENSTOCK_CORPUS, by default ../shared/corpus next to the checkout. Returns ""
-// if PENSTOCK_CORPUS is empty, or if it is unset and there is no ../shared. Ends the process if the folder is
-// missing otherwise.
+// The folder of the whole corpus: PENSTOCK_CORPUS, by default ../shared/corpus next to the checkout. Returns
+// "" if PENSTOCK_CORPUS is empty, or if it is unset and there is no ../shared. Ends the process if the folder
+// is missing otherwise.
 std::string CorpusFolder();
 // The selection in the tree, tests/parity/data, which has the layout of the corpus.
 std::string SelectionFolder();

@@ -9,10 +9,10 @@ A save of several files has three steps:
 2. It writes the list of digests: for each file its digest, and the name under which it waits.
 3. It renames the files to their places.
 
-Until step 2 the folder has the previous save. From then on it has the new one: a reader finds a file that is not renamed
-yet under its other name, and the next save renames it. Writers of one folder take turns in steps 2 and 3. A reader
-compares the digests, so a file of another save is an error. A file that is not in the list is not compared: a user may
-add files, and Fluid writes no lists.
+Until step 2 the folder has the previous save. From then on it has the new one: a reader finds a file that is not
+renamed yet under its other name, and the next save renames it. Writers of one folder take turns in steps 2 and 3. A
+reader compares the digests, so a file of another save is an error. A file that is not in the list is not compared: a
+user may add files, and Fluid writes no lists.
 """
 
 import contextlib
@@ -185,8 +185,8 @@ class SavedFolder:
                 (untouched if changed_at <= listed_at else same).append(other)
         if untouched or len(same) >= changed:
             raise data_error(
-                'E-save-mixed', '%s is not the file of the last save of this folder, but %s is: the folder has files of '
-                'different saves' % (os.path.join(self._folder, name), (untouched + same)[0]),
+                'E-save-mixed', '%s is not the file of the last save of this folder, but %s is: the folder has files '
+                'of different saves' % (os.path.join(self._folder, name), (untouched + same)[0]),
                 'load another save; or, if you have replaced or changed the file yourself, delete %s' %
                 os.path.join(self._folder, self._list_name))
         warnings.warn('another program has written the files in %s since their list of digests, %s; they are loaded '

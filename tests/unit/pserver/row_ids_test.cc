@@ -12,7 +12,8 @@ namespace {
 Payload Arrived(const std::vector<std::int64_t>& ids, std::size_t piece) {
   const std::string bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::int64_t));
   Payload payload;
-  for (std::size_t at = 0; at < bytes.size(); at += piece) payload.Append(Payload::Of(bytes.substr(at, piece)));
+  for (std::size_t at = 0; at < bytes.size(); at += piece)
+    payload.Append(Payload::Of(bytes.substr(at, piece)));
   return payload;
 }
 
@@ -22,7 +23,8 @@ std::vector<std::int64_t> NumbersOf(const pserver::RowIds& ids) {
 
 TEST(RowIds, AreCopiedOutOfAMessageWhateverItsPieces) {
   const std::vector<std::int64_t> ids = {7, 0, -3, 7, std::int64_t{1} << 40};
-  for (const std::size_t piece : {3u, 8u, 100u}) EXPECT_EQ(NumbersOf(pserver::RowIds::Of(Arrived(ids, piece))), ids);
+  for (const std::size_t piece : {3u, 8u, 100u})
+    EXPECT_EQ(NumbersOf(pserver::RowIds::Of(Arrived(ids, piece))), ids);
   EXPECT_TRUE(pserver::RowIds::Of({}).numbers().empty());
 }
 

@@ -1,5 +1,5 @@
-// Measures split_ids: shards the distinct ids of a batch of 512 examples with 26 words each, and a gradient of as
-// many rows of 16 floats, over 1 to 64 servers.
+// Measures split_ids: shards the distinct ids of a batch of 512 examples with 26 words each, and a gradient
+// of as many rows of 16 floats, over 1 to 64 servers.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

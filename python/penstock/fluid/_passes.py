@@ -66,6 +66,18 @@ class Pass:
 
     set_not_owned = set
 
+    def apply(self, graph):
+        """Raises an error: passes act on programs when they first run, not on a Graph.
+
+        Args:
+            graph (Graph): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError('Pass.apply: a pass acts on the program of a CompiledProgram, when it first runs; '
+                                  'append it with BuildStrategy._finalize_strategy_and_create_passes()')
+
     def _get(self, name, default=None):
         return self._attrs.get(name, default)
 

@@ -86,6 +86,16 @@ Status ReadCount(Words& words, std::string_view what, std::uint64_t& count) {
                          Shown(word));
 }
 
+// Reads "1 <text>", which precedes the slots.
+Status ReadText(Words& words, const char* what, std::string_view& text) {
+  std::uint64_t count = 0;
+  PENSTOCK_RETURN_IF_ERROR(ReadCount(words, StrCat("the ", what, " of the instance"), count));
+  text = words.Next();
+  if (count == 1 && !text.empty()) return OkStatus();
+  return InvalidArgument("E-dataset-short", "the ", what,
+                         " of the instance: the line must begin with 1 and the ", what);
+}
+
 // Reads the numbers of one slot and appends `kept` of them to the record.
 Status ReadNumbers(const Slot& slot, bool drops_zeros, Words& words, std::uint64_t count, std::string& record,
                    std::uint32_t& kept) {
@@ -139,13 +149,9 @@ Status Parser::Parse(std::string_view line, std::string& record, bool& rest) con
   record.assign(RecordView::HeadBytes(slots), '\0');
   Words words(line);
   std::string_view id;
-  if (format_.has_ids) {
-    std::uint64_t count = 0;
-    PENSTOCK_RETURN_IF_ERROR(ReadCount(words, "the id of the instance", count));
-    id = words.Next();
-    if (count != 1 || id.empty())
-      return InvalidArgument("E-dataset-short",
-                             "the id of the instance: the line must begin with 1 and the id");
+  if (format_.has_ids) PENSTOCK_RETURN_IF_ERROR(ReadText(words, "id", id));
+  if (std::string_view content; format_.has_contents) {
+    PENSTOCK_RETURN_IF_ERROR(ReadText(words, "content", content));
   }
   for (std::size_t i = 0; i < slots; ++i) {
     const Slot& slot = format_.slots[i];

@@ -4,25 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "executor/dataset/sequence.h"
 #include "framework/base/hash.h"
 
 namespace penstock::dataset {
 namespace {
-
-// A generator whose sequence is the same everywhere (splitmix64).
-class Sequence {
- public:
-  explicit Sequence(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t Next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 std::size_t PartOf(const RecordView& record, std::size_t parts, std::uint64_t salt) {
   const std::string_view key = record.id_bytes() > 0 ? record.id() : record.bytes();

@@ -30,6 +30,8 @@ struct Format {
   bool drops_zeros = false;
   // Lines begin with "1 <id>", a text that identifies the instance.
   bool has_ids = false;
+  // Then follows "1 <content>", a text that Fluid dumps beside the instance; it is skipped.
+  bool has_contents = false;
 };
 
 // kInvalidArgument E-dataset-slots: there are no slots, a name is duplicate, an extent is unknown or zero.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -13,6 +14,7 @@
 
 #include "executor/dataset/reading.h"
 #include "executor/dataset/records.h"
+#include "executor/dataset/records_edit.h"
 #include "executor/process/diagnosis.h"
 #include "framework/roles/trainer_role.h"
 #include "python/src/bind.h"
@@ -32,9 +34,10 @@ using SlotFacts = std::tuple<std::string, bool, bool, std::optional<std::vector<
 
 class PyDataset {
  public:
-  PyDataset(const std::vector<SlotFacts>& slots, bool drops_zeros, bool has_ids) {
+  PyDataset(const std::vector<SlotFacts>& slots, bool drops_zeros, bool has_ids, bool has_contents) {
     format_.drops_zeros = drops_zeros;
     format_.has_ids = has_ids;
+    format_.has_contents = has_contents;
     for (const auto& [name, is_float, used, extents] : slots) {
       format_.slots.push_back({.name = name,
                                .is_float = is_float,
@@ -76,9 +79,28 @@ class PyDataset {
     const GilReleased others;
     records_.Shuffle(seed);
   }
+  // Starts from the instances before the first call.
+  void ShuffleSlots(const std::set<std::string>& slots, std::size_t candidates, std::uint64_t seed) {
+    RequireIdle();
+    const GilReleased others;
+    if (!original_) original_ = std::move(records_);
+    records_ = dataset::ShuffleSlots(format_, *original_, slots, candidates, seed);
+  }
+  // [(id, instances, slot)] of the instances that were dropped.
+  std::vector<std::tuple<std::string, std::size_t, std::string>> MergeById(std::size_t size) {
+    RequireIdle();
+    std::vector<std::tuple<std::string, std::size_t, std::string>> out;
+    const GilReleased others;
+    std::vector<dataset::Dropped> dropped;
+    records_ = dataset::MergeById(format_, records_, size, dropped);
+    for (dataset::Dropped& one : dropped)
+      out.emplace_back(std::move(one.id), one.instances, std::move(one.slot));
+    return out;
+  }
   void Clear() {
     RequireIdle();
     records_ = dataset::Records();
+    original_.reset();
   }
   // The packed instances for each of `parts` trainers.
   std::vector<py::bytes> Pack(std::size_t parts, std::uint64_t salt) const {
@@ -112,7 +134,8 @@ class PyDataset {
 
   dataset::Format format_;
   dataset::Records records_;
-  int readings_ = 0;  // readings of records_ in progress
+  std::optional<dataset::Records> original_;  // before the first ShuffleSlots
+  int readings_ = 0;                          // readings of records_ in progress
 };
 
 // Nanoseconds that the training thread has waited for peers so far.
@@ -142,14 +165,16 @@ void BindDatasets(py::module_& m) {
       .def_property_readonly("queues", &dataset::Reading::queues)
       .def("stop", &dataset::Reading::Stop, py::call_guard<GilReleased>());
   py::class_<PyDataset>(m, "Dataset")
-      .def(py::init<const std::vector<SlotFacts>&, bool, bool>(), py::arg("slots"), py::arg("drops_zeros"),
-           py::arg("has_ids"))
+      .def(py::init<const std::vector<SlotFacts>&, bool, bool, bool>(), py::arg("slots"),
+           py::arg("drops_zeros"), py::arg("has_ids"), py::arg("has_contents") = false)
       .def("load", &PyDataset::Load)
       .def("read_files", &PyDataset::ReadFiles)
       .def("read_records", &PyDataset::ReadRecords, py::keep_alive<0, 1>())
       .def("end_reading_records", &PyDataset::EndReadingRecords)
       .def("size", &PyDataset::size)
       .def("shuffle", &PyDataset::Shuffle)
+      .def("shuffle_slots", &PyDataset::ShuffleSlots)
+      .def("merge_by_id", &PyDataset::MergeById)
       .def("clear", &PyDataset::Clear)
       .def("pack", &PyDataset::Pack)
       .def("unpack", &PyDataset::Unpack);

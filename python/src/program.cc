@@ -79,6 +79,8 @@ void BindMeta(ProgramClass& program) {
              for (const std::uint64_t id : target_ops) ops.insert(static_cast<OpId>(id));
              return std::make_shared<ProgramBox>(ProgramBox{Take(PruneTo(box.program, feeds, targets, ops))});
            })
+      .def("to_text",
+           [](const ProgramBox& box) { return PrintProgram(box.program, PrintOptions::Everything()); })
       .def("to_string", [](const ProgramBox& box, bool all) {
         PrintOptions options;
         options.defaults = all;

@@ -381,7 +381,6 @@ def test_arguments_that_cannot_be(fluid):
         dataset.local_shuffle()
     with pytest.raises(NotImplementedError, match='QueueDataset does not support global shuffle'):
         dataset.global_shuffle()
-    for call in (lambda: dataset.set_hdfs_config('afs://x', 'user'), lambda: dataset.set_fea_eval(5),
-                 lambda: factory.create_dataset('InMemoryDataset').set_merge_by_lineid()):
+    for call in (lambda: dataset.set_hdfs_config('afs://x', 'user'), lambda: dataset.set_pv_batch_size(2)):
         with pytest.raises(NotImplementedError, match='is not built'):
             call()

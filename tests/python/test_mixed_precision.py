@@ -1,5 +1,6 @@
 """contrib.mixed_precision: the rewriting with casts, the scaling of the loss, and runs of float16 on CPUs."""
 
+import pathlib
 import subprocess
 import sys
 import textwrap
@@ -59,6 +60,50 @@ def test_matrix_products_are_in_float16_and_the_loss_in_float32(fluid):
     assert types(fluid)[first_update - 4:first_update] == ['cast'] * 4
     pairs = [op.attr('op_role_var') for op in block.ops if op.type == 'mul_grad']
     assert pairs == [['fc_1.w_0', 'fc_1.w_0.cast_fp16@GRAD'], ['fc_0.w_0', 'fc_0.w_0.cast_fp16@GRAD']]
+
+
+def mlp(fluid):
+    x, y = fluid.data('x', [None, 4]), fluid.data('y', [None, 1], 'int64')
+    hidden = fluid.layers.fc(x, 8, act='relu')
+    return fluid.layers.mean(fluid.layers.cross_entropy(fluid.layers.fc(hidden, 3, act='softmax'), y))
+
+
+def conv(fluid):
+    x, y = fluid.data('x', [None, 1, 8, 8]), fluid.data('y', [None, 1], 'int64')
+    image = fluid.layers.batch_norm(fluid.layers.conv2d(x, 4, 3, bias_attr=False), act='relu')
+    dropped = fluid.layers.dropout(fluid.layers.pool2d(image, 2, 'max', 2), 0.3)
+    return fluid.layers.mean(fluid.layers.softmax_with_cross_entropy(fluid.layers.fc(dropped, 3), y))
+
+
+def emb(fluid):
+    x, y = fluid.data('x', [None, 1], 'int64', lod_level=1), fluid.data('y', [None, 1])
+    words = fluid.layers.sequence_pool(fluid.layers.embedding(x, [20, 6]), 'sum')
+    both = fluid.layers.elementwise_add(fluid.layers.fc(words, 4, act='tanh'), fluid.layers.fc(words, 4, act='sigmoid'))
+    square = fluid.layers.reshape(both, [-1, 2, 2])
+    flat = fluid.layers.reshape(fluid.layers.matmul(square, square, transpose_y=True), [-1, 4])
+    total = fluid.layers.scale(fluid.layers.reduce_sum(flat, dim=1, keep_dim=True), 0.5)
+    return fluid.layers.mean(fluid.layers.square_error_cost(total, y))
+
+
+FLUIDS = (pathlib.Path(__file__).parent.parent / 'parity' / 'data' / 'mixed_precision.txt').read_text()
+
+
+@pytest.mark.parametrize('part', FLUIDS.split('# ')[1:], ids=lambda part: part.splitlines()[0].replace(' ', '_'))
+def test_programs_are_fluids(fluid, part):
+    title, *ops = part.splitlines()
+    lists = {'custom_black_list': {'relu', 'tanh'}, 'custom_white_list': {'softmax', 'square'}}
+    precision = fluid.contrib.mixed_precision
+    chosen = precision.AutoMixedPrecisionLists(**{name: lists[name] for name in lists if name in title})
+    loss = {'mlp': mlp, 'conv': conv, 'emb': emb}[title.split()[0]](fluid)
+    precision.decorate(fluid.optimizer.Adam(0.01), chosen, 128.0, use_dynamic_loss_scaling=False).minimize(loss)
+    made = []
+    for op in fluid.default_main_program().global_block().ops:
+        inputs = [name for slot in sorted(op.input_names) for name in op.input(slot)]
+        outputs = [name for slot in sorted(op.output_names) for name in op.output(slot)]
+        pair = ','.join(op.attr('op_role_var')) if op.has_attr('op_role_var') else ''
+        made.append(('%s (%s) -> (%s) role=%d %s' % (op.type, ' '.join(inputs), ' '.join(outputs), op.attr('op_role'),
+                                                     pair)).rstrip())
+    assert made == ops
 
 
 def test_a_run_is_that_of_float16_with_float32_sums(fluid):

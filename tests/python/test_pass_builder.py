@@ -27,6 +27,30 @@ def test_the_list_follows_the_options_and_can_change(fluid):
     assert len(names(builder)) == count + 1
 
 
+# Of Fluid 1.8.5 on CPUs, without "_pass".
+START = ['coalesce_grad_tensor', 'add_reader_dependency', 'all_reduce_mode_multi_devices', 'fuse_all_reduce_op',
+         'all_reduce_deps', 'modify_op_lock_and_record_event', 'multi_devices_check']
+
+
+@pytest.mark.parametrize('options, passes', [
+    ({}, START),
+    ({'sync_batch_norm': True, 'fuse_bn_act_ops': True}, ['sync_batch_norm', 'fuse_bn_act'] + START),
+    ({'fuse_all_optimizer_ops': True}, START[:1] + ['fuse_adam_op', 'fuse_sgd_op', 'fuse_momentum_op'] + START[1:]),
+    ({'num_trainers': 2, 'cache_runtime_context': True},
+     START[:5] + ['backward_optimizer_op_deps', 'runtime_context_cache'] + START[5:]),
+    ({'reduce_strategy': 'Reduce'}, ['add_reader_dependency', 'reduce_mode_multi_devices', *START[5:]]),
+    ({'is_distribution': True}, ['add_reader_dependency', 'dist_multi_devices', *START[4:]]),
+    ({'fuse_all_reduce_ops': False, 'remove_unnecessary_lock': False}, [*START[1:3], 'all_reduce_deps', START[6]]),
+    ({'debug_graphviz_path': 'x'},
+     ['graph_viz', START[0], 'graph_viz', *START[1:4], 'multi_devices_print', *START[4:]]),
+])
+def test_the_passes_of_options_are_fluids(fluid, options, passes):
+    strategy = fluid.BuildStrategy()
+    for name, value in options.items():
+        setattr(strategy, name, fluid.BuildStrategy.ReduceStrategy.Reduce if value == 'Reduce' else value)
+    assert names(strategy._finalize_strategy_and_create_passes()) == [name + '_pass' for name in passes]
+
+
 def test_what_cannot_be_is_refused(fluid):
     strategy = fluid.BuildStrategy()
     builder = strategy._finalize_strategy_and_create_passes()

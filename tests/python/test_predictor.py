@@ -56,6 +56,27 @@ def test_zero_copy_tensors(fluid, model):
     assert output.shape() == [3, 2] and output.type() == fluid.core.PaddleDType.FLOAT32 and output.lod() == []
 
 
+def test_a_predictor_saves_its_model(fluid, model):
+    folder, right = model
+    predictor = fluid.core.create_paddle_predictor(fluid.core.AnalysisConfig(str(folder / 'model')))
+    predictor.SaveOptimModel(str(folder / 'saved'))
+    assert predictor.get_serialized_program() == (folder / 'saved/model').read_bytes()
+    again = fluid.core.AnalysisConfig(str(folder / 'saved/model'), str(folder / 'saved/params'))
+    output, = fluid.core.create_paddle_predictor(again).run([fluid.core.PaddleTensor(XS)])
+    np.testing.assert_allclose(output.as_ndarray(), right, rtol=1e-6)
+
+
+def test_lists_of_passes_can_change(fluid):
+    builder = fluid.core.AnalysisConfig('model').pass_builder()
+    builder.set_passes(['a', 'b'])
+    builder.insert_pass(1, 'c')
+    builder.append_pass('d')
+    builder.delete_pass('a')
+    builder.delete_pass(0)
+    builder.append_analysis_pass('e')
+    assert (builder.all_passes(), builder.analysis_passes(), builder.use_gpu()) == (['b', 'd'], ['e'], False)
+
+
 def test_inputs_by_name_and_sequences(fluid, tmp_path):
     ids = fluid.data('ids', [None, 1], 'int64', lod_level=1)
     scale = fluid.data('scale', [1])

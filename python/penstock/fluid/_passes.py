@@ -66,6 +66,18 @@ class Pass:
 
     set_not_owned = set
 
+    def apply(self, graph):
+        """Raises an error: passes act on programs when they first run, not on a Graph.
+
+        Args:
+            graph (Graph): not used.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError('Pass.apply: a pass acts on the program of a CompiledProgram, when it first runs; '
+                                  'append it with BuildStrategy._finalize_strategy_and_create_passes()')
+
     def _get(self, name, default=None):
         return self._attrs.get(name, default)
 
@@ -171,8 +183,8 @@ def builder_of(strategy):
                     'dist_multi_devices_pass' if strategy.is_distribution else
                     'reduce_mode_multi_devices_pass' if strategy.reduce_strategy == 1 else
                     'all_reduce_mode_multi_devices_pass')
-    draws = bool(strategy.debug_graphviz_path)
-    all_reduces = strategy.fuse_all_reduce_ops and multi_device == 'all_reduce_mode_multi_devices_pass'
+    draws, reduces = bool(strategy.debug_graphviz_path), multi_device == 'reduce_mode_multi_devices_pass'
+    fuses = strategy.fuse_all_reduce_ops and multi_device == 'all_reduce_mode_multi_devices_pass'
     for name, wanted in (
             ('graph_viz_pass', draws),
             ('sequential_execution_pass', strategy.enable_sequential_execution),
@@ -180,18 +192,20 @@ def builder_of(strategy):
             ('fuse_relu_depthwise_conv_pass', strategy.fuse_relu_depthwise_conv),
             ('fuse_bn_act_pass', strategy.fuse_bn_act_ops),
             ('fuse_elewise_add_act_pass', strategy.fuse_elewise_add_act_ops),
-            ('fusion_group_pass', strategy.enable_auto_fusion),
+            ('coalesce_grad_tensor_pass', fuses),
             ('fuse_adam_op_pass', strategy.fuse_all_optimizer_ops),
             ('fuse_sgd_op_pass', strategy.fuse_all_optimizer_ops),
             ('fuse_momentum_op_pass', strategy.fuse_all_optimizer_ops),
             ('graph_viz_pass', draws),
             ('add_reader_dependency_pass', True),
             (multi_device, True),
-            ('coalesce_grad_tensor_pass', all_reduces),
-            ('fuse_all_reduce_op_pass', all_reduces),
-            ('backward_optimizer_op_deps_pass', strategy.enable_backward_optimizer_op_deps),
-            ('mkldnn_placement_pass', bool(strategy.mkldnn_enabled_op_types)),
+            ('fuse_all_reduce_op_pass', fuses),
+            ('multi_devices_print_pass', draws),
+            ('all_reduce_deps_pass', not reduces),
+            ('backward_optimizer_op_deps_pass', strategy.enable_backward_optimizer_op_deps and
+             strategy.num_trainers > 1),
             ('runtime_context_cache_pass', strategy.cache_runtime_context),
+            ('modify_op_lock_and_record_event_pass', strategy.remove_unnecessary_lock),
             ('multi_devices_check_pass', True)):
         if wanted:
             builder.append_pass(name)

@@ -16,13 +16,16 @@ import numpy
 from penstock import _penstock
 from penstock._errors import program_error
 from penstock.fluid import _devices, core, executor, io
+from penstock.fluid._inference_passes import CpuPassStrategy, GpuPassStrategy, PaddlePassBuilder, PassStrategy
 from penstock.fluid._paddle_tensor import (PaddleBuf, PaddleDType, PaddlePlace, PaddleTensor, ZeroCopyTensor,
                                            paddle_dtype_size)
-from penstock.fluid._predictor_config import AnalysisConfig, NativeConfig, PaddlePassStrategy, PredictorConfig
+from penstock.fluid._passes import Pass, PassBuilder
+from penstock.fluid._predictor_config import AnalysisConfig, NativeConfig, PredictorConfig
 
-__all__ = ['AnalysisConfig', 'AnalysisPredictor', 'NativeConfig', 'NativePaddlePredictor', 'PaddleBuf', 'PaddleDType',
-           'PaddlePassStrategy', 'PaddlePlace', 'PaddlePredictor', 'PaddleTensor', 'ZeroCopyTensor',
-           'create_paddle_predictor', 'get_version', 'paddle_dtype_size']
+__all__ = ['AnalysisConfig', 'AnalysisPredictor', 'CpuPassStrategy', 'GpuPassStrategy', 'NativeConfig',
+           'NativePaddlePredictor', 'PaddleBuf', 'PaddleDType', 'PaddlePassBuilder', 'PaddlePlace', 'PaddlePredictor',
+           'PaddleTensor', 'Pass', 'PassBuilder', 'PassStrategy', 'ZeroCopyTensor', 'create_paddle_predictor',
+           'get_version', 'paddle_dtype_size']
 
 
 def get_version():
@@ -190,6 +193,26 @@ class PaddlePredictor:
             ProgramDesc: the model's.
         """
         return self._program.desc
+
+    def get_serialized_program(self):
+        """Returns the program as bytes.
+
+        Returns:
+            bytes: as in the file of the model.
+        """
+        return self._program.desc.serialize_to_string()
+
+    def SaveOptimModel(self, dir):
+        """Saves the model: the files `model` and `params`.
+
+        Args:
+            dir (str): the folder.
+        """
+        os.makedirs(dir, exist_ok=True)
+        with open(os.path.join(dir, 'model'), 'wb') as file:
+            file.write(self.get_serialized_program())
+        with executor.scope_guard(self._scope):
+            io.save_persistables(self._executor, dir, self._program, 'params')
 
 
 class NativePaddlePredictor(PaddlePredictor):

@@ -3,69 +3,7 @@
 import enum
 
 from penstock.fluid import _devices
-
-
-class PaddlePassStrategy:
-    """The passes by which Fluid would optimize a program for inference. Changes to the list have no effect, because a
-    program runs as it was saved.
-
-    Args:
-        passes (list[str]): their names.
-
-    Example:
-        config = fluid.core.AnalysisConfig('model')
-        config.pass_builder().delete_pass('fc_fuse_pass')
-    """
-
-    def __init__(self, passes=()):
-        self._passes = list(passes)
-
-    def all_passes(self):
-        """Returns the names.
-
-        Returns:
-            list[str]: a new list.
-        """
-        return list(self._passes)
-
-    def append_pass(self, pass_type):
-        """Appends a name.
-
-        Args:
-            pass_type (str): the name.
-        """
-        self._passes.append(pass_type)
-
-    def insert_pass(self, idx, pass_type):
-        """Inserts a name.
-
-        Args:
-            idx (int): its position.
-            pass_type (str): the name.
-        """
-        self._passes.insert(idx, pass_type)
-
-    def delete_pass(self, pass_type):
-        """Removes a name, or the one at a position.
-
-        Args:
-            pass_type (str | int): the name or the position.
-        """
-        if isinstance(pass_type, int):
-            del self._passes[pass_type]
-        else:
-            self._passes = [one for one in self._passes if one != pass_type]
-
-    def turn_on_debug(self):
-        """Has no effect."""
-
-    def debug_string(self):
-        """Returns the names as text.
-
-        Returns:
-            str: a line for each pass.
-        """
-        return '\n'.join(self._passes)
+from penstock.fluid._inference_passes import CpuPassStrategy
 
 
 class PredictorConfig:
@@ -149,6 +87,11 @@ _NO_EFFECT = '''Accepted, and has no effect.
         '''
 
 
+def _refused(method):
+    return NotImplementedError('AnalysisConfig.%s: programs run on CPUs as they were saved; leave the call out' %
+                               method)
+
+
 class AnalysisConfig(PredictorConfig):
     """The configuration of an AnalysisPredictor.
 
@@ -169,11 +112,13 @@ class AnalysisConfig(PredictorConfig):
         Int8 = 1
         Half = 2
 
+    Float32, Int8, Half = Precision
+
     def __init__(self, model_dir_or_prog_file=None, params_file=None):
         super().__init__()
         self._flags = {'ir_optim': True, 'use_feed_fetch_ops': True}
-        self._buffers = None
-        self._pass_builder = PaddlePassStrategy()
+        self._buffers, self._pool_mb = None, 100
+        self._pass_builder = CpuPassStrategy()
         self._model_dir = self._prog_file = self._params_file = ''
         if params_file is not None:
             self.set_model(model_dir_or_prog_file, params_file)
@@ -270,7 +215,7 @@ class AnalysisConfig(PredictorConfig):
             NotImplementedError: unless the fallback is set (E-no-cuda).
         """
         _devices.use_cpu_for('AnalysisConfig.enable_use_gpu')
-        self._flags['gpu'], self._device = True, device_id
+        self._flags['gpu'], self._device, self._pool_mb = True, device_id, memory_pool_init_size_mb
 
     def disable_gpu(self):
         """Runs on the CPU, as always."""
@@ -289,6 +234,54 @@ class AnalysisConfig(PredictorConfig):
     def _wants_gpu(self):
         return False    # enable_use_gpu has checked it
 
+    def memory_pool_init_size_mb(self):
+        """Returns the number that was given to enable_use_gpu.
+
+        Returns:
+            int: 100 by default.
+        """
+        return self._pool_mb
+
+    def fraction_of_gpu_memory_for_pool(self):
+        """Returns 0: there is no pool of a GPU's memory.
+
+        Returns:
+            float: 0.
+        """
+        return 0.0
+
+    def set_trt_dynamic_shape_info(self, *args, **kwargs):
+        """Raises an error: there is no TensorRT.
+
+        Args:
+            *args (object): as in Fluid.
+            **kwargs (object): as in Fluid.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise _refused('set_trt_dynamic_shape_info')
+
+    def enable_lite_engine(self, *args, **kwargs):
+        """Raises an error: there is no Paddle-Lite.
+
+        Args:
+            *args (object): as in Fluid.
+            **kwargs (object): as in Fluid.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise _refused('enable_lite_engine')
+
+    def quantizer_config(self):
+        """Raises an error: programs are not quantized.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise _refused('quantizer_config')
+
     def enable_tensorrt_engine(self, *args, **kwargs):
         """Raises an error: there is no TensorRT.
 
@@ -299,7 +292,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('AnalysisConfig.enable_tensorrt_engine: programs run on CPUs; leave the call out')
+        raise _refused('enable_tensorrt_engine')
 
     def enable_quantizer(self):
         """Raises an error: programs are not quantized.
@@ -307,8 +300,7 @@ class AnalysisConfig(PredictorConfig):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError('AnalysisConfig.enable_quantizer: programs run as they were saved; leave the call '
-                                  'out')
+        raise _refused('enable_quantizer')
 
     # Inputs and outputs.
     switch_use_feed_fetch_ops = _set_flag('use_feed_fetch_ops', '''Accepted: run and zero_copy_run both work.
@@ -346,13 +338,14 @@ class AnalysisConfig(PredictorConfig):
     set_mkldnn_cache_capacity = _set_flag('mkldnn_cache', _NO_EFFECT)
     enable_cudnn = _set_flag('cudnn', _NO_EFFECT)
     tensorrt_engine_enabled = _flag('tensorrt', 'Returns False: there is no TensorRT.')
+    lite_engine_enabled = _flag('lite', 'Returns False: there is no Paddle-Lite.')
     mkldnn_quantizer_enabled = _flag('quantizer', 'Returns False: programs are not quantized.')
 
     def pass_builder(self):
         """Returns the list of passes, which has no effect.
 
         Returns:
-            PaddlePassStrategy: the same one at each call.
+            CpuPassStrategy: the same one at each call.
         """
         return self._pass_builder
 

@@ -18,8 +18,8 @@ import threading
 
 import numpy
 
-from penstock import _penstock
-from penstock._errors import state_error
+from penstock import _log, _penstock
+from penstock._errors import program_error, state_error
 from penstock.fluid import framework
 from penstock.fluid._text_format import print_message
 from penstock.fluid.core import VarType
@@ -27,6 +27,7 @@ from penstock.fluid.data_feed_desc import _FIELDS
 
 __all__ = ['DatasetFactory', 'InMemoryDataset', 'QueueDataset']
 
+_WARNED_MOST = 3    # ids of dropped instances that warnings name
 _KINDS = {VarType.FP32: 'float', VarType.INT64: 'uint64'}
 
 
@@ -70,6 +71,7 @@ class DatasetBase:
         self._variables = []
         self.thread_num = 1
         self.filelist, self._has_files = [], False
+        self.fea_eval, self._candidates = False, 1
 
     def set_pipe_command(self, pipe_command):
         """Sets the shell command that converts a file to MultiSlot lines; the file is its standard input.
@@ -179,28 +181,42 @@ class DatasetBase:
         raise _page_views('set_pv_batch_size')
 
     def set_fea_eval(self, record_candidate_size, fea_eval=True):
-        """Not built: it evaluates features by shuffling slots.
+        """Turns slots_shuffle on.
 
         Args:
-            record_candidate_size (int): not used.
-            fea_eval (bool): must be False.
-
-        Raises:
-            NotImplementedError: `fea_eval` is true.
+            record_candidate_size (int): how many instances slots_shuffle draws numbers from, at least 1.
+            fea_eval (bool): whether slots_shuffle has an effect.
         """
         if fea_eval:
-            raise NotImplementedError('Dataset.set_fea_eval is not built')
+            self._candidates = _positive('record_candidate_size', record_candidate_size)
+        self.fea_eval = bool(fea_eval)
 
     def slots_shuffle(self, slots):
-        """Not built: it evaluates features by shuffling slots.
+        """Gives each instance, in some slots, the numbers of another instance, to measure how much a model depends on
+        these slots. Each call starts from the instances before the first call.
+
+        Has no effect before set_fea_eval(). Only an InMemoryDataset, after load_into_memory(), has instances to
+        shuffle.
 
         Args:
-            slots (list[str]): not used.
+            slots (list[str]): names of variables without a dense shape (lod_level 1).
 
         Raises:
-            NotImplementedError: always.
+            penstock.ProgramError: there is no such sequence among the variables (E-dataset-slots).
+            penstock.StateError: nothing is loaded (E-dataset-empty).
+            NotImplementedError: the dataset is not an InMemoryDataset.
         """
-        raise NotImplementedError('Dataset.slots_shuffle is not built')
+        if not self.fea_eval:
+            return
+        sequences = [var.name for var in self._variables if var.lod_level > 0]
+        for name in slots:
+            if name not in sequences:
+                raise program_error('E-dataset-slots', 'dataset: slots_shuffle: %s is not a slot with a sequence; '
+                                    'those are %s' % (name, ', '.join(sequences) or 'none'))
+        self._shuffle_slots(set(slots))
+
+    def _shuffle_slots(self, slots):
+        raise NotImplementedError('%s does not support slots_shuffle; use an InMemoryDataset' % type(self).__name__)
 
     def desc(self):
         """Describes the dataset's settings in protobuf's text format (Fluid's DataFeedDesc).
@@ -237,10 +253,10 @@ class DatasetBase:
         raise NotImplementedError('%s does not support global shuffle, please use InMemoryDataset for global_shuffle' %
                                   type(self).__name__)
 
-    def _native(self, drops_zeros=False, has_ids=False):
+    def _native(self, drops_zeros=False, has_ids=False, has_contents=False):
         slots = [(var.name, var.dtype == VarType.FP32, True, list(var.shape)[1:] if var.lod_level == 0 else None)
                  for var in self._variables]
-        return _penstock.Dataset(slots, drops_zeros, has_ids)
+        return _penstock.Dataset(slots, drops_zeros, has_ids, has_contents)
 
     def _names(self):
         return [var.name for var in self._variables]
@@ -321,7 +337,8 @@ class InMemoryDataset(DatasetBase):
     def __init__(self):
         super().__init__()
         self.queue_num = None
-        self.parse_ins_id = False
+        self.parse_ins_id = self.parse_content = False
+        self.merge_by_lineid, self._merge_size = False, 2
         self.fleet_send_batch_size = None
         self.fleet_send_sleep_seconds = None
         self._records = None
@@ -354,16 +371,12 @@ class InMemoryDataset(DatasetBase):
         self.parse_ins_id = bool(parse_ins_id)
 
     def set_parse_content(self, parse_content):
-        """Not built: it reads a text of each instance that Fluid dumps.
+        """Sets whether "1 <content>" follows the id of a line: a text without spaces, which is skipped. Fluid dumps it.
 
         Args:
-            parse_content (bool): must be False.
-
-        Raises:
-            NotImplementedError: `parse_content` is true.
+            parse_content (bool): whether lines contain it; the default is False. Set it before load_into_memory().
         """
-        if parse_content:
-            raise NotImplementedError('InMemoryDataset.set_parse_content is not built')
+        self.parse_content = bool(parse_content)
 
     def set_parse_logkey(self, parse_logkey):
         """Not built: it belongs to Fluid's page views.
@@ -432,15 +445,21 @@ class InMemoryDataset(DatasetBase):
         raise _page_views('get_pv_data_size')
 
     def set_merge_by_lineid(self, merge_size=2):
-        """Not built: it merges instances of one id.
+        """Makes global_shuffle merge the instances of each id into one, and sets parse_ins_id.
+
+        A slot of the merged instance has the numbers of the instance that has some. The instances of an id are dropped,
+        with a warning, if there are not `merge_size` of them, or if two of them have numbers in one slot.
 
         Args:
-            merge_size (int): not used.
+            merge_size (int): instances of an id; 0: any number.
 
         Raises:
-            NotImplementedError: always.
+            ValueError: `merge_size` is no count.
         """
-        raise NotImplementedError('InMemoryDataset.set_merge_by_lineid is not built')
+        if isinstance(merge_size, bool) or not isinstance(merge_size, (int, numpy.integer)) or merge_size < 0:
+            raise ValueError('merge_size must be an integer of at least 0, not %r' % (merge_size,))
+        self.merge_by_lineid, self._merge_size = True, int(merge_size)
+        self.parse_ins_id = True
 
     def set_generate_unique_feasigns(self, generate_uni_feasigns, shard_num):
         """Not built: it belongs to pslib's tables.
@@ -527,7 +546,7 @@ class InMemoryDataset(DatasetBase):
 
     def _load(self, threads):
         self._require_files()
-        records = self._native(drops_zeros=True, has_ids=self.parse_ins_id)
+        records = self._native(drops_zeros=True, has_ids=self.parse_ins_id, has_contents=self.parse_content)
         records.load(self.filelist, self._desc['pipe_command'], threads)
         return records
 
@@ -570,6 +589,21 @@ class InMemoryDataset(DatasetBase):
             for part in received:
                 records.unpack(part)
         records.shuffle(seed)
+        if self.merge_by_lineid:
+            self._merge(records)
+
+    def _merge(self, records):
+        """Merges the instances of each id, and warns about those that it drops."""
+        dropped = records.merge_by_id(self._merge_size)
+        for name, count, slot in dropped[:_WARNED_MOST]:
+            _log.warning('dataset: %d instances of the id %s are dropped: %s' %
+                         (count, name, 'two of them have numbers in the slot %s' % slot if slot else
+                          'merge_size is %d' % self._merge_size))
+        if len(dropped) > _WARNED_MOST:
+            _log.warning('dataset: the instances of %d further ids are dropped' % (len(dropped) - _WARNED_MOST))
+
+    def _shuffle_slots(self, slots):
+        self._loaded().shuffle_slots(slots, self._candidates, self._next_seed())
 
     def release_memory(self):
         """Frees the loaded instances."""

@@ -14,7 +14,7 @@ _SUFFIX = {_FP16: '.cast_fp16', _FP32: '.cast_fp32'}
 def _cast_inputs(block, op, position, source, target):
     """Inserts casts of the op's inputs from one type to the other; returns how many."""
     casts = 0
-    for slot in op.input_names:
+    for slot in sorted(op.input_names):    # the order of the casts, as in Fluid
         if source == _FP32 and op.type == 'batch_norm' and slot != 'X':
             continue    # scale, bias and statistics stay in float32
         for name in op.input(slot):

@@ -1,3 +1,3 @@
 """Fleets with pservers."""
 
-version = 'penstock'
+from penstock.fluid.incubate.fleet.parameter_server import version

@@ -81,7 +81,7 @@ def save_program(program, model_filename='__model__', is_text=False):
     """
     if is_text:
         with open(model_filename, 'w', encoding='utf-8', errors='surrogateescape') as file:
-            file.write(program.to_string(with_details=True))
+            file.write(program.desc.to_text())
     else:
         with open(model_filename, 'wb') as file:
             file.write(program.desc.serialize_to_string())

@@ -28,6 +28,7 @@ constexpr std::array kSettings = {
     Whole("CPU_NUM", 1, kMany),
     Plain("CUDA_VISIBLE_DEVICES"),
     YesNo("DISABLE_PLOT"),
+    Plain("DISTRIBUTED_TRAINER_ENDPOINTS"),
     YesNo("FLAGS_check_nan_inf"),
     YesNo("FLAGS_communicator_independent_recv_thread"),
     YesNo("FLAGS_communicator_is_sgd_optimizer"),
@@ -83,6 +84,7 @@ constexpr std::array kSettings = {
     Plain("PENSTOCK_WIRE"),
     Plain("POD_IP"),
     Plain("SYS_JOB_ID"),
+    Whole("TRAINER_PORTS_NUM", 1, kMany),
     Plain("TRAINING_ROLE"),
 };
 

@@ -5,6 +5,7 @@
 
 #include "executor/observe/wait.h"
 #include "executor/protocol/contract.h"
+#include "executor/transport/dial.h"
 #include "framework/roles/collective_views.h"
 #include "framework/roles/trainer_role.h"
 #include "framework/tensor/variable.h"
@@ -12,6 +13,10 @@
 
 namespace penstock::client {
 namespace {
+
+// How often, and for how long, to look whether a server that has not answered speaks the native wire.
+constexpr Nanoseconds kLookEvery = std::chrono::seconds(1);
+constexpr Nanoseconds kLookFor = std::chrono::milliseconds(200);
 
 // For a call to a server that has answered before: it may wait for other trainers, without a limit.
 constexpr Nanoseconds kNoDeadline = std::chrono::hours(24 * 365);
@@ -70,7 +75,7 @@ FluidClient::Server& FluidClient::ServerAt(const std::string& address) {
   const std::lock_guard lock(mutex_);
   if (servers_.empty()) {
     options_.report(
-        "this trainer speaks Fluid's wire, which has no exactly-once: a gradient that is sent again after "
+        "this trainer uses Fluid's wire, which has no exactly-once delivery: a gradient that is resent after "
         "its connection broke may count twice");
   }
   std::unique_ptr<Server>& server = servers_[address];
@@ -355,18 +360,40 @@ std::string FluidClient::WaitsFor(Kind kind) const {
                 first->server->answered ? "" : ", which has not answered yet");
 }
 
+std::string FluidClient::FirstSilent(Kind kind) const {
+  const std::list<Flight>& all = Of(kind).all;
+  const auto first = std::find_if(all.begin(), all.end(), [](const Flight& flight) {
+    return !flight.reply.has_value() && !flight.server->answered;
+  });
+  return first == all.end() ? std::string() : first->server->address;
+}
+
+// gRPC cannot tell a server of another protocol from one that has not started.
+Status FluidClient::RequireWireOf(const std::string& address) {
+  Status status = address.empty() ? OkStatus() : transport::RequireNotNative(address, kLookFor);
+  if (status.ok()) return status;
+  const std::lock_guard lock(mutex_);
+  if (status_.ok()) status_ = status;
+  for (const auto& [where, server] : servers_) server->calls->Cancel();
+  return status;
+}
+
 // Waits until all calls of the kind are answered, then takes the replies.
 Status FluidClient::Wait(Kind kind) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return !status_.ok() || Of(kind).unanswered == 0; };
   if (!settled()) {
     observe::Wait wait(options_.observer, SystemClock(), step_, options_.report_after);
-    while (!changed_.wait_for(lock, wait.ToNextReport(), settled)) {
-      const std::string line =
-          StrCat("waiting ", WholeSeconds(wait.Lasted()), " s in step ", step_, ": ", WaitsFor(kind));
-      wait.Reported();
+    while (!changed_.wait_for(lock, std::min(wait.ToNextReport(), kLookEvery), settled)) {
+      const std::string silent = FirstSilent(kind);
+      const bool reports = wait.ToNextReport() <= Nanoseconds(0);
+      const std::string line = reports ? StrCat("waiting ", WholeSeconds(wait.Lasted()), " s in step ", step_,
+                                                ": ", WaitsFor(kind))
+                                       : std::string();
+      if (reports) wait.Reported();
       lock.unlock();
-      options_.report(line);
+      if (reports) options_.report(line);
+      PENSTOCK_RETURN_IF_ERROR(RequireWireOf(silent));
       lock.lock();
     }
   }

@@ -37,7 +37,7 @@
 namespace penstock::client {
 
 struct FluidClientOptions {
-  Nanoseconds connect_deadline = std::chrono::minutes(10);    // for a server to come up
+  Nanoseconds connect_deadline = std::chrono::minutes(15);    // for a server to come up
   Nanoseconds reconnect_deadline = std::chrono::seconds(15);  // for a server whose connection broke
   int retries = 3;                                            // of a call, when the connection breaks
   std::function<void(const std::string&)> report;             // prints a line for the user
@@ -118,6 +118,8 @@ class FluidClient : public RpcClient {
   Flights& Of(Kind kind) { return flights_[static_cast<std::size_t>(kind)]; }
   const Flights& Of(Kind kind) const { return flights_[static_cast<std::size_t>(kind)]; }
   std::string WaitsFor(Kind kind) const;
+  std::string FirstSilent(Kind kind) const;  // the server of a call that has not answered any; empty: none
+  Status RequireWireOf(const std::string& address);
   Status Wait(Kind kind);
   Status Land(Flight& flight);
   Status Fail(Status why);

@@ -158,7 +158,7 @@ void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) 
       failure = Unavailable("E-peer-lost", "pserver ", address_, " is gone: ",
                             why.ok() ? std::string("it closed the connection")
                                      : StrCat(why.message(), protocol::SilenceText(closed_at_ - heard_)),
-                            " (step ", environment_.steps.step(), ")");
+                            " (step ", environment_.steps.step(), ", seen by trainer ", sender_.trainer, ")");
     }
   }
   if (failure) environment_.host.OnLinkFailure(*std::move(failure), by_peer);

@@ -195,7 +195,7 @@ Status Link::Pull(Slot slot, Tensor& out, Landing landing, std::uint64_t version
   const protocol::ContractPiece& piece = PieceOf(variable);
   Arriving& arriving = variable.arriving;
   if (arriving.active) {
-    return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is on its way already");
+    return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is being received already");
   }
   out.Refit(piece.dtype, piece.shape);
   BeginPull(arriving, landing, version);
@@ -209,7 +209,7 @@ Status Link::PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing l
   Arriving& arriving = variables_[slot].arriving;
   if (arriving.active) {
     return FailedPrecondition("E-recv-twice", "recv: ", PieceOf(variables_[slot]).name,
-                              " is on its way already");
+                              " is being received already");
   }
   BeginPull(arriving, landing, environment_.steps.step());
   arriving.changed = std::move(out);

@@ -59,7 +59,7 @@ Status Link::On(const protocol::Welcome& welcome) {
   if (welcome.steps_ended > environment_.steps.step()) {
     return FailedPrecondition("E-rpc-restart", "pserver ", address_, " has had ", welcome.steps_ended,
                               " steps of trainer ", sender_.trainer, ", which is at step ",
-                              environment_.steps.step(), ": it was started again");
+                              environment_.steps.step(), ": the trainer was restarted");
   }
   if (LogsDetail(1))
     Log(LogSeverity::kInfo, StrCat("pserver ", address_, " has welcomed trainer ", sender_.trainer));
@@ -70,7 +70,7 @@ Status Link::On(const protocol::Welcome& welcome) {
                                  [](std::uint64_t rows) { return rows == 0; }) &&
                     (!was_welcome_ || cut.part_bytes == cut_.part_bytes);
   if (!sane || !CutVariables(cut)) {
-    return DataLoss("E-rpc-welcome", "pserver ", address_, " describes its chunks in a way that cannot be");
+    return DataLoss("E-rpc-welcome", "pserver ", address_, " sent an invalid chunk layout");
   }
   welcome_ = was_welcome_ = true;
   notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());

@@ -94,7 +94,7 @@ Link::Open Link::FirstOpen() const {
     }
     if (const auto* end = std::get_if<protocol::EndStep>(&event))
       return {StrCat("the end of step ", end->step, ", which was sent")};
-    if (std::holds_alternative<protocol::Save>(event)) return {"the order to save a table, which was sent"};
+    if (std::holds_alternative<protocol::Save>(event)) return {"the request to save a table, which was sent"};
     if (std::holds_alternative<protocol::Complete>(event)) return {"the end of this trainer, which was sent"};
     return {"what was sent"};
   }
@@ -104,7 +104,7 @@ Link::Open Link::FirstOpen() const {
                    ", for which there is no room yet"),
             variable.name};
   }
-  return {"what is to be sent"};
+  return {"the next message"};
 }
 
 }  // namespace penstock::client

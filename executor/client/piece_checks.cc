@@ -30,8 +30,8 @@ Status RequireTensor(const protocol::ContractPiece& piece, const Tensor& value) 
 Status RequireResidual(const protocol::ContractPiece& piece, const Tensor& value, const Tensor& residual) {
   if (!piece.compression.HasResidual()) return OkStatus();
   if (!IsTensorOf(piece, residual)) {
-    return InvalidArgument("E-send-residual", "send: what is not sent of ", piece,
-                           " is kept in a residual of that type and shape, which is ", TypeOf(residual));
+    return InvalidArgument("E-send-residual", "send: the residual of ", piece,
+                           " must have its type and shape, but is ", TypeOf(residual));
   }
   return protocol::CheckCompressible(piece.compression, value.Span<float>(), residual.Span<float>())
       .In(StrCat("send: ", piece.name));
@@ -39,7 +39,7 @@ Status RequireResidual(const protocol::ContractPiece& piece, const Tensor& value
 
 Status RequireInitial(const protocol::ContractPiece& piece, const Tensor& value) {
   if (IsTensorOf(piece, value)) return OkStatus();
-  return InvalidArgument("E-load-shape", piece, " is declared, the value to begin from is ", TypeOf(value));
+  return InvalidArgument("E-load-shape", piece, " is declared, the initial value is ", TypeOf(value));
 }
 
 Status RequireRows(const protocol::ContractPiece& piece, const SelectedRows& value, bool any_row) {

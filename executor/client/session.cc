@@ -25,7 +25,7 @@ Status Session::Attach(const Program& program) {
   if (facts.trainer_id.has_value()) trainer_ = *facts.trainer_id;
   if (trainer_ < 0) {
     return InvalidArgument("E-contract-trainer",
-                           "no recv, barrier or lookup of the program says a trainer_id of 0 or more");
+                           "no recv, barrier or lookup of the program has a trainer_id of 0 or more");
   }
   ends_steps_ |= facts.ends_steps;
   copies_pushes_ |= facts.ends_steps && facts.pushes_after_pulls;
@@ -84,7 +84,7 @@ Result<PeersHandle> Session::DeclarePeers(const std::vector<std::string>& pserve
     Link* link = FindLink(address);
     if (link == nullptr) {
       return InvalidArgument("E-contract-unknown", "a barrier names pserver ", address,
-                             ", which no program attached does");
+                             ", which no attached program names");
     }
     group.push_back(link);
   }
@@ -95,7 +95,7 @@ Result<PeersHandle> Session::DeclarePeers(const std::vector<std::string>& pserve
 Status Session::CheckOpen() const {
   PENSTOCK_RETURN_IF_ERROR(status_);
   if (!completing_) return OkStatus();
-  return FailedPrecondition("E-rpc-completed", "this trainer has completed; it cannot go on training");
+  return FailedPrecondition("E-rpc-completed", "this trainer has completed and cannot train any more");
 }
 
 Status Session::PushInitial(const InitialPiece& piece) {

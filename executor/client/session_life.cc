@@ -74,8 +74,8 @@ void Session::OnLeft(const protocol::Left& left) {
   const std::lock_guard lock(mutex_);
   if (!left_.insert(left.trainer).second) return;
   options_.report(StrCat("trainer ", left.trainer, " completed at step ", left.steps,
-                         "; this one goes on at step ", step(),
-                         ", and servers count its gradients as zeros"));
+                         "; this trainer continues at step ", step(),
+                         ", and pservers count the missing gradients as zeros"));
 }
 
 void Session::Tick() {

@@ -19,7 +19,7 @@ struct SessionOptions {
   Nanoseconds resend_after = std::chrono::seconds(30);
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered within this time fails the job.
-  Nanoseconds connect_deadline = std::chrono::minutes(10);
+  Nanoseconds connect_deadline = std::chrono::minutes(15);
   std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when the result of a Done query, of AllClosed or of status has changed, not for other messages;
   // must not call back.

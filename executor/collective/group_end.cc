@@ -60,7 +60,7 @@ Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
     return Fail(Unavailable(kLeft, "rank ", names_(rank), " has left the group: it takes no part in ",
                             Describe(what, names_)));
   }
-  return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its process ended before it had done ",
+  return Fail(Unavailable(kLost, "rank ", names_(rank), " is gone: its connection ended before it had done ",
                           "its part in ", Describe(what, names_)));
 }
 

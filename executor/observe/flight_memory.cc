@@ -8,17 +8,18 @@
 #include <string>
 #include <utility>
 
+#include "framework/base/environment.h"
+
 namespace penstock::observe {
 namespace {
 
 // Returns the descriptor in PENSTOCK_FLIGHT_FD, or -1 if it is not the launcher's file: the number may have
 // been reused, or the variable set by hand.
 int SharedDescriptor() {
-  const char* text = std::getenv("PENSTOCK_FLIGHT_FD");
-  if (text == nullptr) return -1;
+  const std::string text = env::Text("PENSTOCK_FLIGHT_FD");
   char* end = nullptr;
-  const long descriptor = std::strtol(text, &end, 10);
-  if (end == text || *end != ':') return -1;
+  const long descriptor = std::strtol(text.c_str(), &end, 10);
+  if (end == text.c_str() || *end != ':') return -1;
   struct stat facts {};
   if (fstat(static_cast<int>(descriptor), &facts) != 0 || !S_ISREG(facts.st_mode)) return -1;
   if (static_cast<std::size_t>(facts.st_size) != sizeof(FlightBlock)) return -1;

@@ -23,6 +23,8 @@ constexpr std::size_t kVisitorsMax = 8;
 constexpr std::size_t kRequestMax = 4096;
 constexpr std::chrono::milliseconds kPatience{2000};
 constexpr int kPollMs = 100;  // how often to look for connections that have timed out
+// How long not to look at the listener after a failed accept: without descriptors it stays ready.
+constexpr std::chrono::milliseconds kRest{500};
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
@@ -67,6 +69,11 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Start(std::uint16_t port,
                                                             std::function<std::string()> text) {
   PENSTOCK_ASSIGN_OR_RETURN(const int listener, Listen(port));
   const int wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (wake < 0) {
+    const int error = errno;
+    close(listener);
+    return Unavailable("E-metrics-bind", "metrics: cannot make an event: ", std::strerror(error));
+  }
   std::unique_ptr<MetricsServer> server(new MetricsServer(listener, wake, port, std::move(text)));
   try {
     server->thread_ = std::thread([raw = server.get()] { raw->Serve(); });
@@ -90,6 +97,7 @@ MetricsServer::~MetricsServer() {
 void MetricsServer::Serve() {
   std::vector<Visitor> visitors;
   std::vector<pollfd> polled;
+  SteadyTime accepts_at{};
   while (true) {
     polled = {{wake_, POLLIN, 0}};
     for (const Visitor& visitor : visitors) {
@@ -97,8 +105,9 @@ void MetricsServer::Serve() {
       polled.push_back({visitor.descriptor, static_cast<short>(reads ? POLLIN : POLLOUT), 0});
     }
     // At the maximum number of visitors, further connections wait in the listener's queue.
-    if (visitors.size() < kVisitorsMax) polled.push_back({listener_, POLLIN, 0});
-    poll(polled.data(), polled.size(), visitors.empty() ? -1 : kPollMs);
+    const bool accepts = visitors.size() < kVisitorsMax && std::chrono::steady_clock::now() >= accepts_at;
+    if (accepts) polled.push_back({listener_, POLLIN, 0});
+    poll(polled.data(), polled.size(), visitors.empty() && accepts ? -1 : kPollMs);
     if (polled.front().revents != 0) break;
     const SteadyTime now = std::chrono::steady_clock::now();
     std::erase_if(visitors, [&](Visitor& visitor) {
@@ -106,17 +115,18 @@ void MetricsServer::Serve() {
       close(visitor.descriptor);
       return true;
     });
-    Accept(visitors);
+    if (accepts && !Accept(visitors)) accepts_at = now + kRest;
   }
   for (const Visitor& visitor : visitors) close(visitor.descriptor);
 }
 
-void MetricsServer::Accept(std::vector<Visitor>& visitors) const {
+bool MetricsServer::Accept(std::vector<Visitor>& visitors) const {
   while (visitors.size() < kVisitorsMax) {
     const int descriptor = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (descriptor < 0) return;
+    if (descriptor < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == ECONNABORTED;
     visitors.push_back({.descriptor = descriptor, .until = std::chrono::steady_clock::now() + kPatience});
   }
+  return true;
 }
 
 bool MetricsServer::Move(Visitor& visitor) const {

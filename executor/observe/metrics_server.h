@@ -32,8 +32,8 @@ class MetricsServer {
   struct Visitor;
   MetricsServer(int listener, int wake, std::uint16_t port, std::function<std::string()> text);
   void Serve();
-  void Accept(std::vector<Visitor>& visitors) const;
-  bool Move(Visitor& visitor) const;  // false: finished
+  bool Accept(std::vector<Visitor>& visitors) const;  // false: the system gives no descriptor
+  bool Move(Visitor& visitor) const;                  // false: finished
   std::string AnswerTo(const std::string& request) const;
 
   const int listener_;

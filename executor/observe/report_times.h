@@ -4,6 +4,7 @@
 //   while (!WaitFor(answer, times.next() - waited)) { Report(); times.Pass(); }
 #pragma once
 
+#include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
 namespace penstock::observe {
@@ -20,8 +21,8 @@ class ReportTimes {
   Nanoseconds next_;
 };
 
-// PENSTOCK_REPORT_AFTER, in seconds ("0.2"), at least a millisecond; kReportAfter if it is unset or
-// invalid.
-Nanoseconds ReportAfterFromEnvironment();
+// PENSTOCK_REPORT_AFTER, in seconds ("0.2"), at least a millisecond; kReportAfter if it is not set.
+// kInvalidArgument E-environment.
+Result<Nanoseconds> ReportAfterFromEnvironment();
 
 }  // namespace penstock::observe

@@ -1,23 +1,20 @@
 #include "executor/process/diagnosis.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
+#include <cstring>
 
 #include "executor/observe/receipt.h"
+#include "framework/base/environment.h"
 #include "framework/base/log.h"
 #include "framework/base/strings.h"
 
 namespace penstock::process {
 namespace {
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // The role as part of a file name: "trainer 0" -> "trainer.0", "pserver 10.0.0.1:6174" ->
 // "pserver.10.0.0.1_6174".
@@ -53,15 +50,10 @@ void Diagnosis::Begin(const std::string& role) {
 }
 
 void Diagnosis::StartMetrics() {
-  const std::string text = FromEnvironment("PENSTOCK_METRICS");
-  if (text.empty()) return;
-  char* end = nullptr;
-  const long port = std::strtol(text.c_str(), &end, 10);
-  if (*end != '\0' || port < 0 || port > 65535) {
-    Log(LogSeverity::kWarning, StrCat("PENSTOCK_METRICS=", text, " is no port; there are no metrics"));
-    return;
-  }
-  auto started = observe::MetricsServer::Start(static_cast<std::uint16_t>(port), [this, role = role_] {
+  // An invalid value is an error of env::CheckAll, before this call.
+  const Result<std::optional<std::int64_t>> port = env::Integer("PENSTOCK_METRICS");
+  if (!port.ok() || !*port) return;
+  auto started = observe::MetricsServer::Start(static_cast<std::uint16_t>(**port), [this, role = role_] {
     return observe::Exposition(role, observer_.Now());
   });
   if (!started.ok()) return Log(LogSeverity::kWarning, started.status().ToString());
@@ -80,17 +72,19 @@ void Diagnosis::End() {
   Write(StrCat("receipt.", FileNameOf(role_), ".json"), observe::ReceiptJson(role_, counts));
 }
 
-// Replaces the file atomically, so a reader never sees a part of it.
+// Replaces the file atomically, so a reader never sees a part of it. Follows no link out of the folder.
 void Diagnosis::Write(const std::string& name, const std::string& text) const {
-  const std::string folder = FromEnvironment("PENSTOCK_LOG_DIR");
+  const std::string folder = env::Text("PENSTOCK_LOG_DIR");
   if (folder.empty()) return;
   const std::string path = StrCat(folder, "/", name), part = StrCat(path, ".part", getpid());
-  std::ofstream file(part, std::ios::binary);
-  file << text;
-  file.close();
-  if (file && std::rename(part.c_str(), path.c_str()) == 0) return;
-  std::remove(part.c_str());
-  Log(LogSeverity::kWarning, StrCat(path, " could not be written"));
+  const int file = open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  const bool written =
+      file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool closed = file >= 0 && close(file) == 0;
+  if (written && closed && std::rename(part.c_str(), path.c_str()) == 0) return;
+  const std::string why = std::strerror(errno);
+  if (file >= 0) std::remove(part.c_str());
+  Log(LogSeverity::kWarning, StrCat(path, " could not be written: ", why));
 }
 
 }  // namespace penstock::process

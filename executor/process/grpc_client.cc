@@ -1,30 +1,27 @@
 #include "executor/process/grpc_client.h"
 
-#include <cstdlib>
-
 #include "executor/client/client.h"
 #include "executor/client/fluid_client.h"
 #include "executor/process/diagnosis.h"
 #include "executor/process/launcher.h"
 #include "executor/process/wire_name.h"
 #include "executor/transport/grpc_transport.h"
+#include "framework/base/environment.h"
 #include "framework/base/log.h"
 
 namespace penstock::process {
-GrpcClientOptions GrpcClientOptions::FromEnvironment() {
-  const auto text = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
+Result<GrpcClientOptions> GrpcClientOptions::FromEnvironment() {
   GrpcClientOptions options;
-  options.job = text("PENSTOCK_JOB_ID");
-  options.token = text("PENSTOCK_JOB_TOKEN");
-  options.trainers = std::atoi(text("PADDLE_TRAINERS_NUM").c_str());
-  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  options.job = env::Text("PENSTOCK_JOB_ID");
+  options.token = env::Text("PENSTOCK_JOB_TOKEN");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> trainers, env::Integer("PADDLE_TRAINERS_NUM"));
+  options.trainers = static_cast<int>(trainers.value_or(0));
+  const std::string folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
   options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
-  options.tls = transport::TlsFiles::FromEnvironment();
-  options.carrier = text("PENSTOCK_TRANSPORT");
-  options.wire = text("PENSTOCK_WIRE");
+  PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
+  PENSTOCK_ASSIGN_OR_RETURN(options.connect_deadline, StartDeadline());
+  options.carrier = env::Text("PENSTOCK_TRANSPORT");
+  options.wire = env::Text("PENSTOCK_WIRE");
   return options;
 }
 
@@ -49,12 +46,12 @@ class Observed : public Client {
   }
 };
 
-std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options) {
+std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options, Nanoseconds report_after) {
   client::FluidClientOptions fluid;
   fluid.connect_deadline = options.connect_deadline;
   fluid.on_trainer = NameRole;
   fluid.observer = &Diagnosis::OfThisProcess().observer();
-  fluid.report_after = observe::ReportAfterFromEnvironment();
+  fluid.report_after = report_after;
   fluid.on_reaction = TellLauncherOfReaction;
   fluid.report = options.report ? std::move(options.report)
                                 : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
@@ -66,7 +63,8 @@ std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options) {
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
   PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
-  if (wire == WireName::kFluid) return MakeFluidClient(std::move(options));
+  PENSTOCK_ASSIGN_OR_RETURN(const Nanoseconds report_after, observe::ReportAfterFromEnvironment());
+  if (wire == WireName::kFluid) return MakeFluidClient(std::move(options), report_after);
   client::ClientOptions client;
   client.session.job = options.job;
   client.session.trainers = options.trainers;
@@ -77,7 +75,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   client.session.on_reaction = TellLauncherOfReaction;
   client.session.observer = &Diagnosis::OfThisProcess().observer();
-  client.report_after = observe::ReportAfterFromEnvironment();
+  client.report_after = report_after;
   client.on_trainer = NameRole;
   client.report =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kInfo, line); };

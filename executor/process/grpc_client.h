@@ -1,16 +1,16 @@
 // A trainer's client of parameter servers over gRPC.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<RpcClient> rpc,
-//                             MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+//                             MakeGrpcClient(options));    // of GrpcClientOptions::FromEnvironment()
 //   ... ExecutorOptions{.rpc = rpc.get()} ...
 //   rpc->Complete();                                    // exe.close(): this trainer is finished
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "executor/process/start_deadline.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/status.h"
 #include "framework/runtime/rpc_client.h"
@@ -21,7 +21,7 @@ struct GrpcClientOptions {
   std::string job;    // name of the job; servers of other jobs refuse the trainer
   std::string token;  // the job's secret; empty: none
   int trainers = 0;   // number of trainers according to the environment; 0: unknown
-  std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server to come up
+  Nanoseconds connect_deadline = kStartDeadline;  // for a server to come up (start_deadline.h)
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (or ""), "tcp": the allowed carrier of connections (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
@@ -30,8 +30,9 @@ struct GrpcClientOptions {
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the
-  // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE; unset ones leave the defaults.
-  static GrpcClientOptions FromEnvironment();
+  // working folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE, PENSTOCK_START_S or
+  // FLAGS_rpc_deadline; unset ones leave the defaults. kInvalidArgument E-environment.
+  static Result<GrpcClientOptions> FromEnvironment();
 };
 
 // kInvalidArgument E-wire-name.

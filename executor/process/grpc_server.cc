@@ -1,16 +1,17 @@
 #include "executor/process/grpc_server.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <thread>
 
 #include "executor/process/diagnosis.h"
 #include "executor/process/launcher.h"
+#include "executor/process/start_deadline.h"
 #include "executor/process/wire_name.h"
 #include "executor/pserver/fluid_service.h"
 #include "executor/pserver/loop.h"
 #include "executor/transport/grpc_transport.h"
+#include "framework/base/environment.h"
 #include "framework/base/log.h"
 #include "framework/roles/views.h"
 
@@ -19,8 +20,8 @@ namespace {
 
 // Names the pserver by the launcher's number if there is one, else by its address.
 std::string RoleOf(const std::string& address) {
-  const char* number = std::getenv("PADDLE_PSERVER_ID");
-  return StrCat("pserver ", number == nullptr ? address.c_str() : number);
+  const std::string number = env::Raw("PADDLE_PSERVER_ID");
+  return StrCat("pserver ", number.empty() ? address : number);
 }
 
 class GrpcServer : public ServerLoop {
@@ -51,19 +52,16 @@ class GrpcServer : public ServerLoop {
 
 }  // namespace
 
-GrpcServerOptions GrpcServerOptions::FromEnvironment() {
-  const auto text = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
+Result<GrpcServerOptions> GrpcServerOptions::FromEnvironment() {
   GrpcServerOptions options;
-  options.job = text("PENSTOCK_JOB_ID");
-  options.token = text("PENSTOCK_JOB_TOKEN");
-  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  options.job = env::Text("PENSTOCK_JOB_ID");
+  options.token = env::Text("PENSTOCK_JOB_TOKEN");
+  const std::string folder = env::Text("PENSTOCK_CHECKPOINT_DIR");
   if (!folder.empty()) options.checkpoint_folder = folder;
-  options.tls = transport::TlsFiles::FromEnvironment();
-  options.carrier = text("PENSTOCK_TRANSPORT");
-  options.wire = text("PENSTOCK_WIRE");
+  PENSTOCK_ASSIGN_OR_RETURN(options.tls, transport::TlsFiles::FromEnvironment());
+  PENSTOCK_ASSIGN_OR_RETURN(options.start_deadline, StartDeadline());
+  options.carrier = env::Text("PENSTOCK_TRANSPORT");
+  options.wire = env::Text("PENSTOCK_WIRE");
   return options;
 }
 
@@ -79,7 +77,8 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
   loop.pserver.observer = &Diagnosis::OfThisProcess().observer();
-  loop.pserver.report_after = observe::ReportAfterFromEnvironment();
+  PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.report_after, observe::ReportAfterFromEnvironment());
+  loop.pserver.start_deadline = options.start_deadline;
   if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
   loop.pserver.report = options.report ? std::move(options.report)
                                        : [](const std::string& line) { Log(LogSeverity::kInfo, line); };

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/process/start_deadline.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/status.h"
 #include "framework/op/op_registry.h"
@@ -31,11 +32,13 @@ struct GrpcServerOptions {
   std::string wire = {};
   std::string checkpoint_folder = ".";             // tables are saved here, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // for peers that have not identified themselves
+  Nanoseconds start_deadline = kStartDeadline;  // for trainers and other servers to come (start_deadline.h)
   std::function<void(const std::string&)> report;  // default: a log line
 
   // Reads PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
-  // PENSTOCK_WIRE; unset variables leave the defaults above.
-  static GrpcServerOptions FromEnvironment();
+  // PENSTOCK_WIRE, PENSTOCK_START_S or FLAGS_rpc_deadline; unset variables leave the defaults above.
+  // kInvalidArgument E-environment.
+  static Result<GrpcServerOptions> FromEnvironment();
 };
 
 // The registry and the runner must outlive the server. kInvalidArgument E-wire-name.

@@ -6,7 +6,9 @@
 #include "executor/collective/rendezvous/contract.h"
 #include "executor/collective/threads.h"
 #include "executor/observe/report_times.h"
+#include "executor/process/launcher.h"
 #include "executor/process/ring_backend.h"
+#include "executor/process/start_deadline.h"
 #include "framework/base/check.h"
 #include "framework/base/hash.h"
 
@@ -48,19 +50,22 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
   PENSTOCK_RETURN_IF_ERROR(CheckFacts("a job", facts));
   JobStore job;
   if (addresses.size() > 1) {
+    PENSTOCK_ASSIGN_OR_RETURN(report_after_, observe::ReportAfterFromEnvironment());
+    PENSTOCK_ASSIGN_OR_RETURN(const Nanoseconds start_limit, StartDeadline());
     const Waiting here(*this);
     cancelled_ = false;
-    PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(facts, [this] { return cancelled_.load(); }));
+    PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(facts, start_limit, [this] { return cancelled_.load(); }));
     rendezvous::Store& store = *job.store;
     board_ = std::make_unique<rendezvous::WaitBoard>(rendezvous::WaitBoardOptions{
         .rank = facts.rank,
         .ranks = static_cast<int>(addresses.size()),
-        .after = observe::ReportAfterFromEnvironment(),
+        .after = report_after_,
         .set = [&store](const std::string& key,
                         std::string value) { return store.Set(key, std::move(value)); },
         .get = [&store](const std::string& key) { return store.Get(key); }});
     PENSTOCK_RETURN_IF_ERROR(board_->Open());
   }
+  TellLauncherOfMeeting();
   const std::lock_guard lock(mutex_);
   job_ = std::move(job);
   facts_ = std::move(facts);
@@ -83,8 +88,7 @@ Status JobRings::MakeRing(int ring, int group_ranks) {
 
 void JobRings::WatchWaits() {
   constexpr int kLooks = 10;  // before the first report is due
-  watch_ = std::make_unique<RingWatch>(observe::ReportAfterFromEnvironment() / kLooks,
-                                       [this] { return LookAtWaits(); });
+  watch_ = std::make_unique<RingWatch>(report_after_ / kLooks, [this] { return LookAtWaits(); });
 }
 
 std::vector<rendezvous::WaitedOperation> JobRings::RunningOfAll(bool* blocked) const {

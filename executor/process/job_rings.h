@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "executor/collective/rendezvous/wait_board.h"
+#include "executor/observe/report_times.h"
 #include "executor/process/job_store.h"
 #include "executor/process/ring_watch.h"
 #include "framework/runtime/collective_rings.h"
@@ -96,6 +97,7 @@ class JobRings : public CollectiveRings {
   std::set<std::uint64_t> begun_;   // content ids of programs
   std::atomic<bool> cancelled_{false};
   bool left_ = false;
+  Nanoseconds report_after_ = observe::kReportAfter;
   std::unique_ptr<rendezvous::WaitBoard> board_;
   std::unique_ptr<RingWatch> watch_;  // destroyed first
 };

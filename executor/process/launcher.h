@@ -5,8 +5,14 @@
 
 namespace penstock::process {
 
+// Tells the launcher, once per process, that this process has joined the other ranks of its job: they would
+// notice its end.
+void TellLauncherOfMeeting();
+
 // Tells the launcher, once per process, that a peer's error ends this process, so the launcher does not blame
-// this process for the job's failure. No effect without PENSTOCK_LAUNCH_FD, or if that descriptor is no
+// this process for the job's failure. The text of `why` begins with the peer's name.
+//
+// Neither has an effect without PENSTOCK_LAUNCH_FD, or if that descriptor is no
 // longer the launcher's pipe.
 void TellLauncherOfReaction(const Status& why);
 

@@ -42,8 +42,12 @@ std::string HostOfThisProcess() {
 class RingMaker {
  public:
   RingMaker(rendezvous::Store& store, const rendezvous::Ring& ring,
-            const rendezvous::Environment& environment)
-      : store_(store), ring_(ring), environment_(environment), key_(ring.Key()) {}
+            const rendezvous::Environment& environment, Nanoseconds report_after)
+      : store_(store),
+        ring_(ring),
+        environment_(environment),
+        key_(ring.Key()),
+        report_after_(report_after) {}
 
   Result<std::unique_ptr<CollectiveGroup>> Make(int group_ranks) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
@@ -54,8 +58,8 @@ class RingMaker {
     }
     std::vector<int> all(ring_.members.size());
     std::iota(all.begin(), all.end(), 0);
-    if (backend == kShared) return MakeShared(key_, all);
-    if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
+    if (backend == kShared) return MakeShared(key_, all, report_after_);
+    if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all, report_after_);
     if (backend == kNccl) return MakeNccl(hosts, all);
     if (backend == kMpi) return MakeMpi();
     return MakeHierarchical(hosts, hosts);
@@ -128,8 +132,6 @@ class RingMaker {
     return name;
   }
 
-  static Nanoseconds ReportAfter() { return observe::ReportAfterFromEnvironment(); }
-
   static int PlaceOf(int rank, const std::vector<int>& ranks) {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
@@ -137,7 +139,7 @@ class RingMaker {
   // MakeShared, MakeTcp and MakeLevel make the group of `ranks`, which include this one; the group's keys in
   // the store begin with `key`. Errors and reports name the ranks by these numbers.
   Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
-                                                      Nanoseconds report_after = ReportAfter()) const {
+                                                      Nanoseconds report_after) const {
     const std::string point = StrCat(key, "/meeting_point");
     if (ranks.front() == ring_.rank) {
       const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -152,7 +154,7 @@ class RingMaker {
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key, const std::vector<int>& ranks,
-                                                   Nanoseconds report_after = ReportAfter()) const {
+                                                   Nanoseconds report_after) const {
     PENSTOCK_ASSIGN_OR_RETURN(const std::string host, HostForOthers());
     return collective::MakeGlooGroup(
         {.rank = PlaceOf(ring_.rank, ranks),
@@ -186,7 +188,7 @@ class RingMaker {
       return std::ranges::all_of(ranks,
                                  [&](int rank) { return std::ranges::find(host, rank) != host.end(); });
     });
-    return one_host ? MakeShared(key, ranks) : MakeTcp(key, ranks);
+    return one_host ? MakeShared(key, ranks, report_after_) : MakeTcp(key, ranks, report_after_);
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& groups, const Hosts& hosts) const {
@@ -227,8 +229,8 @@ class RingMaker {
       const std::string key = StrCat(key_, "/nccl/", name);
       return hosts.size() == 1 ? MakeShared(key, all, report_after) : MakeTcp(key, all, report_after);
     };
-    collective::NcclRendezvous parts{.device = *device, .report_after = ReportAfter()};
-    PENSTOCK_ASSIGN_OR_RETURN(parts.agree, beside("agree", ReportAfter()));
+    collective::NcclRendezvous parts{.device = *device, .report_after = report_after_};
+    PENSTOCK_ASSIGN_OR_RETURN(parts.agree, beside("agree", report_after_));
     PENSTOCK_ASSIGN_OR_RETURN(parts.watch, beside("watch", Nanoseconds(0)));
     PENSTOCK_ASSIGN_OR_RETURN(const collective::GpuApi* const api, collective::LoadGpuApi());
     return collective::MakeNcclGroup(*api, std::move(parts));
@@ -241,7 +243,7 @@ class RingMaker {
     const std::string own = place.ok() && place->size >= size() ? StrCat(place->rank) : "";
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> words, Gather("mpi", own));
     PENSTOCK_RETURN_IF_ERROR(place.status());
-    collective::MpiRanks ranks{.ranks = {}, .number = ring_.number, .report_after = ReportAfter()};
+    collective::MpiRanks ranks{.ranks = {}, .number = ring_.number, .report_after = report_after_};
     for (int rank = 0; rank < size(); ++rank) {
       const std::string& word = words[static_cast<std::size_t>(rank)];
       if (word.empty())
@@ -260,6 +262,7 @@ class RingMaker {
   const rendezvous::Ring& ring_;
   const rendezvous::Environment& environment_;
   const std::string key_;
+  const Nanoseconds report_after_;
 };
 
 }  // namespace
@@ -267,7 +270,8 @@ class RingMaker {
 Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(rendezvous::Store& store, const rendezvous::Ring& ring,
                                                        int group_ranks,
                                                        const rendezvous::Environment& environment) {
-  return RingMaker(store, ring, environment).Make(group_ranks);
+  PENSTOCK_ASSIGN_OR_RETURN(const Nanoseconds report_after, observe::ReportAfterFromEnvironment());
+  return RingMaker(store, ring, environment, report_after).Make(group_ranks);
 }
 
 bool HasMpi() {

@@ -130,7 +130,7 @@ Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBod
   const std::optional<std::uint64_t>& known = trainers_[id].incarnation;
   if (known && sender.incarnation < *known) {
     return FailedPrecondition("E-rpc-fenced", "trainer ", id,
-                              " was started again since; this one is the older");
+                              " has been restarted since; this process is its older instance");
   }
   if (known && sender.incarnation > *known) {
     return FailedPrecondition("E-rpc-restart", "trainer ", id,

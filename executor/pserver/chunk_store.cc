@@ -159,9 +159,9 @@ Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
     const Tensor* tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
     if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != chunk.param.dtype() ||
         tensor->shape() != chunk.param.shape()) {
-      return FailedPrecondition("E-server-startup", name, ", which is what a trainer has read of ",
-                                served.param.name,
-                                ", is no such value on this pserver; run its startup program first");
+      return FailedPrecondition(
+          "E-server-startup", name, ", which is what a trainer has read of ", served.param.name,
+          ", does not have this type and shape on this pserver; run its startup program first");
     }
     rows.push_back(*tensor);
   }
@@ -246,7 +246,7 @@ Status ChunkStore::RequireMeans() const {
     return Unimplemented(
         "E-server-backup", "the update of ", param.piece.name, " on pserver ", facts_.address,
         param.rows ? " merges gradients of rows" : " does not begin with the mean of the trainers' gradients",
-        ", which backup_trainers does not run with yet; transpile without it");
+        ", which backup_trainers does not support; transpile without it");
   }
   return OkStatus();
 }

@@ -62,7 +62,7 @@ Status ChunkStore::CheckIds(int param, int trainer, const RowIds& ids) const {
   const Param& table = params_[static_cast<std::size_t>(param)];
   if (ids.bytes() % sizeof(std::int64_t) != 0) {
     return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", table.piece.name, " in ",
-                    ids.bytes(), " bytes, which are no numbers of rows");
+                    ids.bytes(), " bytes, which is not a whole number of int64 ids");
   }
   if (table.table != nullptr) return OkStatus();  // sharded by id
   const std::optional<std::int64_t> outside = ids.Outside(table.piece.shape[0]);

@@ -237,7 +237,7 @@ void FluidService::TakeLookup(Call call) {
   const int param = *terms.ParamOfTable(static_cast<std::uint32_t>(variable));
   if (!message.tensor || message.tensor->dtype != DType::kInt64 || message.tensor->rows) {
     return Refuse(std::move(call),
-                  InvalidArgument("E-wire-variable", message.varname, ": ids of rows are int64"));
+                  InvalidArgument("E-wire-variable", message.varname, ": the ids of rows must be int64"));
   }
   const Payload ids = message.tensor->values;
   const auto count = static_cast<Dim>(ids.size() / sizeof(std::int64_t));

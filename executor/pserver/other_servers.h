@@ -29,7 +29,7 @@ struct OtherServersOptions {
   observe::Observer* observer = nullptr;
   Nanoseconds resend_after = std::chrono::seconds(1);
   Nanoseconds redial_after = std::chrono::milliseconds(500);
-  Nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server to come up
+  Nanoseconds connect_deadline = std::chrono::minutes(15);  // for a server to come up
 };
 
 class OtherServers {

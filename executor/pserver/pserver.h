@@ -62,7 +62,10 @@ struct PserverOptions {
   // Called when the failure of a trainer or of another server ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
-  Nanoseconds report_after = observe::kReportAfter;    // first report of a wait; then at each doubling
+  Nanoseconds report_after = observe::kReportAfter;  // first report of a wait; then at each doubling
+  // After this time, the job ends if a trainer, or another server with which this one exchanges sums, has not
+  // come.
+  Nanoseconds start_deadline = std::chrono::minutes(15);
   Nanoseconds resend_after = std::chrono::seconds(1);  // for unacknowledged messages to other servers
   observe::Observer* observer = nullptr;               // records and counts what it does; may be null
 };
@@ -194,7 +197,9 @@ class Pserver : public EventHandler, public ReplyHandler {
   protocol::Sender SenderOf(int trainer) const;
 
   // Reports (pserver_reports.cc).
+  std::string Awaited() const;
   void ReportAwaited();
+  bool EndIfStartIsLate(Nanoseconds now, const std::string& awaited);
   void ReportLate() const;
   void NoteActivity(Trainer& trainer, const protocol::Event& event);
   void NoteLacking() const;

@@ -31,8 +31,8 @@ bool Pserver::IsOfTrainer(const From& from, const protocol::Event& event) {
   }
   NoteActivity(At(from.trainer), event);
   if (admission_.terms(from.trainer).Accepts(from.sender.contract)) return true;
-  Refuse(from.caller,
-         InvalidArgument("E-plan-mismatch", "plan: trainer ", from.trainer, " changed its plan on the way"));
+  Refuse(from.caller, InvalidArgument("E-plan-mismatch", "plan: trainer ", from.trainer,
+                                      " changed its plan while the job ran"));
   return false;
 }
 
@@ -169,7 +169,7 @@ void Pserver::On(const From& from, const protocol::Ask& ask, Actions&) {
 
 void Pserver::On(const From& from, const protocol::Sums&, Actions&) {
   Refuse(from.caller, FailedPrecondition("E-rpc-hello", "trainer ", from.trainer,
-                                         " told sums, which pservers tell each other"));
+                                         " sent sums, which only pservers send to each other"));
 }
 
 void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) {

@@ -37,14 +37,39 @@ std::string Pserver::ListOf(const std::vector<int>& trainers) {
   return list;
 }
 
-void Pserver::ReportAwaited() {
-  strangers_.Tick();
-  if (ended_.has_value()) return;
-  const Nanoseconds now = options_.clock->Now();
+// "trainer 1, 2 and pserver 10.0.0.2:6174": what has not come yet.
+std::string Pserver::Awaited() const {
   std::string awaited = ListOf(admission_.Awaited());
   if (!awaited.empty()) awaited.insert(0, "trainer ");
   for (const int server : others_.Awaited())
     awaited += StrCat(awaited.empty() ? "" : " and ", others_.NameOf(server));
+  return awaited;
+}
+
+bool Pserver::EndIfStartIsLate(Nanoseconds now, const std::string& awaited) {
+  if (awaited.empty() || now - started_ < options_.start_deadline) return false;
+  const Status why =
+      DeadlineExceeded("E-peer-absent", awaited, " did not start within ", WholeSeconds(now - started_),
+                       " s (seen by pserver ", facts_.address, ")")
+          .With(
+              "it was not started, it has ended, or it had not run its startup program by then: see its log")
+          .With(
+              "note: the launcher's --start_s, PENSTOCK_START_S or fluid.Executor(start_s=...) sets this "
+              "time");
+  for (const int t : admission_.Awaited()) notes_.Lacks(t, 0, -1);
+  if (options_.on_reaction) options_.on_reaction(why);
+  Actions actions;
+  machine_->Fail(why, actions);
+  Execute(std::move(actions));
+  return true;
+}
+
+void Pserver::ReportAwaited() {
+  strangers_.Tick();
+  if (ended_.has_value()) return;
+  const Nanoseconds now = options_.clock->Now();
+  const std::string awaited = Awaited();
+  if (EndIfStartIsLate(now, awaited)) return;
   Nanoseconds since = started_;
   if (awaited.empty()) {
     for (const Trainer& trainer : trainers_) since = std::max(since, trainer.active);

@@ -9,7 +9,7 @@ namespace penstock::pserver {
 void Pserver::On(const From& from, const protocol::ServerHello& hello, Actions& actions) {
   if (trainer_of_.contains(from.caller.get())) {
     return Refuse(from.caller, FailedPrecondition("E-rpc-hello", "trainer ", from.trainer,
-                                                  " said the hello of a pserver"));
+                                                  " sent the hello of a pserver"));
   }
   if (const Status fits = others_.Check(from.caller, from.sender, hello); !fits.ok()) {
     Refuse(from.caller, fits);
@@ -55,8 +55,8 @@ void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions)
   const std::size_t bytes = facts_.exchange.BytesOf(server);
   if (sums.bytes.size() != bytes) {
     if (ForgetServer(server)) return;
-    return machine_->Fail(InvalidArgument("E-rpc-size", others_.NameOf(server), " told ", sums.bytes.size(),
-                                          " bytes of sums, where it has ", bytes),
+    return machine_->Fail(InvalidArgument("E-rpc-size", others_.NameOf(server), " sent ", sums.bytes.size(),
+                                          " bytes of sums instead of ", bytes),
                           actions);
   }
   others_.SetWorked(server);
@@ -92,7 +92,7 @@ void Pserver::CalleeClosed(int server, const Status& why) {
 // One of the two calls with this server has ended; both end when its process does.
 void Pserver::ServerClosed(int server, const Status& why) {
   const std::string how =
-      why.ok() ? "it ended while its job went on"
+      why.ok() ? "it closed its connection before the job had ended"
                : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - others_.heard(server)));
   Actions actions;
   ReactToServer(server,

@@ -39,8 +39,8 @@ void Pserver::Refuse(const std::shared_ptr<Caller>& caller, const Status& why) {
 bool Pserver::Forget(int trainer) {
   Trainer& known = At(trainer);
   if (options_.proven || known.worked || ended_.has_value() || known.caller == nullptr) return false;
-  strangers_.Report(StrCat("pserver ", facts_.address, ": what came as trainer ", trainer,
-                           " goes and has sent nothing; waiting for another one"));
+  strangers_.Report(StrCat("pserver ", facts_.address, ": the process that connected as trainer ", trainer,
+                           " has left without sending anything; waiting for another one"));
   trainer_of_.erase(known.caller.get());
   refused_.insert(known.caller.get());
   known.caller = nullptr;
@@ -133,7 +133,7 @@ void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   notes_.Left(id, machine_->steps_ended(id));
   Actions actions;
   const std::string how =
-      why.ok() ? "it ended without completing"
+      why.ok() ? "it closed its connection before it had completed"
                : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - trainer.heard));
   React(id,
         Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ", machine_->steps_ended(id),

@@ -66,7 +66,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   const std::uint64_t limit = WelcomeBelow(at, push.trainer);
   if (push.step >= limit) {
     Fail(FailedPrecondition("E-rpc-credit", "trainer ", push.trainer, " pushed step ", push.step,
-                            " where only steps below ", limit, " were welcome"),
+                            " where only steps below ", limit, " were allowed"),
          out);
     return;
   }
@@ -191,7 +191,7 @@ void StateMachine::CountStep(int trainer, std::uint64_t step, Actions& out) {
   if (step >= below) {
     if (ledger_.counts_waiting() >= kWaitingCountsMax * static_cast<std::size_t>(ledger_.trainers())) {
       return Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " told of step ", step, " while ",
-                                     ledger_.counts_waiting(), " steps are still to be counted"),
+                                     ledger_.counts_waiting(), " steps remain to be counted"),
                   out);
     }
     below = step + 1;

@@ -32,7 +32,7 @@ void StateMachine::MeasureDone(int, int, const Status& status, Actions& out) {
 void StateMachine::TakeSums(int server, std::uint64_t step, Payload sums, Actions& out) {
   if (ended_) return;
   if (!sums_.Take(server, step, std::move(sums))) {
-    return Fail(FailedPrecondition("E-rpc-credit", "another pserver told its sums of step ", step,
+    return Fail(FailedPrecondition("E-rpc-credit", "another pserver sent its sums of step ", step,
                                    " where only those of steps below ", sums_.over() + 2, " were welcome"),
                 out);
   }

@@ -34,7 +34,7 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (account.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(ledger_.trainers())) {
     Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
                             ledger_.param(pull.param).name, " while ", account.row_pulls.size(),
-                            " such questions wait"),
+                            " such requests are pending"),
          out);
     return;
   }

@@ -58,7 +58,7 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
                             transport::ListenUnary(address, *service, options));
   report_(StrCat("pserver ", address,
-                 " speaks Fluid's wire, which has no exactly-once: a message that a trainer ",
+                 " uses Fluid's wire, which has no exactly-once delivery: a message that a trainer ",
                  "repeats after its connection broke may count twice"));
   return std::unique_ptr<Listener>(
       std::make_unique<ServiceListener<FluidService>>(std::move(service), std::move(listener)));

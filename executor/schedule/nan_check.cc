@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <span>
 #include <string>
@@ -13,16 +12,16 @@
 #include <type_traits>
 #include <utility>
 
+#include "framework/base/environment.h"
 #include "framework/tensor/dtype.h"
 
 namespace penstock::exec {
 namespace {
 
+// An invalid value is an error of env::CheckAll, before any run.
 bool AskedByEnvironment() {
-  const char* value = std::getenv("FLAGS_check_nan_inf");
-  if (value == nullptr) return false;
-  const std::string_view text = value;
-  return text == "1" || text == "true" || text == "True";
+  const Result<bool> asked = env::Flag("FLAGS_check_nan_inf");
+  return asked.ok() && *asked;
 }
 
 std::atomic<bool>& Flag() {

@@ -79,9 +79,24 @@ Status CheckVerdict(const VerdictRead& verdict, const DialOptions& options, cons
                             "the job token is wrong; both sides must have the same PENSTOCK_JOB_TOKEN");
 }
 
-Result<Nonces> Challenge(Line& line, const DialOptions& options) {
+// A unix socket delivers the challenge as one record.
+Result<std::string> ReadRecord(Line& line) { return line.Read(kChallengeBytes); }
+
+// Over TCP another protocol's server may answer, which may send less than a challenge and then wait.
+Result<std::string> ReadFromStream(Line& line) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::string challenge, line.Read(kHeadBytes));
+  if (IsHttp2Settings(challenge)) {
+    return FailedPrecondition("E-wire-differs", "it speaks Fluid's wire, and this process the native one; ",
+                              "give all processes of the job the same PENSTOCK_WIRE (--wire)");
+  }
+  if (challenge.substr(0, kMagic.size()) != kMagic) return challenge;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string nonce, line.Read(kChallengeBytes - kHeadBytes));
+  return challenge + nonce;
+}
+
+Result<Nonces> Challenge(Line& line, const DialOptions& options, Result<std::string> (*read)(Line&)) {
   Nonces nonces;
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string challenge, line.Read(kChallengeBytes));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string challenge, read(line));
   PENSTOCK_RETURN_IF_ERROR(ReadChallenge(challenge, nonces));
   if (nonces.tls == options.tls) return nonces;
   return FailedPrecondition(
@@ -103,19 +118,37 @@ Result<Dialed> Prove(Line line, const DialOptions& options, Nonces nonces) {
 
 // Proves the token on the server's unix socket if it can be reached, else on `line`.
 Result<Dialed> Enter(Line line, const DialOptions& options, int wake) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Nonces nonces, Challenge(line, options));
+  PENSTOCK_ASSIGN_OR_RETURN(const Nonces nonces, Challenge(line, options, ReadFromStream));
   Descriptor local;
   if (options.local && nonces.local) local = ConnectUnix({nonces.server.data(), kServerIdBytes});
   if (!local.valid()) return Prove(std::move(line), options, nonces);
   PENSTOCK_RETURN_IF_ERROR(line.Write(WriteMoved()));
   Line near(std::move(local), options.patience, wake);
-  PENSTOCK_ASSIGN_OR_RETURN(const Nonces again, Challenge(near, options));
+  PENSTOCK_ASSIGN_OR_RETURN(const Nonces again, Challenge(near, options, ReadRecord));
   PENSTOCK_ASSIGN_OR_RETURN(Dialed dialed, Prove(std::move(near), options, again));
   dialed.local = true;
   return dialed;
 }
 
 }  // namespace
+
+Status RequireNotNative(const std::string& address, Nanoseconds patience) {
+  const Result<std::vector<SocketAddress>> addresses = Resolve(address, false);
+  if (!addresses.ok()) return OkStatus();
+  for (const SocketAddress& to : *addresses) {
+    Descriptor made(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+    if (!made.valid()) continue;
+    Line line(std::move(made), patience, -1);
+    if (!line.Connect(to).ok()) continue;
+    const Result<std::string> head = line.Read(kMagic.size());
+    if (!head.ok() || *head != kMagic) return OkStatus();
+    return FailedPrecondition(
+        "E-wire-differs", "pserver ", address,
+        " speaks the native wire, and this process Fluid's; give all processes of the job "
+        "the same PENSTOCK_WIRE (--wire)");
+  }
+  return OkStatus();
+}
 
 Result<Dialed> Dial(const std::string& address, const DialOptions& options, int wake) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses, Resolve(address, false));

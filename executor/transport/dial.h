@@ -30,7 +30,12 @@ struct Dialed {
 // kUnavailable, a retry may succeed: E-rpc-connect (nothing listens or answers there), E-rpc-route,
 // E-rpc-resolve, E-rpc-full. kFailedPrecondition, a retry is useless: E-rpc-token (the other side has another
 // token), E-rpc-token-missing (there is no token, and the server is on another machine), E-rpc-tls (only one
-// side uses TLS), E-rpc-protocol.
+// side uses TLS), E-wire-differs (the server speaks Fluid's wire), E-rpc-protocol.
 Result<Dialed> Dial(const std::string& address, const DialOptions& options, int wake);
+
+// For a client of another protocol that gets no answer: kFailedPrecondition E-wire-differs if a server of the
+// native wire listens at the address, which greets every connection. Waits for at most `patience`; ok if it
+// cannot tell.
+Status RequireNotNative(const std::string& address, Nanoseconds patience);
 
 }  // namespace penstock::transport

@@ -294,6 +294,12 @@ bool Gate::Read(Waiting& waiting) {
     return false;
   }
   waiting.answer.append(bytes, static_cast<std::size_t>(size));
+  if (StartsWith(waiting.answer, kHttp2Preface)) {
+    Refuse(waiting.who,
+           "it speaks Fluid's wire, and this pserver the native one; give all processes of the job the same "
+           "PENSTOCK_WIRE (E-wire-differs)");
+    return false;
+  }
   if (waiting.answer.size() < kAnswerBytes) return true;
   return !IsMoved(waiting.answer) && CheckAnswer(waiting);
 }

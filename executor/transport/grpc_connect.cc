@@ -46,11 +46,12 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
     // The gate accepted the connection but nothing arrived: with TLS, one side rejects the other's
     // certificate.
     if (relay_ != nullptr && !heard_ && !aborted_) {
-      return Over(FailedPrecondition("E-rpc-tls", "TLS does not come about (", status.error_message(),
+      return Over(FailedPrecondition("E-rpc-tls", "the TLS handshake failed (", status.error_message(),
                                      "); check the certificates, their names, and PENSTOCK_TLS_MUTUAL"));
     }
-    const bool silent = status.error_message().find("keepalive watchdog") != std::string::npos;
-    Over(Unavailable("E-rpc-stream", silent ? std::string("its connection broke") : status.error_message()));
+    const std::string& why = status.error_message();
+    const bool says = !why.empty() && why.find("keepalive watchdog") == std::string::npos;
+    Over(Unavailable("E-rpc-stream", "its connection broke", says ? StrCat(" (", why, ")") : std::string()));
   }
 
  protected:

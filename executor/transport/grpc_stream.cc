@@ -3,12 +3,12 @@
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 
-#include <cstdlib>
 #include <new>
 #include <utility>
 
 #include "executor/transport/byte_buffer.h"
 #include "executor/transport/frame.h"
+#include "framework/base/environment.h"
 
 namespace penstock::transport {
 namespace {
@@ -25,7 +25,7 @@ Result<std::vector<Message>> MessagesOf(const grpc::ByteBuffer& buffer) {
 
 void QuietGrpc() {
   static const bool once = [] {
-    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+    if (env::Text("GRPC_VERBOSITY").empty()) gpr_set_log_function([](gpr_log_func_args*) {});
     return true;
   }();
   (void)once;

@@ -2,12 +2,12 @@
 
 #include <malloc.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "executor/transport/connect.h"
 #include "executor/transport/grpc_listen.h"
 #include "executor/transport/grpc_stream.h"
+#include "framework/base/environment.h"
 #include "framework/base/log.h"
 
 namespace penstock::transport {
@@ -44,15 +44,12 @@ class GrpcTransport : public Transport {
 
 }  // namespace
 
-TlsFiles TlsFiles::FromEnvironment() {
-  const auto text = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  return {.cert = text("PENSTOCK_TLS_CERT"),
-          .key = text("PENSTOCK_TLS_KEY"),
-          .ca = text("PENSTOCK_TLS_CA"),
-          .mutual = text("PENSTOCK_TLS_MUTUAL") == "1"};
+Result<TlsFiles> TlsFiles::FromEnvironment() {
+  PENSTOCK_ASSIGN_OR_RETURN(const bool mutual, env::Flag("PENSTOCK_TLS_MUTUAL"));
+  return TlsFiles{.cert = env::Text("PENSTOCK_TLS_CERT"),
+                  .key = env::Text("PENSTOCK_TLS_KEY"),
+                  .ca = env::Text("PENSTOCK_TLS_CA"),
+                  .mutual = mutual};
 }
 
 Result<Carrier> CarrierOf(const std::string& text) {

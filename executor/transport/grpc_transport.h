@@ -27,7 +27,7 @@ struct TlsFiles {
   bool mutual = false;
 
   // Reads PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY, PENSTOCK_TLS_CA, PENSTOCK_TLS_MUTUAL (1: true).
-  static TlsFiles FromEnvironment();
+  static Result<TlsFiles> FromEnvironment();  // kInvalidArgument E-environment
 };
 
 enum class Carrier {

@@ -10,9 +10,6 @@
 namespace penstock::transport {
 namespace {
 
-constexpr std::string_view kMagic("PNS\x02", 4);
-constexpr std::size_t kHeadBytes = 8;
-
 std::string Head(unsigned char fifth) {
   std::string head(kMagic);
   head.push_back(static_cast<char>(fifth));
@@ -51,6 +48,12 @@ std::string_view NameOf(Prover prover) {
 }
 
 }  // namespace
+
+// Length (3 bytes), type 4, no flags, stream 0.
+bool IsHttp2Settings(std::string_view head) {
+  constexpr std::string_view kSettings("\x04\0\0\0\0", 5);
+  return head.size() >= kHeadBytes && head.substr(3, kSettings.size()) == kSettings;
+}
 
 Result<ProofBytes> MakeNonce() {
   ProofBytes nonce;

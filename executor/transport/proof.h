@@ -45,6 +45,13 @@ Result<ProofBytes> ProofOf(Prover prover, const std::string& token, const Nonces
 // Compares in constant time.
 bool SameProof(std::string_view a, const ProofBytes& b);
 
+// The beginnings by which each wire recognises the other: of everything that this protocol sends, and of what
+// a gRPC client sends first. A gRPC server's first bytes are the head of a SETTINGS frame (IsHttp2Settings).
+inline constexpr std::string_view kMagic("PNS\x02", 4);
+inline constexpr std::string_view kHttp2Preface = "PRI * HTTP/2.0";
+inline constexpr std::size_t kHeadBytes = 8;
+bool IsHttp2Settings(std::string_view head);
+
 inline constexpr std::size_t kChallengeBytes = 40;
 std::string WriteChallenge(const Nonces& nonces);
 // kFailedPrecondition E-rpc-protocol: the peer is not a pserver, or has another version of the protocol.

@@ -1,9 +1,8 @@
 #include "framework/text/round_trip.h"
 
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
+#include "framework/base/environment.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "framework/wire/wire.h"
@@ -62,8 +61,8 @@ Result<Program> RoundTrip(const Program& program) {
 
 bool RoundTripsAreAsked() {
   static const bool asked = [] {
-    const char* const value = std::getenv("PENSTOCK_VERIFY");
-    return value != nullptr && std::string_view(value) == "roundtrip";
+    const Result<std::string> verify = env::Choice("PENSTOCK_VERIFY");
+    return verify.ok() && *verify == "roundtrip";
   }();
   return asked;
 }

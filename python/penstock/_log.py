@@ -1,18 +1,20 @@
 """Log lines of Python code, in the format of those from C++: time, severity, file and line, role."""
 
-import os
 import sys
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 
 
-def role_of(environment):
+def role_of(environment=None):
     """Returns the role of this process as the environment states it, such as "trainer 0" or "pserver 1"; otherwise
     ""."""
-    kind = environment.get('TRAINING_ROLE') or environment.get('PADDLE_TRAINING_ROLE') or ''
+    def given(name):
+        return _environment.text(name, '', environment)
+
+    kind = given('TRAINING_ROLE') or given('PADDLE_TRAINING_ROLE')
     name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
                       'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))
-    index = environment.get(variable, '')
+    index = given(variable) if variable else ''
     return '%s %s' % (name, index) if name and index else ''
 
 
@@ -35,5 +37,5 @@ def _log(severity, text):
 
 def name_process():
     """Makes all further log lines of this process contain its role, if the environment states it."""
-    if role_of(os.environ):
-        _penstock.set_log_role(role_of(os.environ))
+    if role_of():
+        _penstock.set_log_role(role_of())

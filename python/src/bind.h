@@ -11,6 +11,7 @@ void BindTensor(pybind11::module_& m);
 void BindScope(pybind11::module_& m);
 void BindAutodiff(pybind11::module_& m);
 void BindDatasets(pybind11::module_& m);
+void BindEnvironment(pybind11::module_& m);
 void BindExecutor(pybind11::module_& m);
 void BindHostFunctions(pybind11::module_& m);
 void BindMemory(pybind11::module_& m);

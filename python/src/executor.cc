@@ -25,7 +25,9 @@
 #include "executor/process/grpc_server.h"
 #include "executor/process/job_rings.h"
 #include "executor/process/launcher.h"
+#include "executor/process/start_deadline.h"
 #include "executor/protocol/failure.h"
+#include "framework/base/environment.h"
 #include "framework/base/log.h"
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
@@ -72,7 +74,7 @@ std::string& ProcessWire() {
 ProcessClient& ThisProcess(const std::string& wire = {}) {
   std::unique_ptr<ProcessClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
-    process::GrpcClientOptions options = process::GrpcClientOptions::FromEnvironment();
+    process::GrpcClientOptions options = Take(process::GrpcClientOptions::FromEnvironment());
     if (!wire.empty()) options.wire = wire;
     const std::string chosen = options.wire.empty() ? "native" : options.wire;
     std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
@@ -90,7 +92,7 @@ ProcessClient& ThisProcess(const std::string& wire = {}) {
 }
 
 process::GrpcServerOptions ServerOptions() {
-  process::GrpcServerOptions options = process::GrpcServerOptions::FromEnvironment();
+  process::GrpcServerOptions options = Take(process::GrpcServerOptions::FromEnvironment());
   options.wire = ProcessWire();
   return options;
 }
@@ -125,7 +127,7 @@ void OnProcessExit(int status, void*) {
   if (getpid() != client_made_by) return;
   EndClient(code == 0 ? OkStatus()
                       : Unavailable("E-trainer-exit", "its process ended with exit code ", code,
-                                    " and had not completed"));
+                                    " before it had completed"));
 }
 
 // Called at the interpreter's end. A forked child has the client, but not its threads, so it does nothing.
@@ -168,10 +170,17 @@ void AbandonRings(const std::string& message) {
   ClientSlot()->rings.Leave(Unavailable("E-trainer-exit", message));
 }
 
+// Checks the settings of the process before its first use of the servers. Returns `wire`.
+const std::string& Checked(const std::string& wire, double start_s) {
+  Check(env::CheckAll());
+  if (start_s != 0) Check(process::SetStartDeadline(start_s));
+  return wire;
+}
+
 class PyExecutor {
  public:
-  explicit PyExecutor(const std::string& wire)
-      : rpc_(ThisProcess(wire).shared.NewUser()),
+  PyExecutor(const std::string& wire, double start_s)
+      : rpc_(ThisProcess(Checked(wire, start_s)).shared.NewUser()),
         executor_(AllOps(),
                   {.rpc = rpc_.get(), .rings = &ClientSlot()->rings, .timer = &TimerOfThisProcess()}),
         server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
@@ -362,7 +371,8 @@ process::JobRings& RingsOfThisProcess() {
 }
 
 void NoteReaction(const Status& status) {
-  const bool of_ranks = StartsWith(status.id(), "E-collective-peer") || status.id() == "E-rendezvous-gone";
+  const bool of_ranks = StartsWith(status.id(), "E-collective-peer") || status.id() == "E-rendezvous-gone" ||
+                        status.id() == "E-rendezvous-timeout";
   if (of_ranks) process::TellLauncherOfReaction(status);
 }
 
@@ -374,7 +384,7 @@ void LeaveRings() {
 
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
-      .def(py::init<const std::string&>(), py::arg("wire") = "")
+      .def(py::init<const std::string&, double>(), py::arg("wire") = "", py::arg("start_s") = 0.0)
       .def("run", &PyExecutor::Run)
       .def("end_step", &PyExecutor::EndStep)
       .def("require_open", &PyExecutor::RequireOpen)

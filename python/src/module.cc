@@ -11,6 +11,7 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindScope(m);
   penstock::python::BindAutodiff(m);
   penstock::python::BindDatasets(m);
+  penstock::python::BindEnvironment(m);
   penstock::python::BindExecutor(m);
   penstock::python::BindHostFunctions(m);
   penstock::python::BindMemory(m);

@@ -267,6 +267,7 @@ void Join(const std::vector<std::string>& addresses, int rank) {
         if (status.ok()) status = rings.MakeRing(kArrayRing, 0);
       },
       [&] { rings.Cancel(); });
+  NoteReaction(status);
   Check(std::move(status));
 }
 

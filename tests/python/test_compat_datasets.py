@@ -344,5 +344,43 @@ def test_samples_in_files_are_shared_among_trainers(dataset, tmp_path):
     dataset.common.split(lambda: iter(range(7)), 3, str(tmp_path / 'part-%d'))
     shares = [list(dataset.common.cluster_files_reader(str(tmp_path / 'part-*'), 2, trainer)()) for trainer in (0, 1)]
     assert shares == [[0, 1, 2, 6], [3, 4, 5]]
+    mixed = [(numpy.ones(2, 'float32'), numpy.int64(3), 'text', {1.5}), [b'bytes', None, True]]
+    dataset.common.split(lambda: iter(mixed), 3, str(tmp_path / 'mixed-%d'))
+    read = list(dataset.common.cluster_files_reader(str(tmp_path / 'mixed-*'), 1, 0)())
+    numpy.testing.assert_array_equal(read[0][0], mixed[0][0])
+    assert (read[0][1:], read[1]) == (mixed[0][1:], mixed[1]) and type(read[0][1]) is numpy.int64
     with pytest.raises(TypeError, match='dumper must be callable'):
         dataset.common.split(list, 3, dumper=1)
+
+
+class _Evil:
+    """A pickle of it executes code when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, 'w')
+
+
+def test_files_of_samples_execute_no_code(dataset, tmp_path):
+    path = tmp_path / 'part-0'
+    path.write_bytes(pickle.dumps([_Evil(str(tmp_path / 'executed'))]))
+    with pytest.raises(ValueError, match='part-0 holds .*open'):
+        list(dataset.common.cluster_files_reader(str(tmp_path / 'part-*'), 1, 0)())
+    assert not (tmp_path / 'executed').exists()
+    list(dataset.common.cluster_files_reader(str(tmp_path / 'part-*'), 1, 0, loader=pickle.load)())
+    assert (tmp_path / 'executed').exists()    # the caller trusts these files
+
+
+def test_packed_flowers_execute_no_code(dataset, tmp_path, monkeypatch):
+    evil = tmp_path / 'batch_0'
+    evil.write_bytes(pickle.dumps({'data': [_Evil(str(tmp_path / 'executed'))], 'label': [1]}))
+    (tmp_path / 'listed').write_text('%s\n' % evil)
+    pytest.importorskip('scipy')
+    monkeypatch.setattr(dataset.flowers.image, 'batch_images_from_tar', lambda *_: str(tmp_path / 'listed'))
+    monkeypatch.setattr('scipy.io.loadmat', lambda _: {'labels': [[1]], 'tstid': [[1]]})
+    read = dataset.flowers.reader_creator('', '', '', 'tstid', lambda sample: sample, use_xmap=False)
+    with pytest.raises(ValueError, match='batch_0 holds'):
+        list(read())
+    assert not (tmp_path / 'executed').exists()

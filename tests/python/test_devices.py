@@ -72,7 +72,7 @@ def test_lists_of_places_follow_the_environment(fluid, fallback, monkeypatch):
     monkeypatch.setenv('CPU_NUM', '3')
     assert len(fluid.cuda_pinned_places()) == 3 and len(fluid.cuda_pinned_places(2)) == 2
     monkeypatch.setenv('CPU_NUM', 'two')
-    with pytest.raises(ValueError, match="CPU_NUM must be a positive integer, not 'two'"):
+    with pytest.raises(ValueError, match='CPU_NUM is "two"; it takes an integer from 1'):
         fluid.cuda_pinned_places()
 
 

@@ -122,7 +122,8 @@ def test_an_event_that_is_none_loses_its_node_only(event, rank):
 
 
 def test_what_launchers_send_is_what_they_read():
-    failure = {"who": "trainer 1 (pid 7)", "kind": "own", "log": "logs/\udce9", "words": "exited", "lines": ["a\tb"]}
+    failure = {"who": "trainer 1 (pid 7)", "kind": "own", "log": "logs/\udce9", "words": "exited", "lines": ["a\tb"],
+               "role": "trainer 1", "outcome": "exited", "note": "", "stopped": False, "met": True}
     here, there = map(Channel, socket.socketpair())
     here.send({"event": "end", "kind": "trainer", "failure": failure, "node": 1})  # a log folder that is not UTF-8
     wait_for([there], [], 10)

@@ -66,7 +66,7 @@ def test_a_rank_of_a_job_without_servers(environment):
     (TRAINER, {'TRAINING_ROLE': 'CHIEF'}, 'TRAINING_ROLE=CHIEF; it must be TRAINER or PSERVER'),
     (TRAINER, {'TRAINING_ROLE': ''}, 'TRAINING_ROLE is not set'),
     (TRAINER, {'PADDLE_TRAINER_ID': '2'}, 'PADDLE_TRAINER_ID=2 is not a number below 2'),
-    (TRAINER, {'PADDLE_TRAINER_ID': 'first'}, 'PADDLE_TRAINER_ID=first is not a number'),
+    (TRAINER, {'PADDLE_TRAINER_ID': 'first'}, 'PADDLE_TRAINER_ID is "first"; it takes an integer from 0'),
     (TRAINER, {'PADDLE_PSERVERS_IP_PORT_LIST': ''}, 'PADDLE_PSERVERS_IP_PORT_LIST is not set'),
     (SERVER, {'PADDLE_PORT': '7000'}, 'POD_IP:PADDLE_PORT = 10.0.0.2:7000, which is not in PADDLE_PSERVERS_IP_PORT'),
     (SERVER, {'POD_IP': ''}, 'POD_IP is not set'),

@@ -67,6 +67,26 @@ TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
   EXPECT_EQ(job.sim().server(0).reactions[0].ToString(), ended->ToString());
 }
 
+TEST(FailureTexts, APeerThatNeverComesIsNamedAfterFifteenMinutes) {
+  Simulation sim(TwoServers(), 3, 1, {}, 1);
+  const auto pass = [&](int span_s) {
+    for (int i = 0; i < span_s; ++i) {
+      sim.net().RunUntil([] { return false; }, seconds(1));
+      for (int server = 0; server < 2; ++server) sim.server(server).pserver->Tick();
+    }
+  };
+  pass(899);
+  EXPECT_FALSE(sim.server(0).pserver->Ended().has_value());
+  EXPECT_TRUE(sim.trainer(0).session().status().ok());
+  pass(3);
+  const std::optional<Status> ended = sim.server(0).pserver->Ended();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->id(), "E-peer-absent");
+  EXPECT_EQ(ended->message(), "trainer 1 did not start within 900 s (seen by pserver ps0:1)");
+  EXPECT_EQ(sim.trainer(0).session().status().id(), "E-peer-absent");
+  EXPECT_FALSE(sim.server(0).reactions.empty());  // the server made no error
+}
+
 TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
   std::vector<Status> reactions;
   Simulation sim(TwoServers(), 1000, 1, {}, 1);

@@ -4,19 +4,17 @@
 //   environment("PADDLE_TRAINER_ID")                        // "1"; "" if it is not set
 #pragma once
 
-#include <cstdlib>
 #include <functional>
 #include <string>
+
+#include "framework/base/environment.h"
 
 namespace penstock::rendezvous {
 
 using Environment = std::function<std::string(const char* name)>;
 
 inline Environment ProcessEnvironment() {
-  return [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
+  return [](const char* name) { return env::Raw(name); };
 }
 
 }  // namespace penstock::rendezvous

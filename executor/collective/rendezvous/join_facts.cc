@@ -1,7 +1,6 @@
 #include "executor/collective/rendezvous/join_facts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <utility>
 
@@ -13,32 +12,32 @@ Status BadFacts(const Parts&... parts) {
   return InvalidArgument("E-rendezvous-facts", parts...);
 }
 
-std::optional<int> NumberIn(const std::string& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+// nullopt: the variable is not set. kInvalidArgument E-environment.
+Result<std::optional<std::int64_t>> NumberIn(const Environment& environment, const char* name) {
+  PENSTOCK_ASSIGN_OR_RETURN(const env::Value value, env::Parse(*env::FindSetting(name), environment(name)));
+  const auto* number = std::get_if<std::int64_t>(&value);
+  return number == nullptr ? std::optional<std::int64_t>() : std::optional(*number);
 }
 
 // The rank according to the environment. The launcher sets it in two variables, which must agree.
 Result<int> RankIn(const Environment& environment, const std::vector<std::string>& addresses) {
-  const std::string id = environment("PADDLE_TRAINER_ID"), own = environment("PADDLE_CURRENT_ENDPOINT");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> rank,
+                            NumberIn(environment, "PADDLE_TRAINER_ID"));
+  const std::string own = environment("PADDLE_CURRENT_ENDPOINT");
   const auto at = std::find(addresses.begin(), addresses.end(), own);
   if (!own.empty() && at == addresses.end()) {
     return BadFacts("PADDLE_CURRENT_ENDPOINT ", Quote(own), " is not in PADDLE_TRAINER_ENDPOINTS ",
                     Quote(Join(addresses, ",")));
   }
-  if (id.empty()) {
+  if (!rank) {
     if (own.empty()) return BadFacts("neither PADDLE_TRAINER_ID nor PADDLE_CURRENT_ENDPOINT is set");
     return static_cast<int>(at - addresses.begin());
   }
-  const std::optional<int> rank = NumberIn(id);
-  if (!rank) return BadFacts("PADDLE_TRAINER_ID is ", Quote(id), ", which is no number");
   if (!own.empty() && at - addresses.begin() != *rank) {
     return BadFacts("PADDLE_TRAINER_ID is ", *rank, ", but PADDLE_CURRENT_ENDPOINT ", Quote(own),
                     " is the address of rank ", at - addresses.begin());
   }
-  return *rank;
+  return static_cast<int>(*rank);
 }
 
 }  // namespace
@@ -66,9 +65,10 @@ Result<std::optional<JoinFacts>> FactsOfEnvironment(const Environment& environme
   JoinFacts facts;
   for (const std::string& address : Split(endpoints, ',')) facts.addresses.emplace_back(StripSpace(address));
   PENSTOCK_ASSIGN_OR_RETURN(facts.rank, RankIn(environment, facts.addresses));
-  const std::string count = environment("PADDLE_TRAINERS_NUM");
-  if (!count.empty() && NumberIn(count) != static_cast<int>(facts.addresses.size())) {
-    return BadFacts("PADDLE_TRAINERS_NUM is ", count, ", but PADDLE_TRAINER_ENDPOINTS names ",
+  PENSTOCK_ASSIGN_OR_RETURN(const std::optional<std::int64_t> count,
+                            NumberIn(environment, "PADDLE_TRAINERS_NUM"));
+  if (count && *count != static_cast<std::int64_t>(facts.addresses.size())) {
+    return BadFacts("PADDLE_TRAINERS_NUM is ", *count, ", but PADDLE_TRAINER_ENDPOINTS names ",
                     facts.addresses.size(), " ranks");
   }
   PENSTOCK_RETURN_IF_ERROR(CheckFacts("PADDLE_TRAINER_ENDPOINTS", facts));

@@ -2,7 +2,7 @@
 // (gen_nccl_id, c_gen_nccl_id), whose kernels call CollectiveRings; the launcher, in the environment.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::optional<JoinFacts> facts, FactsOfEnvironment(ProcessEnvironment()));
-//   if (facts) ... JoinJobStore(*facts) ...
+//   if (facts) ... JoinJobStore(*facts, limit) ...
 //
 // Pure functions. Errors: kInvalidArgument E-rendezvous-facts (the facts contradict each other),
 // E-rendezvous-groups (the ranks do not fill the groups).

@@ -53,7 +53,8 @@ Status Store::Connect(Transport& transport) {
                     .addresses = AddressesHash(options_.addresses),
                     .process = getpid(),
                     .address = options_.addresses[static_cast<std::size_t>(rank())]};
-  return Ask(WriteHello(0, hello), StrCat("for all ", ranks(), " ranks to come")).status();
+  return Ask(WriteHello(0, hello), StrCat("for all ", ranks(), " ranks to come"), options_.start_limit)
+      .status();
 }
 
 Store::~Store() { Leave(OkStatus()); }
@@ -123,7 +124,7 @@ std::string Store::Keeper() const {
   return StrCat("rank 0 (", options_.addresses.front(), "), which keeps the store,");
 }
 
-Result<StoreMessage> Store::Ask(StoreMessage request, const std::string& what) {
+Result<StoreMessage> Store::Ask(StoreMessage request, const std::string& what, Nanoseconds limit) {
   {
     const std::lock_guard lock(mutex_);
     if (cancelled_) return WasCancelled();
@@ -137,10 +138,10 @@ Result<StoreMessage> Store::Ask(StoreMessage request, const std::string& what) {
   for (;;) {
     if (std::optional<Result<StoreMessage>> end = Poll(id)) return *std::move(end);
     const Nanoseconds waited = clock_.Now() - began;
-    if (waited < options_.limit && waited < reports.next()) continue;
+    if (waited < limit && waited < reports.next()) continue;
     const std::string lacks = WhatLacks(id);
     if (std::optional<Result<StoreMessage>> end = Poll(id)) return *std::move(end);  // answered meanwhile
-    if (waited >= options_.limit) {
+    if (waited >= limit) {
       Forget(id);
       return DeadlineExceeded("E-rendezvous-timeout", "rank ", rank(), " waited ", WholeSeconds(waited),
                               " s ", what, ": ", lacks);

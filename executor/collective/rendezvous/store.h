@@ -9,7 +9,7 @@
 // Make one Store per job and process, for the length of the job: while it lives, the others know that this
 // rank is alive. Thread-safe; calls from several threads do not wait for each other.
 //
-// Every wait is limited to `limit`, and is reported after report_after, twice and four times that, with the
+// Every wait is limited, and is reported after report_after, twice and four times that, with the
 // rank and address that it waits for. Cost of a call: one message to rank 0 and one back, of the value's
 // size; of Join and Barrier with N ranks: N of each, without values.
 //
@@ -41,8 +41,9 @@ namespace penstock::rendezvous {
 struct StoreOptions {
   std::string job;  // its name; processes of other jobs are refused
   int rank = 0;
-  std::vector<std::string> addresses;            // of all ranks, in order; the store is at the first
-  Nanoseconds limit = std::chrono::minutes(10);  // of each wait
+  std::vector<std::string> addresses;                  // of all ranks, in order; the store is at the first
+  Nanoseconds start_limit = std::chrono::minutes(15);  // of Join's wait for all ranks
+  Nanoseconds limit = std::chrono::minutes(10);        // of each later wait
   Nanoseconds report_after = observe::kReportAfter;
   // How long rank 0 keeps the store after it leaves, while other ranks are still there.
   Nanoseconds linger = std::chrono::seconds(5);
@@ -93,7 +94,10 @@ class Store : private ConnectionHandler {
 
   explicit Store(StoreOptions options);
   Status Connect(Transport& transport);
-  Result<StoreMessage> Ask(StoreMessage request, const std::string& what);
+  Result<StoreMessage> Ask(StoreMessage request, const std::string& what) {
+    return Ask(std::move(request), what, options_.limit);
+  }
+  Result<StoreMessage> Ask(StoreMessage request, const std::string& what, Nanoseconds limit);
   // Waits some milliseconds for an answer; nullopt: none yet.
   std::optional<Result<StoreMessage>> Poll(std::uint64_t id);
   std::string WhatLacks(std::uint64_t id);

@@ -5,6 +5,7 @@ import os
 import re
 import warnings
 
+from penstock import _environment
 from penstock._call_site import stack_level
 
 FALLBACK = 'PENSTOCK_CUDA_FALLBACK'
@@ -13,7 +14,7 @@ _warned = False
 
 def falls_back():
     """Returns whether places on GPUs mean the CPU."""
-    return os.environ.get(FALLBACK, '') not in ('', '0')
+    return _environment.value(FALLBACK, False)
 
 
 def use_cpu_for(what):
@@ -41,7 +42,7 @@ def gpu_count():
         there = sum(re.fullmatch('nvidia[0-9]+', name) is not None for name in os.listdir('/dev'))
     except OSError:
         there = 0
-    visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+    visible = _environment.text('CUDA_VISIBLE_DEVICES', None)
     return there if visible is None else min(there, len(_listed(visible)))
 
 

@@ -19,7 +19,7 @@ def set_flags(flags):
 
     Raises:
         TypeError: `flags` is not a dict.
-        ValueError: a name does not begin with FLAGS_.
+        ValueError: a name does not begin with FLAGS_, or FLAGS_check_nan_inf is neither true nor false.
 
     Example:
         fluid.set_flags({'FLAGS_check_nan_inf': True})
@@ -32,7 +32,7 @@ def set_flags(flags):
         if not name.startswith('FLAGS_'):
             raise ValueError('set_flags: %s is not a flag; the names of flags begin with FLAGS_' % name)
         if name == 'FLAGS_check_nan_inf':
-            _penstock.set_check_nan_inf(value not in (0, False, '0', 'false', 'False'))
+            _penstock.set_check_nan_inf(_penstock.parse_setting(name, str(value)) or False)
             continue
         _remembered[name] = value
         warnings.warn('%s has no effect on Penstock' % name, stacklevel=stack_level())

@@ -9,9 +9,19 @@ LINE_MAX = 500
 FRAMES_MAX = 3
 
 
-def _last_line(kind, value):
-    lines = ''.join(traceback.format_exception_only(kind, value)).strip().splitlines()
-    return (lines[-1] if lines else kind.__name__)[:LINE_MAX]
+def _first_line(kind, value):
+    """Returns the line that says what is wrong: "ValueError: no more data".
+
+    It is the first line of the exception's text. The lines after it are its op, its inputs and its notes; a SyntaxError
+    is preceded by the lines of its source.
+    """
+    lines = [line.strip() for line in ''.join(traceback.format_exception_only(kind, value)).splitlines()]
+    named = next((i for i, line in enumerate(lines) if line.partition(':')[0].endswith(kind.__name__)), 0)
+    said = [line for line in lines[named:] if line]
+    if not said:
+        return kind.__name__
+    alone = len(said) > 1 and said[0].endswith(kind.__name__ + ':')    # its text begins with an empty line
+    return (' '.join(said[:2]) if alone else said[0])[:LINE_MAX]
 
 
 def _frames(trace):
@@ -31,7 +41,7 @@ def tell():
     if kind is None:
         return
     if issubclass(kind, _penstock.PeerError):
-        _penstock.abandon_rings(str(sys.last_value).partition('\n')[0][:LINE_MAX])
+        _penstock.abandon_rings(str(sys.last_value).strip().partition('\n')[0][:LINE_MAX])
         return
-    _penstock.abandon_rpc(_last_line(kind, sys.last_value), _frames(sys.last_traceback),
+    _penstock.abandon_rpc(_first_line(kind, sys.last_value), _frames(sys.last_traceback),
                           issubclass(kind, KeyboardInterrupt))

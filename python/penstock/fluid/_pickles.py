@@ -18,8 +18,8 @@ def dumps(arrays):
 
 
 def loads(data, where):
-    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists and tuples of these. Raises an
-    error that names `where` for anything else."""
+    """Returns the contents of the pickle: arrays, numbers, strings, and dicts, lists, tuples and sets of these. Raises
+    an error that names `where` for anything else."""
     try:
         return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
     except _Refused as error:
@@ -71,6 +71,16 @@ def _from_buffer(data, dtype, shape, order):
     return _Array(dtype, shape, bytes(data), order == 'F')
 
 
+class _Scalar(_Array):
+    """A number of numpy's."""
+
+    def __init__(self, dtype, data=b''):
+        super().__init__(dtype, (), data)
+
+    def array(self):
+        return super().array()[()]
+
+
 def _encode(text, encoding):
     return text.encode('latin1')
 
@@ -90,6 +100,7 @@ _ADMITTED = {
 }
 for _core in ('numpy.core', 'numpy._core'):
     _ADMITTED[_core + '.multiarray', '_reconstruct'] = _reconstruct
+    _ADMITTED[_core + '.multiarray', 'scalar'] = _Scalar
     _ADMITTED[_core + '.numeric', '_frombuffer'] = _from_buffer
 
 
@@ -107,7 +118,7 @@ def _value(value):
         return value.array()
     if isinstance(value, dict):
         return {_value(key): _value(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple, set, frozenset)):
         return type(value)(_value(one) for one in value)
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return value

@@ -1,7 +1,6 @@
 """Functions that return lists of places."""
 
-import os
-
+from penstock import _environment
 from penstock.fluid import _devices, core
 
 
@@ -40,7 +39,7 @@ def cuda_places(device_ids=None):
     """
     _devices.use_cpu_for('cuda_places')
     if device_ids is None:
-        selected = os.environ.get('FLAGS_selected_gpus')
+        selected = _environment.text('FLAGS_selected_gpus')
         device_ids = map(int, selected.split(',')) if selected else range(_devices.gpu_count())
     elif isinstance(device_ids, int):
         device_ids = [device_ids]
@@ -73,7 +72,4 @@ def count_of_environment():
     Raises:
         ValueError: CPU_NUM is no positive integer.
     """
-    text = os.environ.get('CPU_NUM', '1')
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError('CPU_NUM must be a positive integer, not %r' % text)
-    return int(text)
+    return _environment.value('CPU_NUM', 1)

@@ -4,12 +4,11 @@ PENSTOCK_PROGRESS in the environment (the launcher's --progress) enables them: i
 lines of a script that calls Executor.run itself. train_from_dataset prints a line in every print_period.
 """
 
-import os
 import sys
 import threading
 import time
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 from penstock.fluid.framework import OpRole
 
 VARIABLE = 'PENSTOCK_PROGRESS'
@@ -17,16 +16,7 @@ VARIABLE = 'PENSTOCK_PROGRESS'
 
 def asked_seconds():
     """Returns the seconds between two lines from the environment, or None."""
-    text = os.environ.get(VARIABLE, '')
-    if text in ('', '0'):
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not seconds > 0:
-        raise ValueError('%s must be a number of seconds above 0, not %r' % (VARIABLE, text))
-    return seconds
+    return _environment.value(VARIABLE, 0.0) or None
 
 
 def loss_of(program):

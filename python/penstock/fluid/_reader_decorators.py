@@ -5,12 +5,12 @@ import functools
 import itertools
 import multiprocessing
 import numbers
-import os
 import queue
 import random
 import threading
 import traceback
 
+from penstock import _environment
 from penstock._penstock import ProgramError
 
 __all__ = [
@@ -78,8 +78,8 @@ def shard(reader, num_parts=None, part_index=None, padding='wrap'):
         part = fluid.io.shard(lambda: range(5), num_parts=2, part_index=1)
         assert list(part()) == [1, 3, 0]
     """
-    num_parts = int(os.environ.get('PADDLE_TRAINERS_NUM', 1)) if num_parts is None else num_parts
-    part_index = int(os.environ.get('PADDLE_TRAINER_ID', 0)) if part_index is None else part_index
+    num_parts = _environment.value('PADDLE_TRAINERS_NUM', 1) if num_parts is None else num_parts
+    part_index = _environment.value('PADDLE_TRAINER_ID', 0) if part_index is None else part_index
     if num_parts < 1 or not 0 <= part_index < num_parts:
         raise ValueError('part_index must be in [0, num_parts), but they are %r and %r' % (part_index, num_parts))
     if padding not in ('wrap', 'drop', 'none'):

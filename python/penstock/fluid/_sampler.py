@@ -1,9 +1,10 @@
 """DistributedSampler: selects the examples of a data set for each rank."""
 
 import numbers
-import os
 
 import numpy
+
+from penstock import _environment
 
 __all__ = ['DistributedSampler']
 
@@ -32,7 +33,7 @@ class DistributedSampler:
 
     def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
         self._size = _count('size', size, 0)
-        said = os.environ.get
+        said = _environment.value
         self._ranks = _count('num_ranks', said('PADDLE_TRAINERS_NUM', 1) if num_ranks is None else num_ranks, 1)
         self._rank = _count('rank', said('PADDLE_TRAINER_ID', 0) if rank is None else rank, 0)
         if self._rank >= self._ranks:

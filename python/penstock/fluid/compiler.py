@@ -4,12 +4,11 @@ between trainers."""
 
 import copy
 import enum
-import os
 import weakref
 
 import numpy
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 from penstock._errors import state_error, suggestion
 from penstock.fluid import _passes, _places, _several_places, _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
@@ -398,7 +397,7 @@ class CompiledProgram:
         """Returns the addresses of all trainers, from the strategy, the transpiled program or the launcher."""
         strategy = self._build_strategy
         addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
-                     [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one])
+                     _environment.listed('PADDLE_TRAINER_ENDPOINTS'))
         if len(addresses) != strategy.num_trainers:
             raise ValueError('BuildStrategy: num_trainers is %d, but there are %d addresses of trainers %s; set '
                              'trainers_endpoints, transpile with mode nccl2, or start by penstock.distributed.launch' %

@@ -29,6 +29,11 @@ empties_are_vectors = False   # whether fetched tensors without elements have sh
 _log.name_process()
 
 
+def _start_seconds(start_s):
+    """Returns the number for C++, where 0 means that none is given."""
+    return 0.0 if start_s is None else float(start_s) or -1.0
+
+
 def global_scope():
     """Returns the scope in which programs run by default.
 
@@ -197,6 +202,10 @@ class Executor:
         wire (str | None): the protocol between this process and its pservers or trainers: 'native', or 'fluid', the
             protocol of Fluid 1.8.5, which has no token, no TLS and no exactly-once delivery. None: the value of
             PENSTOCK_WIRE, or 'native'. All Executors of a process use the same protocol.
+        start_s (float | None): how many seconds this process waits for the other processes of its job to start; then
+            it ends with an error that names those that have not come. None: the value of PENSTOCK_START_S (the
+            launcher's --start_s), or FLAGS_rpc_deadline milliseconds, or 900. All Executors of a process wait equally
+            long.
 
     Raises:
         NotImplementedError: the place is on a GPU and PENSTOCK_CUDA_FALLBACK is not set.
@@ -210,10 +219,10 @@ class Executor:
         assert result.tolist() == [[2.0, 2.0]]
     """
 
-    def __init__(self, place=None, wire=None):
+    def __init__(self, place=None, wire=None, start_s=None):
         self.place = core.CPUPlace() if place is None else core.device_of(place, 'Executor')
         _process_end.watch_process()
-        self._executor = _penstock.Executor(wire or '')
+        self._executor = _penstock.Executor(wire or '', _start_seconds(start_s))
         self._pruned_programs = weakref.WeakKeyDictionary()
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,

@@ -1,15 +1,14 @@
 """What this build exchanges data with, in Horovod's terms."""
 
 import ctypes
-import os
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 from penstock._errors import program_error
 from penstock.fluid import core
 
 
 def _uses_mpi():
-    return os.environ.get('PENSTOCK_COLLECTIVE_BACKEND', '') == 'mpi'
+    return _environment.text('PENSTOCK_COLLECTIVE_BACKEND') == 'mpi'
 
 
 def mpi_built():

@@ -2,11 +2,15 @@
 #include "executor/observe/metrics_server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -27,6 +31,8 @@ class Client {
   ~Client() { close(descriptor_); }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
+
+  int descriptor() const { return descriptor_; }
 
   // All bytes until the server closes.
   std::string Ask(const std::string& request) const {
@@ -81,6 +87,50 @@ TEST_F(MetricsServerTest, AVisitorThatGoesIsForgotten) {
 TEST_F(MetricsServerTest, AnAddressInUseIsAnError) {
   const auto second = MetricsServer::Start(server_->port(), [] { return std::string(); });
   EXPECT_EQ(second.status().id(), "E-metrics-bind");
+}
+
+// Takes all descriptors of the process that are left.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{.rlim_cur = 128, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (int held = 0; (held = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) held_.push_back(held);
+  }
+  ~NoDescriptors() {
+    for (const int held : held_) close(held);
+    setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  // Gives one back, so that a client can connect.
+  void GiveOne() {
+    close(held_.back());
+    held_.pop_back();
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> held_;
+};
+
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+TEST_F(MetricsServerTest, AVisitorWithoutADescriptorCostsNoTimeAndIsServedLater) {
+  std::unique_ptr<Client> waits;
+  {
+    NoDescriptors none;
+    none.GiveOne();
+    waits = std::make_unique<Client>(server_->port());  // the kernel's queue takes it
+    const double before = CpuSeconds();
+    pollfd nothing{waits->descriptor(), POLLIN, 0};
+    EXPECT_EQ(poll(&nothing, 1, 1000), 0);
+    EXPECT_LT(CpuSeconds() - before, 0.5) << "the server spins";
+  }
+  EXPECT_NE(waits->Ask("GET /metrics HTTP/1.1\r\n\r\n").find("200 OK"), std::string::npos);
 }
 
 }  // namespace

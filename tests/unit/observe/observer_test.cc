@@ -84,15 +84,18 @@ TEST_F(ObserverTest, AWaitIsReportedEachTimeItHasDoubled) {
 TEST(ReportTimes, AreThoseOfTheEnvironmentWhereItHasANumber) {
   const auto read = [](const char* text) {
     setenv("PENSTOCK_REPORT_AFTER", text, 1);
-    const Nanoseconds after = ReportAfterFromEnvironment();
+    Result<Nanoseconds> after = ReportAfterFromEnvironment();
     unsetenv("PENSTOCK_REPORT_AFTER");
     return after;
   };
-  EXPECT_EQ(read("0.2"), Nanoseconds(milliseconds(200)));
-  EXPECT_EQ(read("soon"), kReportAfter);
-  EXPECT_EQ(read("-1"), kReportAfter);
-  EXPECT_EQ(read("nan"), kReportAfter);
-  EXPECT_EQ(ReportAfterFromEnvironment(), kReportAfter);
+  EXPECT_EQ(*read("0.2"), Nanoseconds(milliseconds(200)));
+  EXPECT_EQ(*read(""), kReportAfter);
+  for (const char* bad : {"soon", "-1", "nan", "inf", "1e9", "0x1", "1s"}) {
+    EXPECT_EQ(read(bad).status().ToString(),
+              StrCat("the environment variable PENSTOCK_REPORT_AFTER is \"", bad,
+                     "\"; it takes a number from 0.001 to 1e+06   [E-environment]"));
+  }
+  EXPECT_EQ(*ReportAfterFromEnvironment(), kReportAfter);
 }
 
 TEST_F(ObserverTest, StalenessIsCountedByUpdates) {

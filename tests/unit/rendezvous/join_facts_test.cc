@@ -57,7 +57,10 @@ TEST(JoinFacts, ContradictionsOfTheEnvironmentAreNamed) {
             "PADDLE_CURRENT_ENDPOINT \"c:1\" is not in PADDLE_TRAINER_ENDPOINTS \"a:1,b:1\"");
   EXPECT_EQ(message({{"PADDLE_CURRENT_ENDPOINT", "b:1"}, {"PADDLE_TRAINER_ID", "0"}}),
             "PADDLE_TRAINER_ID is 0, but PADDLE_CURRENT_ENDPOINT \"b:1\" is the address of rank 1");
-  EXPECT_EQ(message({{"PADDLE_TRAINER_ID", "one"}}), "PADDLE_TRAINER_ID is \"one\", which is no number");
+  EXPECT_EQ(message({{"PADDLE_TRAINER_ID", "one"}}),
+            "the environment variable PADDLE_TRAINER_ID is \"one\"; it takes an integer from 0 to 1000000");
+  EXPECT_EQ(message({{"PADDLE_TRAINER_ID", "0"}, {"PADDLE_TRAINERS_NUM", "0"}}),
+            "the environment variable PADDLE_TRAINERS_NUM is \"0\"; it takes an integer from 1 to 1000000");
   EXPECT_EQ(message({{"PADDLE_TRAINER_ID", "2"}}),
             "PADDLE_TRAINER_ENDPOINTS: rank 2 is out of range; there are 2 ranks");
   EXPECT_EQ(message({{"PADDLE_TRAINER_ID", "0"}, {"PADDLE_TRAINERS_NUM", "3"}}),

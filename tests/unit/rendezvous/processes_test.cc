@@ -118,7 +118,8 @@ TEST(Processes, AKilledRankZeroIsToldToAllThatWait) {
 // As the launcher sets it.
 Status JoinFromEnvironment() {
   PENSTOCK_ASSIGN_OR_RETURN(const std::optional<JoinFacts> facts, FactsOfEnvironment(ProcessEnvironment()));
-  PENSTOCK_ASSIGN_OR_RETURN(const process::JobStore job, process::JoinJobStore(*facts));
+  PENSTOCK_ASSIGN_OR_RETURN(const process::JobStore job,
+                            process::JoinJobStore(*facts, std::chrono::minutes(15)));
   return job.store->Barrier("start");
 }
 

@@ -2,6 +2,8 @@
 
 import sys
 
+from penstock.distributed.launch.logs import say
+
 
 class Echo:
     """Copies to the terminal the text that a role has written to its log since the last call.
@@ -12,13 +14,19 @@ class Echo:
     """
 
     def __init__(self, path, begin=0, prefix=""):
-        self._log = open(path, "rb")  # closed with the process
-        self._log.seek(begin)
+        try:
+            self._log = open(path, "rb")  # closed with the process
+            self._log.seek(begin)
+        except OSError as error:
+            say(f"launch: {path} cannot be shown: {error.strerror or error}")
+            self._log = None
         self._prefix = prefix
         self._rest = b""
 
     def pump(self, last=False):
         """Copies new text. With a prefix it copies only whole lines, except in the `last` call."""
+        if self._log is None:
+            return
         text = self._rest + self._log.read()
         self._rest = b""
         if self._prefix and not last:
@@ -29,5 +37,11 @@ class Echo:
         shown = text.decode(errors="replace")
         if self._prefix:
             shown = "".join(f"{self._prefix}{line}\n" for line in shown.splitlines())
-        sys.stdout.write(shown)
-        sys.stdout.flush()
+        try:
+            sys.stdout.write(shown)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except (OSError, ValueError) as error:  # on a full disk, or closed: the job goes on without it
+            self._log = None
+            say(f"launch: the terminal takes no output: {error}")

@@ -2,6 +2,8 @@
 
 import ipaddress
 
+SECONDS_MAX = 1e6  # of options in seconds
+
 
 class JobError(Exception):
     """The command line and the environment do not describe a valid job; the message names the values."""

@@ -15,6 +15,8 @@ import os
 import struct
 import time
 
+from penstock.distributed.launch.logs import write_new
+
 _MAGIC = 0x3130544C46534E50
 _EVENTS, _EVENT_BYTES, _EVENTS_AT, _NAMES_BYTES = 4096, 48, 512, 1 << 20
 _NAMES_AT = _EVENTS_AT + _EVENTS * _EVENT_BYTES
@@ -50,12 +52,12 @@ class Recording:
 
     def write(self, path, now):
         """Writes JSON lines: the role, then its events, `ago_s` before `now`."""
-        with open(path, "w") as file:
-            file.write(json.dumps({"role": self.role, "state": self.state, "address": self.address,
-                                   "written": time.time(), "events": len(self.events)}) + "\n")
-            for event in self.events:
-                line = dataclasses.asdict(event)
-                file.write(json.dumps({"ago_s": round(now - line.pop("time"), 3), **line}) + "\n")
+        lines = [{"role": self.role, "state": self.state, "address": self.address, "written": time.time(),
+                  "events": len(self.events)}]
+        for event in self.events:
+            line = dataclasses.asdict(event)
+            lines.append({"ago_s": round(now - line.pop("time"), 3), **line})
+        write_new(path, (json.dumps(line) + "\n" for line in lines))
 
 
 class Flight:
@@ -81,6 +83,10 @@ class Flight:
     def progress(self):
         header = _HEADER.unpack_from(self._memory)
         return header[9] / 1e9 if header[0] == _MAGIC and header[8] > 0 else None
+
+    def met(self):
+        """Returns whether the role has exchanged anything with another process of the job."""
+        return any(event.kind not in IDLE for event in self._events())
 
     def read(self, role, address="", state=""):
         return Recording(role, tuple(self._events()), address, state)

@@ -11,7 +11,9 @@ import shlex
 import socket
 import sys
 
-from penstock.distributed.launch.errors import JobError, split
+from penstock import _environment
+from penstock._penstock import ProgramError
+from penstock.distributed.launch.errors import SECONDS_MAX, JobError, split
 from penstock.distributed.launch.safety import safety_environment
 from penstock.distributed.launch.topology import find_topology
 
@@ -127,13 +129,13 @@ def _selected_gpus(options, environment):
     if options.selected_gpus is not None:
         chosen = split(options.selected_gpus)
     elif options.gpus is not None:
-        visible = split(environment.get("CUDA_VISIBLE_DEVICES", ""))
+        visible = _environment.listed("CUDA_VISIBLE_DEVICES", environment)
         return [str(i) for i in range(options.gpus)] if not visible or len(visible) >= options.gpus else visible
     else:
         return None
     if not chosen:
         raise JobError("--selected_gpus is empty")
-    visible = split(environment.get("CUDA_VISIBLE_DEVICES", ""))
+    visible = _environment.listed("CUDA_VISIBLE_DEVICES", environment)
     if not visible:
         return chosen
     missing = [gpu for gpu in chosen if gpu not in visible]
@@ -165,8 +167,8 @@ def _pserver_addresses(options, environment, topology):
     nodes, here = topology.nodes, topology.here
     given = split(options.endpoints)
     if not given and options.use_paddlecloud:    # Fluid's cloud: one pserver on each of these machines
-        port = environment.get("PADDLE_PORT", str(PSERVER_PORT))
-        given = [f"{host}:{port}" for host in split(environment.get("PADDLE_PSERVERS", ""))]
+        port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
+        given = [f"{host}:{port}" for host in _environment.listed("PADDLE_PSERVERS", environment)]
     if given:
         return _given_pservers(options, given, topology)
     count = options.server_num or 0
@@ -187,11 +189,8 @@ def _local_trainers(options, environment, gpus, pservers, nodes):
         asked["--worker_num"] = options.worker_num
     if gpus is not None:
         asked["--gpus" if options.gpus is not None else "--selected_gpus"] = len(gpus)
-    if "PADDLE_NUM_TRAINERS" in environment:
-        text = environment["PADDLE_NUM_TRAINERS"]
-        if not text.isdigit() or int(text) < 1:
-            raise JobError(f"PADDLE_NUM_TRAINERS={text} is not a count of at least 1")
-        total = int(text)
+    total = _environment.value("PADDLE_NUM_TRAINERS", None, environment)
+    if total is not None:
         if total % nodes != 0:
             raise JobError(f"PADDLE_NUM_TRAINERS={total} trainers cannot be divided evenly among {nodes} machines")
         asked["PADDLE_NUM_TRAINERS"] = total // nodes
@@ -205,7 +204,7 @@ def _local_trainers(options, environment, gpus, pservers, nodes):
 def _trainer_addresses(options, environment, nodes, here, local):
     port = options.started_port
     if port is None and options.use_paddlecloud:
-        port = int(environment.get("PADDLE_PORT", "6170"))
+        port = _environment.value("PADDLE_PORT", PSERVER_PORT, environment)
     if port is None and len(nodes) > 1:
         port = TRAINER_PORT
     if port is not None:
@@ -215,7 +214,7 @@ def _trainer_addresses(options, environment, nodes, here, local):
 
 def _token(options, environment):
     """Returns the job's secret from --token_file or PENSTOCK_JOB_TOKEN; "" without both."""
-    token = environment.get("PENSTOCK_JOB_TOKEN", "")
+    token = _environment.text("PENSTOCK_JOB_TOKEN", "", environment)
     if options.token_file is not None:
         try:
             with open(options.token_file) as file:
@@ -235,15 +234,35 @@ def _settings(options):
     settings = safety_environment(options)
     if options.wire:
         settings["PENSTOCK_WIRE"] = options.wire
+    if options.start_s is not None:
+        if not options.start_s > 0:
+            raise JobError(f"--start_s is {options.start_s:g}; it must be a number of seconds above 0")
+        settings["PENSTOCK_START_S"] = f"{options.start_s:.3f}"
     if options.progress is not None:
-        if not options.progress > 0:
+        if not 0 < options.progress <= SECONDS_MAX:
             raise JobError(f"--progress is {options.progress:g}; it must be a number of seconds above 0")
         settings["PENSTOCK_PROGRESS"] = f"{options.progress:g}"
     return settings
 
 
+def _check_settings(options, environment):
+    """Raises the error of a variable with a value that it does not take: a role would raise it only later."""
+    names = [name for name in environment if name.startswith(("PENSTOCK_", "FLAGS_"))]
+    _environment.check({name: environment[name] for name in names})
+    for _, _, name, value in options.env:
+        _environment.check({name: value})
+
+
 def make_plan(options, environment):
     """Returns the Plan of this machine; raises JobError if options contradict each other."""
+    try:
+        return _make_plan(options, environment)
+    except ProgramError as error:
+        raise JobError(str(error)) from error
+
+
+def _make_plan(options, environment):
+    _check_settings(options, environment)
     if not options.module and not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
     topology = find_topology(options, environment)
@@ -261,7 +280,7 @@ def make_plan(options, environment):
     return Plan(nodes=nodes, rank=topology.rank, control_port=topology.port or options.control_port,
                 own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
-                job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
+                job_id=options.job_id or _environment.text("PENSTOCK_JOB_ID", "", environment), token=token,
                 settings=_settings(options), cloud=options.use_paddlecloud,
                 cores=0 if "OMP_NUM_THREADS" in environment else len(os.sched_getaffinity(0)),
                 metrics=options.metrics, given=tuple(options.env))

@@ -2,6 +2,7 @@
 # mypy: disable-error-code="override"
 from typing import Any, Callable, Iterable, Iterator
 
+from penstock import ProgramError as ProgramError
 from penstock.distributed.launch.errors import JobError as JobError
 from penstock.distributed.launch.errors import split as split
 from penstock.distributed.launch.safety import safety_environment as safety_environment
@@ -25,6 +26,7 @@ class Role:
     address: Any
     @property
     def name(self) -> Any: ...
+SECONDS_MAX: float
 TRAINER_PORT: int
 def free_ports(count: Any, host: Any = ...) -> Any: ...
 def make_job(plan: Any, members: Any, job_id: Any = ..., token: Any = ..., attempt: Any = ...) -> Any: ...

@@ -4,10 +4,12 @@ supervisor."""
 import os
 import sys
 
-from penstock.distributed.launch.cluster import Facts, JoinError, Stopped, join
+from penstock.distributed.launch.cluster import JoinError, Stopped, join
 from penstock.distributed.launch.guard import run_guarded
 from penstock.distributed.launch.errors import JobError
 from penstock.distributed.launch.job import make_job, make_plan
+from penstock.distributed.launch.logs import say
+from penstock.distributed.launch.messages import Facts
 from penstock.distributed.launch.options import parse_options
 from penstock.distributed.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
 
@@ -37,14 +39,14 @@ def _run_once(plan, options, stop, registry, attempt):
         try:
             cluster, facts = join(plan, plan.control_port, options.join_s, lambda: stop.signal is not None)
         except JoinError as error:
-            print(f"error: launch: {error}   [E-launch-join]", file=sys.stderr)
+            say(f"error: launch: {error}   [E-launch-join]")
             return EXIT_ROLE_FAILED
         except Stopped:
             return stop.exit_code()
     job = make_job(plan, facts.members, facts.job_id, facts.token, attempt)
     if options.print_config:
         for line in job.describe():
-            print(line, flush=True)
+            say(line, sys.stdout)
     return run_job(job, stop, cluster, registry, options)
 
 
@@ -54,8 +56,7 @@ def _supervise(plan, options, registry, unblock):
     unblock()
     for attempt in range(options.max_restart + 1):
         if attempt > 0:
-            print(f"launch: starting the job again, attempt {attempt} of {options.max_restart}", file=sys.stderr,
-                  flush=True)
+            say(f"launch: starting the job again, attempt {attempt} of {options.max_restart}")
         code = _run_once(plan, options, stop, registry, attempt)
         if code != EXIT_ROLE_FAILED:
             return code
@@ -86,6 +87,6 @@ def main(argv):
             return 0
         _require_log_dir(plan.log_dir)
     except JobError as error:
-        print(f"error: launch: {error}", file=sys.stderr)
+        say(f"error: launch: {error}")
         return EXIT_BAD_INPUT
     return run_guarded(lambda registry, unblock: _supervise(plan, options, registry, unblock))

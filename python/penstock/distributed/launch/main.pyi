@@ -9,6 +9,7 @@ from penstock.distributed.launch.errors import JobError as JobError
 from penstock.distributed.launch.guard import run_guarded as run_guarded
 from penstock.distributed.launch.job import make_job as make_job
 from penstock.distributed.launch.job import make_plan as make_plan
+from penstock.distributed.launch.logs import say as say
 from penstock.distributed.launch.messages import Facts as Facts
 from penstock.distributed.launch.options import parse_options as parse_options
 from penstock.distributed.launch.supervisor import Stop as Stop

@@ -65,7 +65,8 @@ def _failure(value):
     lines = value.get("lines")
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
         raise MessageError("it sent a failure that cannot be parsed")
-    return {**{key: _text(value.get(key)) for key in ("who", "kind", "log", "words")}, "lines": lines}
+    texts = {key: _text(value.get(key)) for key in ("who", "kind", "log", "words", "role", "outcome", "note")}
+    return {**texts, "lines": lines, "stopped": value.get("stopped") is True, "met": value.get("met") is not False}
 
 
 def _text(value):

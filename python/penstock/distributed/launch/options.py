@@ -5,6 +5,7 @@ import re
 import sys
 
 from penstock.distributed.launch.completion import NAME, completion_text
+from penstock.distributed.launch.errors import SECONDS_MAX
 from penstock.distributed.launch.safety import add_safety_options
 
 # Fluid's manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
@@ -38,6 +39,17 @@ def _count(text):
         value = -1
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a count")
+    return value
+
+
+def _seconds(text):
+    """Parses a finite number of seconds of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= SECONDS_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0 to {SECONDS_MAX:.0f}")
     return value
 
 
@@ -93,8 +105,9 @@ def _add_machines(where):
     where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
                        help="several machines: port on which the first machine's launcher listens for the others "
                        "(default: %(default)s)")
-    where.add_argument("--join_s", type=float, default=600.0, metavar="SECONDS",
-                       help="several machines: how long to wait for the other launchers (default: %(default)s)")
+    where.add_argument("--join_s", type=_seconds, default=600.0, metavar="SECONDS",
+                       help="several machines: how long launchers wait for each other before they start any process "
+                       "(default: %(default)s)")
     where.add_argument("--use_paddlecloud", action="store_true",
                        help="read machines and ports from PADDLE_TRAINERS, PADDLE_PSERVERS, POD_IP, PADDLE_PORT")
 
@@ -149,7 +162,12 @@ def make_parser():
     watch.add_argument("--max_restart", type=_count, default=0, metavar="N",
                        help="restart the whole job after a failure, at most N times; processes find the number of "
                        "the attempt in PENSTOCK_RESTART_COUNT (default: %(default)s)")
-    watch.add_argument("--hang_timeout", type=float, default=0.0, metavar="SECONDS",
+    watch.add_argument("--start_s", type=_seconds, metavar="SECONDS",
+                       help="how long the processes, once started, wait for each other to connect; then all end with "
+                       "an error that names those that have not come. --join_s is about the launchers of several "
+                       "machines, before that; --grace_s about the time after a failure (PENSTOCK_START_S; default: "
+                       "FLAGS_rpc_deadline milliseconds, else 900)")
+    watch.add_argument("--hang_timeout", type=_seconds, default=0.0, metavar="SECONDS",
                        help="end the job when no process of this machine has made progress in training for this "
                        "long, and state what it waited for (default: 0, never)")
     watch.add_argument("--metrics", type=_port_or_any, metavar="PORT",
@@ -170,9 +188,10 @@ def make_parser():
     output = parser.add_argument_group("output")
     _add_output(output)
     add_safety_options(parser)
-    parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",
+    parser.add_argument("--grace_s", type=_seconds, metavar="SECONDS",
                         help="after a failure, how long the other processes may take to end by themselves (default: "
-                        "%(default)s)")
+                        "15, or 5 if the failed process had not yet connected to any other, which then cannot notice "
+                        "its end)")
     parser.add_argument("--env", type=_setting, action="append", default=[], metavar="[ROLE:]NAME=VALUE",
                         help="set an environment variable for all processes, for pservers or trainers (pserver:, "
                         "trainer:), or for one process (trainer.0:); may be given several times")

@@ -7,5 +7,6 @@ from penstock.distributed.launch.safety import add_safety_options as add_safety_
 
 AFTER_SCRIPT: Any
 NAME: str
+SECONDS_MAX: float
 def make_parser() -> Any: ...
 def parse_options(argv: Any) -> Any: ...

@@ -1,8 +1,7 @@
-"""Determines how the roles ended, and which role caused a failure.
+"""How the roles ended.
 
 The failure of one role often makes the others fail, and a pserver that only noticed it may end first. Therefore a role
-reports on a pipe (PENSTOCK_LAUNCH_FD) that it received an error from a peer. The cause is the first failure of a role
-without such a report.
+reports on a pipe (PENSTOCK_LAUNCH_FD) that it received an error from a peer. blame.py derives the cause.
 """
 
 import dataclasses
@@ -13,7 +12,6 @@ REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
 JOB = "the job"  # the name of the whole job, used if it hangs
 NOTE_MAX = 8192
-LINES_MAX_BYTES = 8192
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,23 +20,28 @@ class Failure:
 
     node: int
     who: str  # "trainer 1 (pid 77)"; "": the machine; JOB: the whole job
-    words: str  # "exited with code 1"
+    words: str  # "exited with code 1, 3.2 s after it was started"
     kind: str  # OWN, REACTED or ENDED
     log: str = ""
     lines: tuple = ()  # the last lines of the role's log
+    role: str = ""  # "trainer 1"
+    outcome: str = ""  # "exited with code 1"
+    note: str = ""  # the error of a peer to which it reacted
+    stopped: bool = False  # a signal had stopped it when the job's first failure was noticed
 
 
-def pick_cause(failures):
-    """Returns the failure to report first, or None."""
-    for kind in (OWN, REACTED, ENDED):
-        for failure in failures:
-            if failure.kind == kind:
-                return failure
-    return None
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a role has reported on its pipe."""
+
+    met: bool = False  # it has joined other processes of the job
+    note: str = ""  # the error of a peer to which it reacted
+    reacted: bool = False
 
 
 class Notes:
-    """The pipe on which a role reports an error of a peer: "reacted", a tab, the error."""
+    """The pipe on which a role reports, one line each: "met" once it has joined the other ranks; "reacted", a tab and
+    the error of a peer that ends it."""
 
     def __init__(self):
         self._listen, self.descriptor = os.pipe()
@@ -55,19 +58,13 @@ class Notes:
         """Closes the write end, which only the role needs."""
         os.close(self.descriptor)
 
-    def read_reacted(self):
-        """Returns whether the role has reported an error of a peer; closes the pipe."""
+    def read(self):
+        """Returns what the role has Told; closes the pipe."""
         try:
             text = os.read(self._listen, NOTE_MAX)
         except BlockingIOError:
             text = b""
         os.close(self._listen)
-        return text.startswith(b"reacted\t")
-
-
-def last_lines(path, count):
-    """Returns the last lines of a log, at most 8 KB."""
-    with open(path, "rb") as log:
-        log.seek(0, os.SEEK_END)
-        log.seek(max(0, log.tell() - LINES_MAX_BYTES))
-        return log.read().decode(errors="replace").splitlines()[-count:]
+        lines = text.decode(errors="replace").split("\n")
+        notes = [line.partition("\t")[2] for line in lines if line.startswith("reacted\t")]
+        return Told("met" in lines, notes[0] if notes else "", bool(notes))

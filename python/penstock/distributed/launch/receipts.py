@@ -19,9 +19,11 @@ def read_receipts(log_dir, roles):
     for role in roles:
         try:
             with open(path_of(log_dir, role)) as file:
-                yield json.load(file)
-        except (OSError, ValueError):
+                receipt = json.load(file)
+            _row(receipt, {})
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             continue
+        yield receipt
 
 
 def table(receipts, pservers):

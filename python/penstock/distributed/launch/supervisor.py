@@ -9,115 +9,30 @@ of each end and of each failure (cluster.py), and do the same.
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 
+from penstock.distributed.launch.blame import find_cause
 from penstock.distributed.launch.cause import explain_failure, explain_hang
 from penstock.distributed.launch.console import Echo
-from penstock.distributed.launch.flight import Flight
-from penstock.distributed.launch.guard import FORWARDED, die_with_parent, signal_group
-from penstock.distributed.launch.outcome import ENDED, JOB, OWN, REACTED, Failure, Notes, last_lines, pick_cause
-from penstock.distributed.launch.receipts import path_of, read_receipts, table
+from penstock.distributed.launch.errors import JobError
+from penstock.distributed.launch.guard import FORWARDED, signal_group
+from penstock.distributed.launch.logs import last_lines, say
+from penstock.distributed.launch.outcome import ENDED, JOB, OWN, REACTED, Failure
+from penstock.distributed.launch.receipts import read_receipts, table
+from penstock.distributed.launch.role_process import describe_end, flight_path, is_stopped, name_of, start
 
 EXIT_ROLE_FAILED = 1
+EXIT_NOT_STARTED = 2
+GRACE_S = 15.0
+GRACE_ALONE_S = 5.0  # if no other role can have noticed the failure
+STOPPED_LOOK_S = 1.0
+STOPPED_FOR_S = 60.0  # a connection breaks some 13 s after its peer was stopped
 LAST_LINES = 20
 TERM_WAIT_S = 3.0
 FINISH_S = 30.0  # after a failed job, the time to wait for the reports of the other machines
 POLL_S = 0.1
-
-
-class _Process:
-    def __init__(self, role, log_path, log_begin, popen, notes, flight):
-        self.role = role
-        self.log_path = log_path
-        self.log_begin = log_begin  # the position in the log at which the output of this attempt begins
-        self.popen = popen  # only its pid is used, because waiting for it would free the number of the group
-        self.pid = popen.pid
-        self.notes = notes
-        self.flight = flight
-        self.started = time.monotonic()
-        self.outcome = None  # describes how the process ended
-        self.failed = False
-        self.handle = os.pidfd_open(self.pid)
-
-    def poll(self):
-        """Returns subprocess's return code, or None. Does not wait for the child, so its number stays reserved."""
-        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        if ended is None:
-            return None
-        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-
-
-def _child_environment(role):
-    environment = {k: v for k, v in os.environ.items() if k.lower() not in {"http_proxy", "https_proxy"}}
-    environment.update(role.environment)
-    return environment
-
-
-def _start(role, job, registry):
-    log_path = os.path.join(job.log_dir, role.log_name)
-    parent = os.getpid()
-    notes, flight = Notes(), Flight()
-    for path in (path_of(job.log_dir, role), _flight_path(job, role), _metrics_path(job, role)):
-        _remove(path)  # the file of an earlier job
-
-    def before_exec():
-        os.write(registry, b"%d\n" % os.getpid())
-        die_with_parent(parent)
-
-    with open(log_path, "ab" if job.attempt else "wb") as log:  # a restarted job continues its logs
-        if job.attempt:
-            log.write(b"launch: attempt %d\n" % job.attempt)
-            log.flush()
-        log_begin = log.tell()
-        popen = subprocess.Popen(
-            job.command, env={**_child_environment(role), **notes.environment(), **flight.environment()},
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
-            pass_fds=(notes.descriptor, flight.descriptor), preexec_fn=before_exec)
-    notes.close_ours()
-    flight.close_ours()
-    return _Process(role, log_path, log_begin, popen, notes, flight)
-
-
-def _flight_path(job, role):
-    return os.path.join(job.log_dir, f"flight.{role.kind}.{role.index}.jsonl")
-
-
-def _metrics_path(job, role):
-    return os.path.join(job.log_dir, f"metrics.{role.kind}.{role.index}")
-
-
-def _remove(path):
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
-
-
-def _is_stopped(pid):
-    """Returns whether a signal has stopped the process (state T of proc(5))."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] in {"T", "t"}
-    except OSError:
-        return False
-
-
-def _describe_end(code):
-    """Returns (words, failed) for a return code of subprocess."""
-    if code == 0:
-        return "ended well", False
-    if code < 0:
-        try:
-            return f"was killed by {signal.Signals(-code).name}", True
-        except ValueError:
-            return f"was killed by signal {-code}", True
-    return f"exited with code {code}", True
-
-
-def _name(process):
-    return f"{process.role.name} (pid {process.pid})"
+STOPPED = "is stopped by a signal"
 
 
 class _Supervisor:
@@ -137,7 +52,9 @@ class _Supervisor:
         self._failures = []  # failures of all machines, in the same order on each
         self._trainers_elsewhere = job.trainers_elsewhere
         self._deadline = None  # deadline for the end of the other roles
-        self._selector = selectors.DefaultSelector()
+        self._selector = None
+        self._look_at = 0.0  # when to look next whether roles are stopped
+        self._not_started = ""  # why a role could not be started
 
     def run(self):
         try:
@@ -153,14 +70,27 @@ class _Supervisor:
         return self._report()
 
     def _start_all(self):
-        for role in self._job.roles:
-            process = _start(role, self._job, self._registry)
-            self._processes.append(process)
-            if self._echoed == "all":
-                self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
-            elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
-                self._echoes.append(Echo(process.log_path, process.log_begin))
-            self._selector.register(process.handle, selectors.EVENT_READ, process)
+        """Starts the roles. If one cannot be started, the job ends."""
+        role = None
+        try:
+            self._selector = selectors.DefaultSelector()
+            for role in self._job.roles:
+                self._start(role)
+        except (JobError, OSError) as error:
+            what = str(error) if isinstance(error, JobError) else (
+                f"cannot start {role.name if role else 'any role'}: {error.strerror or error}   [E-launch-start]")
+            self._not_started = what
+            self._tell({"event": "stop", "why": what})
+            self._deadline = time.monotonic()
+
+    def _start(self, role):
+        process = start(role, self._job, self._registry)
+        self._processes.append(process)
+        self._selector.register(process.handle, selectors.EVENT_READ, process)
+        if self._echoed == "all":
+            self._echoes.append(Echo(process.log_path, process.log_begin, f"[{role.name}] "))
+        elif self._echoed == "first" and role.kind == "trainer" and role.index == 0:
+            self._echoes.append(Echo(process.log_path, process.log_begin))
 
     def _alive(self):
         return [process for process in self._processes if process.outcome is None]
@@ -175,7 +105,17 @@ class _Supervisor:
             self._hear()
             for echo in self._echoes:
                 echo.pump()
+            self._look_for_stopped()
             self._end_if_hung()
+
+    def _look_for_stopped(self):
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + STOPPED_LOOK_S
+        for process in self._alive():
+            if is_stopped(process.pid):
+                process.stopped_at = now
 
     def _end_if_hung(self):
         progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
@@ -195,7 +135,7 @@ class _Supervisor:
         return self._recordings
 
     def _recording(self, process):
-        state = process.outcome or ("is stopped by a signal" if _is_stopped(process.pid) else "")
+        state = process.outcome or (STOPPED if is_stopped(process.pid) else "")
         return process.flight.read(process.role.name, process.role.address, state)
 
     def _write_recordings(self):
@@ -205,35 +145,46 @@ class _Supervisor:
         now = time.monotonic()
         for process, recording in recordings:
             try:
-                recording.write(_flight_path(self._job, process.role), now)
+                recording.write(flight_path(self._job, process.role), now)
             except OSError as error:
-                print(f"launch: {error}", file=sys.stderr)
+                say(f"launch: {error}")
         return bool(recordings)
 
-    def _hasten(self):
-        """Starts the grace period of the other roles at the first call."""
-        if self._deadline is None:
-            self._deadline = time.monotonic() + self._grace_s
+    def _hasten(self, met=True):
+        """Starts the grace period of the other roles at the first call; `met`: whether they can notice the failure."""
+        if self._deadline is not None:
+            return
+        self._record()
+        usual = GRACE_S if met else GRACE_ALONE_S
+        self._deadline = time.monotonic() + (usual if self._grace_s is None else self._grace_s)
 
     def _note_end(self, process, by_launcher=False):
-        words, failed = _describe_end(process.poll())
+        words, failed = describe_end(process.poll())
         after = time.monotonic() - process.started
-        reacted = process.notes.read_reacted()
+        told = process.notes.read()
         process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
         process.failed = failed or by_launcher
         if process.failed and not self._failures:
             self._record()
-        kind = ENDED if by_launcher else REACTED if reacted else OWN
+        kind = REACTED if told.reacted else ENDED if by_launcher else OWN
+        met = told.met or told.reacted or process.flight.met()
         event = {"event": "end", "kind": process.role.kind, "failure": None}
         if process.failed:
             event["failure"] = {
-                "who": _name(process), "kind": kind, "log": process.log_path,
+                "who": name_of(process), "kind": kind, "log": process.log_path,
                 "words": f"{process.outcome}, {after:.1f} s after it was started",
-                "lines": last_lines(process.log_path, LAST_LINES)}
+                "lines": last_lines(process.log_path, LAST_LINES), "role": process.role.name,
+                "outcome": process.outcome, "note": told.note, "stopped": self._was_stopped(process), "met": met}
         self._tell(event)
         if not by_launcher and process.failed:
-            self._hasten()
+            self._hasten(met)
         self._end_servers_in_time()
+
+    def _was_stopped(self, process):
+        """Returns whether a signal had stopped the role shortly before the first failure."""
+        state = next((one.state for one in self._record() if one.role == process.role.name), "")
+        return state == STOPPED or (process.stopped_at is not None and
+                                    time.monotonic() - process.stopped_at < STOPPED_FOR_S)
 
     def _end_servers_in_time(self):
         """Pservers end by themselves once every trainer has completed. Ends a pserver that does not, and reports it."""
@@ -255,12 +206,12 @@ class _Supervisor:
         if event["event"] == "end":
             failure = event["failure"]
             if failure is not None:
-                self._failures.append(Failure(node, failure["who"], failure["words"], failure["kind"], failure["log"],
-                                              tuple(failure["lines"])))
+                facts = {key: value for key, value in failure.items() if key not in ("lines", "met")}
+                self._failures.append(Failure(node, lines=tuple(failure["lines"]), **facts))
             if node != self._job.rank:
                 self._trainers_elsewhere -= event["kind"] == "trainer"
                 if failure is not None:
-                    self._hasten()
+                    self._hasten(failure["met"])
                 self._end_servers_in_time()
         elif event["event"] == "hang":
             self._failures.append(Failure(node, JOB, event["why"], OWN))
@@ -279,7 +230,7 @@ class _Supervisor:
             for process in self._processes:
                 signal_group(process.pid, number)
             deadline = time.monotonic() + patience
-            while self._alive() and time.monotonic() < deadline:
+            while self._selector is not None and self._alive() and time.monotonic() < deadline:
                 for key, _ in self._selector.select(POLL_S):
                     self._selector.unregister(key.fileobj)
                     self._note_end(key.data, by_launcher=True)
@@ -310,43 +261,45 @@ class _Supervisor:
 
     def _report(self):
         if self._stop.signal is not None:
-            print(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended", file=sys.stderr)
+            say(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended")
             return self._stop.exit_code()
-        cause = pick_cause(self._failures)
+        if self._not_started:
+            say(f"error: launch: {self._not_started}")
+            return EXIT_NOT_STARTED
+        cause = find_cause(self._failures, list(self._job.pservers), len(self._job.trainers))
         if not self._quiet:
             for line in table(read_receipts(self._job.log_dir, self._job.roles), self._job.pservers):
-                print(line, flush=True)
+                say(line, sys.stdout)
         if cause is None:
             return 0
-        if cause.who == JOB:
-            print(f"error: launch: {cause.who} {cause.words}   [E-launch-hang]", file=sys.stderr)
-        elif cause.who:
-            print(f"error: launch: {cause.who}{self._where(cause.node)} {cause.words}   [E-launch-role]",
-                  file=sys.stderr)
+        failure = cause.failure
+        if failure.who == JOB:
+            say(f"error: launch: {failure.who} {failure.words}   [E-launch-hang]")
+        elif failure.who:
+            say(f"error: launch: {failure.who}{self._where(failure.node)} {failure.words}   [E-launch-role]")
         else:
-            print(f"error: launch: node {cause.node} ({self._job.nodes[cause.node]}) {cause.words}   [E-launch-node]",
-                  file=sys.stderr)
-        if cause.lines:
-            print(f"  last lines of {cause.log}{self._where(cause.node)}:", file=sys.stderr)
-            for line in cause.lines:
-                print(f"    {line}", file=sys.stderr)
+            say(f"error: launch: node {failure.node} ({self._job.nodes[failure.node]}) {failure.words}   "
+                "[E-launch-node]")
+        if failure.lines:
+            say(f"  last lines of {failure.log}{self._where(failure.node)}:")
+            for line in failure.lines:
+                say(f"    {line}")
         for process in self._processes:
-            if cause.node != self._job.rank or cause.who != _name(process):
-                print(f"  {process.role.name} {process.outcome}; its log is {process.log_path}", file=sys.stderr)
+            if failure.node != self._job.rank or failure.who != name_of(process):
+                say(f"  {process.role.name} {process.outcome}; its log is {process.log_path}")
         self._explain(cause)
         return EXIT_ROLE_FAILED
 
     def _explain(self, cause):
-        """Prints the cause derived from the recordings as the last line."""
-        if not self._write_recordings():
-            return
-        print(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}",
-              file=sys.stderr)
-        for process in self._processes:
-            if cause.node == self._job.rank and cause.who == _name(process):
-                self._explained = explain_failure(self._record(), process.role.name, process.outcome)
-        if self._explained:
-            print(f"cause: {self._explained}", file=sys.stderr)
+        """Prints the cause as the last line, with what the recordings of this machine's roles add to it."""
+        if self._write_recordings():
+            say(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}")
+        sentence = cause.sentence or (self._explained if cause.failure.who == JOB else "")
+        if not sentence and cause.role:
+            sentence = (explain_failure(self._record(), cause.role, cause.words) or
+                        f"{cause.role}{self._where(cause.failure.node)} {cause.words}")
+        if sentence:
+            say(f"cause: {sentence}")
 
 
 class Stop:

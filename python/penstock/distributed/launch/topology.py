@@ -4,6 +4,7 @@ import dataclasses
 import re
 import socket
 
+from penstock import _environment
 from penstock.distributed.launch.errors import JobError, is_loopback, split
 
 
@@ -110,8 +111,9 @@ _SCHEDULERS = {"slurm": _of_slurm, "mpi": _of_mpi, "torch": _of_torch}
 
 def _listed(options, environment):
     if options.use_paddlecloud:
-        nodes, here = split(environment.get("PADDLE_TRAINERS", "")), environment.get("POD_IP", "")
-        nodes += [node for node in split(environment.get("PADDLE_PSERVERS", "")) if node not in nodes]
+        nodes = _environment.listed("PADDLE_TRAINERS", environment)
+        here = _environment.text("POD_IP", "", environment)
+        nodes += [node for node in _environment.listed("PADDLE_PSERVERS", environment) if node not in nodes]
         if not nodes or not here:
             raise JobError("--use_paddlecloud needs PADDLE_TRAINERS (the machines) and POD_IP (this one)")
     else:

@@ -3,8 +3,7 @@
 Its names can be imported, because scripts import them beside those for programs; a use of one raises an error.
 """
 
-import os
-
+from penstock import _environment
 from penstock.fluid.dygraph import _imperative
 
 
@@ -59,11 +58,11 @@ class ParallelEnv:
     """
 
     def __init__(self):
-        self._nranks = int(os.getenv('PADDLE_TRAINERS_NUM', '1'))
-        self._local_rank = int(os.getenv('PADDLE_TRAINER_ID', '0'))
-        self._dev_id = int(os.getenv('FLAGS_selected_gpus', '0').split(',')[0])
-        self._trainer_endpoints = os.getenv('PADDLE_TRAINER_ENDPOINTS', '').split(',')
-        self._current_endpoint = os.getenv('PADDLE_CURRENT_ENDPOINT', '')
+        self._nranks = _environment.value('PADDLE_TRAINERS_NUM', 1)
+        self._local_rank = _environment.value('PADDLE_TRAINER_ID', 0)
+        self._dev_id = int(_environment.text('FLAGS_selected_gpus', '0').split(',')[0])
+        self._trainer_endpoints = _environment.text('PADDLE_TRAINER_ENDPOINTS').split(',')
+        self._current_endpoint = _environment.text('PADDLE_CURRENT_ENDPOINT')
 
     @property
     def nranks(self):

@@ -5,13 +5,12 @@ has several pservers. Its trainers would then wait for a pserver that nothing st
 """
 
 import contextlib
-import os
 
-from penstock import _penstock, _log
+from penstock import _environment, _log, _penstock
 
 
 def _started():
-    return [one for one in os.environ.get('PADDLE_PSERVER_ENDPOINTS', '').split(',') if one]
+    return _environment.listed('PADDLE_PSERVER_ENDPOINTS')
 
 
 def _note(pservers):

@@ -6,9 +6,8 @@ the trainer's; get_trainer_program() replaces those of the main program. Getters
 of times. A second transpile() of a program that was not changed since the first starts from the snapshot.
 """
 
-import os
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 from penstock._errors import program_error
 from penstock._role_set import native_roles
 from penstock.fluid import framework
@@ -313,7 +312,7 @@ class DistributeTranspiler:
 
 def _endpoints_if_counted(trainers):
     """Returns the trainers' addresses from the launcher's environment if the caller passes only their number."""
-    listed = [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one]
+    listed = _environment.listed('PADDLE_TRAINER_ENDPOINTS')
     return listed if isinstance(trainers, int) and len(listed) == trainers else trainers
 
 

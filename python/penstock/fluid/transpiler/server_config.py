@@ -1,6 +1,6 @@
 """ServerRuntimeConfig: the numbers of threads of Fluid's servers."""
 
-import os
+from penstock import _environment
 
 __all__ = ['ServerRuntimeConfig']
 
@@ -16,4 +16,4 @@ class ServerRuntimeConfig:
 
     def __init__(self):
         for name in ('rpc_send_thread_num', 'rpc_get_thread_num', 'rpc_prefetch_thread_num'):
-            setattr(self, '_' + name, int(os.environ.get('FLAGS_' + name, '12')))
+            setattr(self, '_' + name, _environment.value('FLAGS_' + name, 12))

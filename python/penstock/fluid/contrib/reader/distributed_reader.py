@@ -1,7 +1,8 @@
 """distributed_batch_reader divides batches among trainers."""
 
 import itertools
-import os
+
+from penstock import _environment
 
 __all__ = ['distributed_batch_reader']
 
@@ -24,8 +25,8 @@ def distributed_batch_reader(batch_reader):
         mine = fluid.contrib.reader.distributed_batch_reader(batches)
         assert list(mine()) == [[0, 1], [2, 3], [4, 5]]    # of the only trainer
     """
-    trainers = int(os.environ.get('PADDLE_TRAINERS_NUM', 1))
-    trainer = int(os.environ.get('PADDLE_TRAINER_ID', 0))
+    trainers = _environment.value('PADDLE_TRAINERS_NUM', 1)
+    trainer = _environment.value('PADDLE_TRAINER_ID', 0)
     if not 0 <= trainer < trainers:
         raise ValueError('distributed_batch_reader: PADDLE_TRAINER_ID is %d, but PADDLE_TRAINERS_NUM is %d' %
                          (trainer, trainers))

@@ -4,10 +4,10 @@ Needs SciPy, which reads the labels, and OpenCV."""
 import functools
 import itertools
 import os
-import pickle
 
 from paddle.dataset import common, image
 from paddle.reader import map_readers, xmap_readers
+from penstock.fluid import _pickles
 
 __all__ = ['test', 'train', 'valid']
 
@@ -45,7 +45,7 @@ def reader_creator(data_file, label_file, setid_file, dataset_name, mapper, buff
             with open(listed) as paths:
                 for path in paths:
                     with open(path.strip(), 'rb') as file:
-                        batch = pickle.load(file)    # a file that batch_images_from_tar wrote
+                        batch = _pickles.loads(file.read(), path.strip())    # batch_images_from_tar wrote it
                     for data, label in zip(batch['data'], batch['label']):
                         yield data, int(label) - 1
 

@@ -1,30 +1,34 @@
 """paddle.distributed.cloud_utils: the machines of a job from the variables of Fluid's cloud."""
 
-import os
-
 from paddle.distributed.utils import get_cluster, logger
+from penstock import _environment
 
 
 def _required(name):
-    value = os.getenv(name)
+    value = _environment.text(name, None)
     assert value is not None, '%s should not be None' % name
     return value
+
+
+def _number(name):
+    _required(name)
+    return _environment.value(name)
 
 
 def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
     """Returns (Cluster, the Pod of this machine), from PADDLE_TRAINERS, POD_IP, PADDLE_TRAINER_ID, TRAINER_PORTS_NUM,
     and DISTRIBUTED_TRAINER_ENDPOINTS or PADDLE_PORT; the arguments are those of the command line."""
     nodes, here = _required('PADDLE_TRAINERS').split(','), _required('POD_IP')
-    node_rank, ports_num = int(_required('PADDLE_TRAINER_ID')), int(_required('TRAINER_PORTS_NUM'))
+    node_rank, ports_num = _number('PADDLE_TRAINER_ID'), _number('TRAINER_PORTS_NUM')
     for given, used, name in ((args_node_ip, here, 'POD_IP'), (args_node_ips, ','.join(nodes), 'PADDLE_TRAINERS')):
         if given not in ('127.0.0.1', used):
             logger.warning('%s=%s of the cloud takes the place of %s', name, used, given)
-    listed = os.getenv('DISTRIBUTED_TRAINER_ENDPOINTS')
+    listed = _environment.text('DISTRIBUTED_TRAINER_ENDPOINTS', None)
     if listed is None:
         port = args_port
-        cloud_port = os.getenv('PADDLE_PORT', '')
-        if len(nodes) > 1 and cloud_port.isdigit() and ports_num >= len(selected_gpus):
-            port = int(cloud_port)
+        cloud_port = _environment.value('PADDLE_PORT')
+        if len(nodes) > 1 and cloud_port is not None and ports_num >= len(selected_gpus):
+            port = cloud_port
         port = 6170 if port is None else port
         addresses = [['%s:%d' % (node, port + i) for i in range(len(selected_gpus))] for node in nodes]
     else:
@@ -38,4 +42,4 @@ def get_cloud_cluster(args_node_ips, args_node_ip, args_port, selected_gpus):
 
 def get_trainers_num():
     """Returns PADDLE_TRAINERS_NUM, 1 by default."""
-    return int(os.getenv('PADDLE_TRAINERS_NUM', '1'))
+    return _environment.value('PADDLE_TRAINERS_NUM', 1)

@@ -1,6 +1,6 @@
 """Plots the curves of a training with matplotlib."""
 
-import os
+from penstock import _environment
 
 __all__ = ['PlotData', 'Ploter']
 
@@ -35,7 +35,7 @@ class Ploter:
 
     def __init__(self, *args):
         self._curves = {title: PlotData() for title in args}
-        self._disabled = os.environ.get('DISABLE_PLOT') == 'True'
+        self._disabled = _environment.value('DISABLE_PLOT', False)
         if self._disabled:
             return
         try:

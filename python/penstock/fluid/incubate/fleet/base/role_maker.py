@@ -2,6 +2,7 @@
 
 import os
 
+from penstock import _environment
 from penstock._errors import program_error
 from penstock.fluid.incubate.fleet.base._file_group import FileGroup
 from penstock.fluid.incubate.fleet.base._mpi_roles import MPIRoleMaker, MPISymetricRoleMaker
@@ -13,24 +14,19 @@ __all__ = [
 ]
 
 
-def _environment(name, what):
-    value = os.environ.get(name)
-    if not value:
+def _required(name, what):
+    given = _environment.text(name)
+    if not given:
         raise ValueError('fleet: the environment variable %s is not set; it states %s. The launcher sets it: '
                          'python -m penstock.distributed.launch' % (name, what))
-    return value
-
-
-def _listed(name):
-    return [each.strip() for each in os.environ.get(name, '').split(',') if each.strip()]
+    return given
 
 
 def _number(name, what, below=None):
-    text = _environment(name, what)
-    if not text.isdigit() or below is not None and int(text) >= below:
-        raise ValueError('fleet: %s=%s is not a number%s; it states %s' %
-                         (name, text, '' if below is None else ' below %d' % below, what))
-    return int(text)
+    text, number = _required(name, what), _environment.value(name)
+    if below is not None and number >= below:
+        raise ValueError('fleet: %s=%s is not a number below %d; it states %s' % (name, text, below, what))
+    return number
 
 
 class PaddleCloudRoleMaker(RoleMakerBase):
@@ -69,11 +65,11 @@ class PaddleCloudRoleMaker(RoleMakerBase):
         self._role_is_generated = True
 
     def _read_rank(self):
-        role = os.environ.get('PADDLE_TRAINING_ROLE', 'TRAINER')
+        role = _environment.text('PADDLE_TRAINING_ROLE', 'TRAINER')
         if role != 'TRAINER':
             raise ValueError('fleet: a collective job has trainers only, but PADDLE_TRAINING_ROLE=%s' % role)
-        _environment('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')
-        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        _required('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')
+        self._worker_endpoints = _environment.listed('PADDLE_TRAINER_ENDPOINTS')
         self._trainers_num = len(self._worker_endpoints)
         self._role = Role.WORKER
         self._current_id = 0
@@ -81,19 +77,19 @@ class PaddleCloudRoleMaker(RoleMakerBase):
             self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
 
     def _read_role(self):
-        role = _environment('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
         if role not in ('TRAINER', 'PSERVER'):
             raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
-        _environment('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers')
-        self._server_endpoints = _listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        _required('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers')
+        self._server_endpoints = _environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
         self._trainers_num = _number('PADDLE_TRAINERS_NUM', 'how many trainers there are')
-        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        self._worker_endpoints = _environment.listed('PADDLE_TRAINER_ENDPOINTS')
         if role == 'TRAINER':
             self._role = Role.WORKER
             self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
             return
         self._role = Role.SERVER
-        here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
+        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
         if here not in self._server_endpoints:
             raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
                              'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
@@ -149,11 +145,11 @@ class GeneralRoleMaker(RoleMakerBase):
             return
         for name, what in (('PADDLE_PSERVERS_IP_PORT_LIST', 'the addresses of all parameter servers'),
                            ('PADDLE_TRAINER_ENDPOINTS', 'the addresses of all trainers')):
-            _environment(name, what)
-        self._server_endpoints = _listed('PADDLE_PSERVERS_IP_PORT_LIST')
-        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+            _required(name, what)
+        self._server_endpoints = _environment.listed('PADDLE_PSERVERS_IP_PORT_LIST')
+        self._worker_endpoints = _environment.listed('PADDLE_TRAINER_ENDPOINTS')
         self._trainers_num = len(self._worker_endpoints)
-        role = _environment('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
+        role = _required('TRAINING_ROLE', 'what this process is, TRAINER or PSERVER')
         if role == 'TRAINER':
             self._role = Role.WORKER
             self._current_id = _number('PADDLE_TRAINER_ID', 'which trainer this is', self._trainers_num)
@@ -166,16 +162,16 @@ class GeneralRoleMaker(RoleMakerBase):
             raise ValueError('fleet: TRAINING_ROLE=%s; it must be TRAINER or PSERVER' % role)
         self._role_is_generated = True
         if self._path:
-            job = '-'.join(filter(None, (os.environ.get('SYS_JOB_ID'), os.environ.get('PENSTOCK_JOB_ID')))) or 'job'
+            job = '-'.join(filter(None, map(_environment.text, ('SYS_JOB_ID', 'PENSTOCK_JOB_ID')))) or 'job'
             size = self._trainers_num + len(self._server_endpoints)
             self._group = FileGroup(os.path.join(self._path, job), rank, size, self._run_timeout)
-            if os.environ.get('PADDLE_IS_BARRIER_ALL_ROLE', '1') != '0':
+            if _environment.value('PADDLE_IS_BARRIER_ALL_ROLE', True):
                 self._group.barrier(self._init_timeout)
 
     def _server_of_environment(self):
-        if 'PADDLE_PSERVER_ID' in os.environ:
+        if _environment.text('PADDLE_PSERVER_ID'):
             return _number('PADDLE_PSERVER_ID', 'which server this is', len(self._server_endpoints))
-        here = '%s:%s' % (_environment('POD_IP', "this server's host"), _environment('PADDLE_PORT', "its port"))
+        here = '%s:%s' % (_required('POD_IP', "this server's host"), _required('PADDLE_PORT', "its port"))
         if here not in self._server_endpoints:
             raise ValueError('fleet: this pserver is POD_IP:PADDLE_PORT = %s, which is not in '
                              'PADDLE_PSERVERS_IP_PORT_LIST=%s' % (here, ','.join(self._server_endpoints)))
@@ -258,7 +254,7 @@ class UserDefinedRoleMaker(RoleMakerBase):
         below = len(server_endpoints) if role == Role.SERVER else None
         self._current_id = _checked_id(current_id, below, 'server_endpoints')
         self._trainers_num = worker_num
-        self._worker_endpoints = _listed('PADDLE_TRAINER_ENDPOINTS')
+        self._worker_endpoints = _environment.listed('PADDLE_TRAINER_ENDPOINTS')
 
     def generate_role(self):
         self._role_is_generated = True

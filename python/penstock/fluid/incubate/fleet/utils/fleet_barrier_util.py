@@ -3,6 +3,7 @@
 import os
 import time
 
+from penstock import _environment
 from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import fleet
 from penstock.fluid.incubate.fleet.utils.hdfs import HDFSClient
 
@@ -26,8 +27,11 @@ def check_all_trainers_ready(ready_path, epoch):
         except KeyError as error:
             assert str(error) == "'HADOOP_HOME'"
     """
-    client = HDFSClient(os.environ['HADOOP_HOME'], {'fs.default.name': os.environ.get('FS_NAME'),
-                                                    'hadoop.job.ugi': os.environ.get('FS_UGI')})
+    home = _environment.text('HADOOP_HOME', None)
+    if home is None:
+        raise KeyError('HADOOP_HOME')
+    client = HDFSClient(home, {'fs.default.name': _environment.text('FS_NAME', None),
+                               'hadoop.job.ugi': _environment.text('FS_UGI', None)})
     name = 'ready.%s.%d.done' % (epoch, fleet.worker_index())
     with open(name, 'w'):
         pass

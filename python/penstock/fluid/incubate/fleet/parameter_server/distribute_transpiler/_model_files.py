@@ -8,7 +8,7 @@ import warnings
 
 import numpy
 
-from penstock import _penstock
+from penstock import _environment, _penstock
 from penstock._call_site import stack_level
 from penstock._penstock import RuntimeVariable, Scope
 from penstock.fluid import _var_files
@@ -91,7 +91,7 @@ def _written_by_pservers(executor, dirname, slices):
     _remove(folder, slices)    # a pserver with another working folder may have written
     apart = '%s-%s' % (STATE_FOLDER, secrets.token_hex(8))
     _make_write(executor, slices, apart)
-    return os.path.join(os.environ.get('PENSTOCK_CHECKPOINT_DIR') or os.curdir, apart)
+    return os.path.join(_environment.text('PENSTOCK_CHECKPOINT_DIR') or os.curdir, apart)
 
 
 def _files_of(folder, slices, names, steps):

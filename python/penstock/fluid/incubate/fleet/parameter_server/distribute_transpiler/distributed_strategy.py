@@ -4,9 +4,9 @@
     fleet.distributed_optimizer(optimizer, strategy).minimize(loss)
 """
 
-import os
 import warnings
 
+from penstock import _environment
 from penstock._call_site import stack_level
 from penstock.fluid.compiler import BuildStrategy, ExecutionStrategy
 from penstock.fluid.transpiler.distribute_transpiler import (DistributedMode, DistributeTranspilerConfig,
@@ -40,7 +40,15 @@ _READ_IN = {
 
 
 def _cpu_num():
-    return os.environ.get('CPU_NUM', '1')
+    return str(_environment.value('CPU_NUM', 1))
+
+
+def _setting(name, usual):
+    """Returns FLAGS_<name> as a numeral."""
+    found = _environment.value('FLAGS_' + name)
+    if found is None:
+        return _cpu_num() if usual is None else usual
+    return str(int(found))
 
 
 class TrainerRuntimeConfig:
@@ -57,7 +65,7 @@ class TrainerRuntimeConfig:
     def __init__(self):
         self.mode = None
         self.runtime_configs = {
-            name: os.environ.get('FLAGS_' + name, _cpu_num() if usual is None else usual)
+            name: _setting(name, usual)
             for name, usual in _SETTINGS.items()
         }
 

@@ -102,6 +102,31 @@ TRAIN = NET + '''
 '''
 
 
+FLEET = NET + '''
+    from penstock.fluid.incubate.fleet.base import role_maker
+    from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import StrategyFactory, fleet
+
+    fleet.init(role_maker.PaddleCloudRoleMaker())
+    optimizer = fluid.optimizer.Momentum(0.5, 0.9)
+    fleet.distributed_optimizer(optimizer, StrategyFactory.create_sync_strategy()).minimize(loss)
+    if fleet.is_server():
+        fleet.init_server()
+        fleet.run_server()
+        sys.exit(0)
+    fleet.init_worker()
+    exe.run(fleet.startup_program)
+    for _ in range(3):
+        exe.run(fleet.main_program, feed=FEED)
+    got = exe.run(test, feed=FEED, fetch_list=[hidden])[0]
+    np.savez('worker%d.npz' % TRAINER, got=got)
+    if fleet.is_first_worker():
+        fleet.save_inference_model(exe, 'model', ['a', 'b', 'y'], [hidden])
+        fleet.save_inference_model(exe, 'test_model', ['a', 'b', 'y'], [hidden], test)
+        fleet.save_persistables(exe, 'vars')
+    fleet.stop_worker()
+'''
+
+
 def one_machine(fluid, kind, monkeypatch):
     """Trains the same network alone; returns (what the test program gave before, after, all parameters, the names in
     NET)."""
@@ -155,6 +180,24 @@ def test_programs_that_were_not_transpiled_read_the_tables(tmp_path, kind, fluid
     for name, value in params.items():
         close(state[name], value, name)
     assert os.path.isdir(tmp_path / 'vars' / '__lookup_table__') == (kind == 'distributed')
+
+
+@pytest.mark.parametrize('kind', ['sparse', 'distributed'])
+def test_one_machine_reads_the_folders_of_a_fleet(tmp_path, kind, fluid, monkeypatch):
+    workers, _ = launch_well(tmp_path, FLEET, kind)
+    _, end, params, names = one_machine(fluid, kind, monkeypatch)
+    for worker in workers:
+        close(worker['got'], end[0], 'the test program on a trainer')
+    exe = names['exe']
+    for folder in ('model', 'test_model'):
+        with fluid.scope_guard(fluid.Scope()):
+            program, _, fetches = fluid.io.load_inference_model(str(tmp_path / folder), exe)
+            close(exe.run(program, feed=names['FEED'], fetch_list=fetches)[0], end[0], folder)
+    with fluid.scope_guard(fluid.Scope()):
+        exe.run(fluid.default_startup_program())
+        fluid.io.load_persistables(exe, str(tmp_path / 'vars'), names['test'])
+        for name, value in params.items():
+            close(np.array(fluid.global_scope().find_var(name).get_tensor()), value, name)
 
 
 def test_a_padding_idx_that_training_does_not_use_is_refused(fluid):

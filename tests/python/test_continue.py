@@ -157,6 +157,21 @@ def test_a_job_goes_on_with_another_number_of_pservers(tmp_path, how, inside):
     np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder'), want[3:], rtol=1e-4)
 
 
+def test_without_pservers_a_trainer_saves_what_it_has(fluid, tmp_path):
+    loss = fluid.layers.mean(fluid.layers.fc(fluid.data('x', [None, 4]), 1, param_attr='w'))
+    fluid.optimizer.Adam(0.1).minimize(loss)
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers='127.0.0.1:1', trainers=1)
+    exe, program = fluid.Executor(fluid.CPUPlace()), t.get_trainer_program()
+    for param in program.all_parameters():
+        value = np.zeros(param.shape, 'float32')
+        fluid.global_scope().var(param.name).get_tensor().set(value, fluid.CPUPlace())
+    with pytest.warns(UserWarning, match='the optimizer state that pservers have is not saved'):
+        fluid.io.save_params(exe, str(tmp_path / 'params'), program)
+        fluid.io.save_persistables(exe, str(tmp_path / 'all'), program)
+    assert {'w', 'fc_0.b_0'} <= {path.name for path in (tmp_path / 'all').iterdir()}
+
+
 def test_state_that_is_not_saved_is_missed(tmp_path):
     alone(tmp_path, 0, 3, SAVE='saved')
     (tmp_path / 'saved' / 'w_moment1_0').unlink()

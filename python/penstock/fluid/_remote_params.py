@@ -96,6 +96,9 @@ def _asked(executor, job, variables, scope):
     if not _penstock.rpc_is_open():
         _warn('this trainer has completed')
         return {}
+    if job.repeats and _penstock.process_wire() == 'fluid':
+        _warn("on Fluid's wire, pservers with delay compensation answer what this trainer has read last")
+        return {}
     try:
         _penstock.flush_communicator()
         if job.repeats:

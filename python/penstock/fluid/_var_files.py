@@ -9,7 +9,7 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock._errors import program_error
-from penstock._penstock import RuntimeVariable, process_wire
+from penstock._penstock import RuntimeVariable, process_wire, rpc_is_open
 from penstock.fluid import framework
 from penstock.fluid._file_writing import SavedFolder, is_list, save_files
 from penstock.fluid._remote_params import current_values
@@ -452,8 +452,11 @@ def _state_of_pservers(executor, dirname, program, filename):
     if distributed and dirname is not None and filename is None:
         from penstock.fluid.incubate.fleet.parameter_server.distribute_transpiler import _model_files
         names = _model_files.state_on_pservers(program)
-        if names:
+        if names and rpc_is_open():
             return _model_files.saved_state(executor, dirname, program, names)
+        if names:
+            warnings.warn('the optimizer state that pservers have is not saved, because this trainer is not connected '
+                          'to them: it has completed, or has not run its startup program', stacklevel=stack_level())
     return contextlib.nullcontext(((), ()))
 
 

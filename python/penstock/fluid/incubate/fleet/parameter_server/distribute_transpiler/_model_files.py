@@ -2,8 +2,8 @@
 state alike, like the files of a single machine; each pserver loads its own rows."""
 
 import contextlib
+import hashlib
 import os
-import secrets
 import warnings
 
 import numpy
@@ -89,7 +89,9 @@ def _written_by_pservers(executor, dirname, slices):
         if error.id != 'E-server-save-path':
             raise
     _remove(folder, slices)    # a pserver with another working folder may have written
-    apart = '%s-%s' % (STATE_FOLDER, secrets.token_hex(8))
+    # Equal in all saves of the job: pservers remember the names of the files that they have written.
+    servers = sorted({one.endpoint for parts in slices.values() for one in parts})
+    apart = '%s-%s' % (STATE_FOLDER, hashlib.blake2b(','.join(servers).encode(), digest_size=8).hexdigest())
     _make_write(executor, slices, apart)
     return os.path.join(_environment.text('PENSTOCK_CHECKPOINT_DIR') or os.curdir, apart)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "framework/op/slices.h"
 #include "framework/roles/attr_names.h"
 #include "framework/roles/server_wiring.h"
 #include "framework/roles/trainer_role.h"
@@ -73,9 +74,9 @@ class ServedReader {
 
   void ReadOps() {
     served_.elementwise = !served_.rows && served_.measure_block < 0;
+    const auto find = [&](const std::string& name) { return program_.FindVar(update_.block, name); };
     for (const OpEntry& entry : program_.block(update_.block).ops()) {
-      const OpDef* def = ops_.Find(entry.op->type());
-      served_.elementwise = served_.elementwise && def != nullptr && def->elementwise();
+      served_.elementwise = served_.elementwise && WorksByRows(ops_, *entry.op, served_.param.shape, find);
       if (!BackupView::Is(*entry.op)) continue;
       const BackupView backup(*entry.op);
       served_.backups.assign(backup.backups().begin(), backup.backups().end());

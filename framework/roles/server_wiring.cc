@@ -60,6 +60,37 @@ class UpdateReader {
   bool in_merge_ = false;
 };
 
+// Whether an op of the optimize role writes a piece of the parameter that its role pair names; returns the
+// piece's name, or an empty name.
+std::string_view WrittenPiece(const Program& program, int block, const Op& op) {
+  if (!Has(op.role(), Role::kOptimize)) return {};
+  const std::string_view param = PairOf(op).param;
+  if (param.empty()) return {};
+  for (const Slot& slot : op.outputs()) {
+    for (const std::string& name : slot.args) {
+      if (name == param) return name;
+      const Var* var = program.FindVar(block, name);
+      if (var != nullptr && var->facts.slice && var->facts.slice->whole == param) return name;
+    }
+  }
+  return {};
+}
+
+// Reads a block that updates a parameter without an optimizer op, by ops that the user wrote.
+void ReadByHand(const Program& program, Update& update) {
+  if (update.optimizer != nullptr || update.consumes.empty()) return;
+  for (const OpEntry& entry : program.block(update.block).ops()) {
+    const std::string_view piece = WrittenPiece(program, update.block, *entry.op);
+    if (piece.empty()) continue;
+    update.optimizer = entry.op.get();
+    update.param = piece;
+  }
+  if (update.optimizer == nullptr) return;
+  update.by_hand = true;
+  update.optimizers = {update.optimizer};
+  update.grad = update.merge != nullptr ? update.merged : update.consumes.front();
+}
+
 // Geo-SGD: reads a block that is P = sum(P, delta), where the delta arrives.
 void ReadDelta(const Program& program, Update& update) {
   const auto& ops = program.block(update.block).ops();
@@ -209,6 +240,7 @@ ServerWiring ReadWiring(const OpRegistry& ops, const Program& program, ServeMode
     UpdateReader reader(arriving, ops, update);
     for (const OpEntry& entry : program.block(block).ops()) reader.Read(*entry.op);
     if (mode == ServeMode::kGeo) ReadDelta(program, update);
+    ReadByHand(program, update);
   }
   if (mode == ServeMode::kSync) PreludeFinder(program, wiring).Find();
   return wiring;

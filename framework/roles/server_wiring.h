@@ -46,7 +46,9 @@ struct Update {
   std::vector<const Op*> optimizers;  // exactly one in a correct program
   const Op* optimizer = nullptr;      // the first of them
   std::string_view param, grad;       // the optimizer's arguments
-  bool delta = false;                 // geo: adds the arriving difference to a parameter
+  // No optimizer op: `optimizer` is the last op that writes the parameter, `grad` the merged gradient.
+  bool by_hand = false;
+  bool delta = false;  // geo: adds the arriving difference to a parameter
 };
 
 struct ServerWiring {

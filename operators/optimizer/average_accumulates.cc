@@ -128,6 +128,7 @@ void RegisterAverageAccumulates(OpRegistry& ops) {
       .RequiredAttr("max_average_window", AttrKind::kLong, "the longest window", AtLeast(1))
       .Attr("min_average_window", std::int64_t{10000}, "the shortest window", AtLeast(1))
       .InferShape(InferAverage)
+      .Elementwise()
       .NoGrad()
       .Kernel<Cpu, AverageKernel, float, double>();
 }

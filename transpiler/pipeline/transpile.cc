@@ -13,6 +13,7 @@
 #include "transpiler/plan/planner.h"
 #include "transpiler/plan/policies.h"
 #include "transpiler/plan/table_updates.h"
+#include "transpiler/plan/unmarked_updates.h"
 #include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock {
@@ -157,6 +158,10 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   if (config.dialect == plan::Dialect::kDefault) {
     if (const std::optional<Program> mended = plan::WithoutUnwrittenParts(main))
       return Transpile(ops, *mended, startup, config, options);
+    if (!config.pservers.empty()) {
+      if (const std::optional<Program> marked = plan::WithMarkedUpdates(main))
+        return Transpile(ops, *marked, startup, config, options);
+    }
   } else if (const std::optional<plan::SourcePair> fluids =
                  plan::WithFluidsTableUpdates(ops, main, startup)) {
     return Transpile(ops, fluids->main, fluids->startup, config, options);

@@ -1,15 +1,19 @@
 #include "transpiler/plan/analyse.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "framework/base/view_map.h"
+#include "framework/ir/mentions.h"
 #include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
 #include "transpiler/plan/rates.h"
 #include "transpiler/plan/server_clip.h"
 #include "transpiler/plan/tables.h"
 #include "transpiler/plan/untrained.h"
+#include "transpiler/plan/update_cuts.h"
+#include "transpiler/plan/update_sources.h"
 
 namespace penstock::plan {
 namespace {
@@ -28,8 +32,8 @@ bool AnyArgument(const std::vector<Slot>& slots, const Predicate& predicate) {
 }
 
 // Finds the optimize-role ops that stay on the trainer. An op that reads only gradients is clipping, and
-// stays. An op that reads a parameter or other persistable state (a regularizer, an optimizer), or the output
-// of such an op, moves to the servers. State that trainers write themselves does not count, such as the scale
+// stays. An op that reads or writes a parameter, or reads other persistable state (a regularizer, an
+// optimizer) or the output of such an op, moves to the servers. State that trainers write themselves does not count, such as the scale
 // of a loss that follows its overflows.
 class ClipFinder {
  public:
@@ -46,8 +50,9 @@ class ClipFinder {
  private:
   bool IsOfGradients(const Op& op) {
     const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
+    const auto is_param = [&](const std::string& name) { return name == pair->front(); };
     const bool of_param = pair != nullptr && !pair->empty() &&
-                          AnyArgument(op.inputs(), [&](const auto& name) { return name == pair->front(); });
+                          (AnyArgument(op.inputs(), is_param) || AnyArgument(op.outputs(), is_param));
     return !of_param && !AnyArgument(op.inputs(), [&](const std::string& name) {
       const Var* var = main_.FindVar(name);
       return (var != nullptr && var->persistable && !IsTrainers(name)) || made_by_server_ops_.contains(name);
@@ -98,9 +103,15 @@ class Collector {
     for (std::string& name : op.OutputNames()) {
       if (name != param.param && name != param.grad) param.written.insert(std::move(name));
     }
-    if (!use) return OkStatus();
+    if (!use) {
+      if (dialect_ == Dialect::kDefault && Mentions(op.outputs(), param.param)) param.also_updated = entry.id;
+      return OkStatus();
+    }
     if (param.optimizer != OpId::kNone) {
-      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param);
+      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param)
+          .With(
+              "note: minimize the sum of the losses, or update each parameter by one optimizer "
+              "(minimize(parameter_list=...))");
     }
     param.optimizer = entry.id;
     param.elementwise = use->elementwise;
@@ -133,6 +144,30 @@ class Collector {
   Dialect dialect_;
   ViewMap<int> at_;
 };
+
+// A parameter without an optimizer op is updated by the last op that writes it.
+Status FindHandWritten(const Block& main, Analysis& analysis) {
+  bool any = false;
+  for (TrainedParam& param : analysis.params) {
+    if (param.optimizer != OpId::kNone) continue;
+    if (param.also_updated == OpId::kNone) {
+      return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
+    }
+    param.optimizer = param.also_updated;
+    param.by_hand = any = true;
+  }
+  if (!any) return OkStatus();
+  std::vector<int>& order = analysis.update_order;
+  order.resize(analysis.params.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    const auto at = [&](int i) {
+      return main.PositionOf(analysis.params[static_cast<std::size_t>(i)].optimizer);
+    };
+    return at(a) < at(b);
+  });
+  return OkStatus();
+}
 
 // The inputs of server ops that are neither parameters nor gradients: learning rates, optimizer state,
 // regularizer temporaries. In the default dialect, without those that an op of the trainer still names.
@@ -205,17 +240,6 @@ void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   out.step_counters.push_back(*std::move(counter));
 }
 
-// Decides by the ops' declarations in both dialects, because the kernels must run on some rows. A pserver
-// that has only the program comes to the same result.
-void FindChunkable(const OpRegistry& ops, const Block& main, TrainedParam& param) {
-  const auto by_rows = [&](OpId id) {
-    const OpDef* def = ops.Find(main.FindOp(id)->type());
-    return def != nullptr && def->elementwise();
-  };
-  param.chunkable = std::all_of(param.server_ops.begin(), param.server_ops.end(), by_rows) &&
-                    std::all_of(param.measure_ops.begin(), param.measure_ops.end(), by_rows);
-}
-
 }  // namespace
 
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
@@ -280,15 +304,13 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
     }
   }
   if (dialect == Dialect::kDefault) {
-    for (const TrainedParam& param : out.params) {
-      if (param.optimizer != OpId::kNone) continue;
-      return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
-    }
+    PENSTOCK_RETURN_IF_ERROR(FindHandWritten(main.main(), out));
+    PENSTOCK_RETURN_IF_ERROR(CompleteUpdates(ops, main, out));
     PENSTOCK_RETURN_IF_ERROR(CompleteSchedule(ops, main, out));
   }
   const std::vector<OpId> clip_ops = out.clip_ops;
   if (clipping == Clip::kGlobal) PENSTOCK_RETURN_IF_ERROR(MoveClipping(ops, main, out));
-  for (TrainedParam& param : out.params) FindChunkable(ops, main.main(), param);
+  FindCuts(ops, main.main(), dialect, out);
   out.server_vars = ServerVars(main.main(), out, dialect);
   if (clipping == Clip::kGlobal) AddClipped(main.main(), clip_ops, out);
   PENSTOCK_RETURN_IF_ERROR(FindTables(main, dialect, out));

@@ -23,7 +23,12 @@ struct TrainedParam {
   bool distributed = false;  // see SparseTable
   // kNone: only in compat, which silently drops an optimizer that Fluid does not know.
   OpId optimizer = OpId::kNone;
-  std::vector<OpId> server_ops;  // regularizer and optimizer, in program order; clipping on servers first
+  bool by_hand = false;  // no optimizer op: `optimizer` is the last op that writes the parameter
+  // Another op that writes the parameter, such as a weight decay after the optimizer; kNone: there is none.
+  OpId also_updated = OpId::kNone;
+  // All ops of the update, in program order; clipping on servers first: regularizers, the optimizer, other ops
+  // that write the parameter or its averages, and what these read (update_sources.h).
+  std::vector<OpId> server_ops;
   // Clipping on servers (server_clip.h): ops that compute `measures` of the merged gradient before any
   // update, and whether server_ops read values that depend on the measures of all gradients.
   std::vector<OpId> measure_ops;
@@ -33,7 +38,9 @@ struct TrainedParam {
   bool elementwise = true;          // the update may be cut at any row
   bool chunkable = true;            // no op of server_ops and measure_ops needs all rows of a slice at once
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, sliced with it
-  std::set<std::string> written;    // by server_ops and measure_ops, except the parameter and the gradient
+  // Written by server_ops and measure_ops, except the parameter and the gradient; and persistable variables of
+  // the parameter's shape that these ops only read.
+  std::set<std::string> written;
 };
 
 // An op of any block.
@@ -64,6 +71,12 @@ struct StepCounter {
 // step or (not in Fluid) a bias. The result's `op` is not set. nullopt if the op is not a counter.
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect);
 
+// A value that an update reads and that the schedule computes although it is no learning rate.
+struct ScheduleInput {
+  std::string name;
+  std::string param;  // of the update
+};
+
 // A variable that is not trained and gets an initial value from the startup program (start_values.h).
 struct StartedVar {
   std::string name;
@@ -76,6 +89,7 @@ struct Analysis {
   std::vector<OpId> lr_ops;          // learning-rate schedule, per-parameter factors, and their counters
   std::vector<OpId> trainer_lr_ops;  // members of lr_ops that trainers run too (rates.h)
   std::vector<StepCounter> step_counters;
+  std::vector<ScheduleInput> schedule_inputs;
   std::vector<OpId> server_ops;          // other ops that leave the trainer
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
   std::vector<OpId> shared_clip_ops;     // clipping on servers: ops that all servers compute alike
@@ -86,10 +100,10 @@ struct Analysis {
 
 // For a program that updates nothing, params is empty: trainers wait for each other, and nothing is sent.
 //
-// kInvalidArgument: E-plan-optimizer (an op that updates a parameter is not declared as an optimizer),
-// E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared, E-plan-rate (a learning
-// rate depends on values that only trainers have), the errors of FindTables and, with Clip::kGlobal, of
-// MoveClipping. Cost: linear in the ops of block 0.
+// kInvalidArgument: E-plan-optimizer (an unknown op updates a parameter, or no op does), E-plan-updated-twice (two
+// optimizers update one), E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared,
+// E-plan-rate (a learning rate depends on values that only trainers have), the errors of CompleteUpdates,
+// FindTables and, with Clip::kGlobal, of MoveClipping. Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <unordered_set>
 
 #include "framework/text/describe.h"
@@ -10,10 +11,11 @@
 namespace penstock::plan {
 namespace {
 
+// By its slots, as unknown optimizers are recognised elsewhere.
+bool IsOptimizer(const Op& op) { return op.HasInputSlot("Param") && op.HasInputSlot("Grad"); }
+
 bool Updates(const Op& op, const std::string& param, Dialect dialect) {
-  if (dialect == Dialect::kFluid18) {
-    return op.HasInputSlot("Param") && op.HasInputSlot("Grad") && op.HasInputSlot("LearningRate");
-  }
+  if (dialect == Dialect::kFluid18) return IsOptimizer(op) && op.HasInputSlot("LearningRate");
   const std::vector<std::string> written = op.OutputNames();
   return std::find(written.begin(), written.end(), param) != written.end();
 }
@@ -55,11 +57,19 @@ class UpdateCollector {
     }
     if (!Updates(*entry.op, name, dialect_)) return OkStatus();
     TrainedParam& param = out.params[static_cast<std::size_t>(it->second)];
-    if (param.optimizer != OpId::kNone) {
-      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", name);
+    const bool optimizer = IsOptimizer(*entry.op);
+    if (optimizer && !optimized_.insert(it->second).second) {
+      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", name)
+          .With(
+              "note: minimize the sum of the losses, or update each parameter by one optimizer "
+              "(minimize(parameter_list=...))");
     }
-    param.optimizer = entry.id;
-    out.update_order.push_back(it->second);
+    if (param.optimizer == OpId::kNone) out.update_order.push_back(it->second);
+    if (optimizer || param.by_hand || param.optimizer == OpId::kNone) {
+      param.optimizer = entry.id;
+      param.by_hand = !optimizer;
+    }
+    if (!optimizer) param.also_updated = entry.id;
     return OkStatus();
   }
 
@@ -67,6 +77,7 @@ class UpdateCollector {
   const Block& main_;
   Dialect dialect_;
   std::map<std::string, int, std::less<>> at_;
+  std::set<int> optimized_;  // positions in Analysis::params
 };
 
 bool HasFacts(const Block& block) {

@@ -21,7 +21,7 @@ Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const B
   if (def == nullptr || !def->optimizer()) {
     const std::vector<std::string> written = op.OutputNames();
     for (const auto& [param, grad] : op.RolePairs()) {
-      if (Contains(written, param)) return NotAnOptimizer(op, param);
+      if (def == nullptr && Contains(written, param)) return NotAnOptimizer(op, param);
     }
     return std::optional<OptimizerUse>();
   }

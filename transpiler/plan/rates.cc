@@ -32,7 +32,12 @@ class ScheduleFinder {
       : ops_(ops),
         main_(main),
         analysis_(analysis),
-        leaving_(analysis.server_ops.begin(), analysis.server_ops.end()) {}
+        leaving_(analysis.server_ops.begin(), analysis.server_ops.end()),
+        of_updates_(leaving_) {
+    for (const TrainedParam& param : analysis.params) {
+      of_updates_.insert(param.server_ops.begin(), param.server_ops.end());
+    }
+  }
 
   Status Run() {
     FindRates();
@@ -64,6 +69,10 @@ class ScheduleFinder {
         marked.insert(slot.args.begin(), slot.args.end());
       }
     }
+    for (const ScheduleInput& input : analysis_.schedule_inputs) {
+      needed_.insert(input.name);
+      rates_.emplace(input.name, Rate{.param = input.param, .what = "read by the update of "});
+    }
     for (const TrainedParam& param : analysis_.params) {
       const Op* update = main_.main().FindOp(param.optimizer);
       const OpDef* def = update == nullptr ? nullptr : ops_.Find(update->type());
@@ -86,7 +95,7 @@ class ScheduleFinder {
   void AddRate(const Slot& slot, const TrainedParam& param) {
     for (const std::string& name : slot.args) {
       needed_.insert(name);
-      rates_.emplace(name, &param);
+      rates_.emplace(name, Rate{.param = param.param, .what = "the learning rate of "});
     }
   }
 
@@ -98,11 +107,11 @@ class ScheduleFinder {
       before = needed_.size();
       for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
         const Op& op = *entry->op;
-        if (followed_.contains(entry->id) || leaving_.contains(entry->id)) continue;
+        if (followed_.contains(entry->id) || of_updates_.contains(entry->id)) continue;
         if (!WritesAny(op, needed_)) continue;
         followed_.insert(entry->id);
         AddMentioned(op, needed_);
-        if (IsPlain(op)) added_.insert(entry->id);
+        if (!IsMarked(op)) added_.insert(entry->id);
       }
     }
   }
@@ -153,17 +162,17 @@ class ScheduleFinder {
   }
 
   Status OfTrainers(const std::string& name) const {
-    const auto& [rate, param] = *rates_.begin();
-    return InvalidArgument("E-plan-rate", "plan: ", rate, ", the learning rate of ", param->param,
-                           ", depends on ", name, ", which trainers alone have");
+    const auto& [rate, of] = *rates_.begin();
+    return InvalidArgument("E-plan-rate", "plan: ", rate, ", ", of.what, of.param, ", depends on ", name,
+                           ", which trainers alone have");
   }
 
   // Checks that no rate is fed.
   Status RequireRatesKnown() const {
-    for (const auto& [rate, param] : rates_) {
+    for (const auto& [rate, of] : rates_) {
       const Var* var = main_.main().FindVar(rate);
       if (var == nullptr || var->persistable || !var->facts.is_data) continue;
-      return InvalidArgument("E-plan-rate", "plan: ", rate, ", the learning rate of ", param->param,
+      return InvalidArgument("E-plan-rate", "plan: ", rate, ", ", of.what, of.param,
                              ", is fed, which trainers alone are")
           .With("note: compute the rate from the number of steps, as the layers.*_decay do");
     }
@@ -232,7 +241,12 @@ class ScheduleFinder {
   const Program& main_;
   Analysis& analysis_;
   const std::unordered_set<OpId> leaving_;
-  ViewMap<const TrainedParam*> rates_;
+  std::unordered_set<OpId> of_updates_;  // trainers may keep some of them
+  // A value of the schedule that an update reads.
+  struct Rate {
+    std::string_view param, what;
+  };
+  ViewMap<Rate> rates_;
   ViewSet needed_;           // variables on which updates depend
   std::set<OpId> followed_;  // ops that write needed variables
   std::set<OpId> added_;     // those without the role; and counters

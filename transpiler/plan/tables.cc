@@ -151,6 +151,12 @@ Status CheckDistributed(const TrainedParam& param) {
                            " has is_distributed=true and a dense gradient, ", param.grad)
         .With("note: use is_sparse=true");
   }
+  if (param.also_updated != OpId::kNone) {
+    return Unimplemented(
+        "E-plan-table-update", "plan: an op other than an optimizer updates table ", param.param,
+        ", and with is_distributed=true its rows are on all pservers and exist only once they ",
+        "are used; use is_sparse=true and is_distributed=false");
+  }
   if (!param.elementwise) {
     return Unimplemented("E-plan-table-norm", "plan: the optimizer of table ", param.param,
                          " needs all its rows at once, and is_distributed=true spreads them; use ",

@@ -202,7 +202,12 @@ class Optimizer:
             self._opti_name_list.extend(states)
             for accumulator, state in zip(made.accumulators, states):
                 self._accumulators.setdefault(self._prefixed(accumulator), {})[param] = block._var_recursive(state)
-        return [block._op_handle(op_id) for op_id in made.optimizer_ops]
+        ops = [block._op_handle(op_id) for op_id in made.optimizer_ops]
+        for op in ops:
+            rate = program._parameter_attrs.get(op.input('Param')[0], {}).get('learning_rate')
+            if isinstance(rate, Variable):
+                op._rename_input(made.learning_rate, rate.name)
+        return ops
 
     # Updates by Python, for subclasses.
     def _append_optimize_op(self, block, param_and_grad):
@@ -245,8 +250,10 @@ class Optimizer:
                                                                     dtype=self._dtype, persistable=True)
 
     def _create_param_lr(self, param_and_grad):
-        """Returns the learning rate of one parameter, scaled by the parameter's own factor."""
+        """Returns the learning rate of one parameter: the parameter's own, or the common one scaled by its factor."""
         multiplier = param_and_grad[0].optimize_attr['learning_rate']
+        if isinstance(multiplier, Variable):
+            return multiplier
         rate = self._global_learning_rate()
         if multiplier == 1.0:
             return rate

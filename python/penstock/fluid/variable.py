@@ -178,8 +178,9 @@ class _OptimizeAttr(dict):
     def __setitem__(self, name, value):
         if name != 'learning_rate':
             raise KeyError('optimize_attr may hold learning_rate only, not %r' % (name,))
-        super().__setitem__(name, float(value))
-        self._param._set_learning_rate(float(value))
+        rate = value if isinstance(value, Variable) else float(value)
+        super().__setitem__(name, rate)
+        self._param._set_learning_rate(rate)
 
 
 class Parameter(Variable):
@@ -216,20 +217,22 @@ class Parameter(Variable):
 
     @property
     def optimize_attr(self):
-        """{'learning_rate': factor of the optimizer's learning rate}."""
+        """{'learning_rate': factor of the optimizer's learning rate, or a Variable: the parameter's own rate}."""
         return _OptimizeAttr(self)
 
     @optimize_attr.setter
     def optimize_attr(self, value):
-        self._set_learning_rate(float(value['learning_rate']))
+        self.optimize_attr['learning_rate'] = value['learning_rate']
 
     def _set_learning_rate(self, value):
-        self._set_fact('learning_rate', value)
+        self._set_fact('learning_rate', 1.0 if isinstance(value, Variable) else value)
         self._attrs['learning_rate'] = value
 
     def _learning_rate(self):
         """The factor as the caller gave it; the program holds it as a float32."""
         held, given = self._facts().learning_rate, self._attrs.get('learning_rate')
+        if isinstance(given, Variable):
+            return given
         return given if given is not None and numpy.float32(given) == numpy.float32(held) else held
 
     @property

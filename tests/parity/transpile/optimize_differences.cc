@@ -89,6 +89,17 @@ void LeaveScopesAlone(const CaseFolder&, const RoleSet&, const RoleFile&, Progra
   });
 }
 
+bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
+  if (!ours.ok()) return false;
+  const auto role_of = [&](OpId id) { return folder.main.main().FindOp(id)->role(); };
+  const bool moves = std::ranges::any_of(ours->params, [&](const plan::TrainedParam& param) {
+    return param.by_hand ||
+           std::ranges::any_of(param.server_ops, [&](OpId id) { return role_of(id) != Role::kOptimize; });
+  });
+  return moves || std::ranges::any_of(ours->lr_ops, [&](OpId id) { return role_of(id) == Role::kOptimize; });
+}
+
 bool AveragesUntrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   return !OfUntrained(folder).empty();
 }

@@ -15,6 +15,9 @@ bool AveragesUntrained(const CaseFolder& folder, const RoleSet& roles, const Rol
 void AsForward(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
 void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// D-update-sources: updates read what ops of other roles compute, or have no optimizer op.
+bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+
 // D-own-counters: pservers advance the user's own counters if their schedules read them.
 bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void AdvanceThere(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);

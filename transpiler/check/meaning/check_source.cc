@@ -58,11 +58,37 @@ class SourceRules {
   void NoteWriters() {
     for (const OpEntry& entry : source_.main.main().ops()) {
       const Op& op = *entry.op;
-      if (const auto slots = FindOptimizerSlots(op, set_.ops)) updates_[op.InputName(slots->param)] = &op;
+      if (const auto slots = FindOptimizerSlots(op, set_.ops)) {
+        updates_[op.InputName(slots->param)] = &op;
+        if (!Has(op.role(), Role::kOptimize)) unmarked_.insert(&op);
+      }
       for (const Slot& slot : op.outputs()) {
         for (const std::string& name : slot.args) writers_[name] = &op;
       }
-      NoteKept(op);
+    }
+    NoteHandWritten();
+    for (const OpEntry& entry : source_.main.main().ops()) NoteKept(*entry.op);
+  }
+
+  // A parameter without an optimizer op is updated by the last op that writes it after its gradient.
+  void NoteHandWritten() {
+    ViewSet gradients, by_hand;
+    for (const OpEntry& entry : source_.main.main().ops()) {
+      const Op& op = *entry.op;
+      if (Has(op.role(), Role::kBackward)) {
+        ForEachPair(op, [&](std::string_view param, std::string_view) { gradients.insert(param); });
+        continue;
+      }
+      for (const Slot& slot : op.outputs()) {
+        for (const std::string& name : slot.args) {
+          if (!gradients.contains(name) || (updates_.contains(name) && !by_hand.contains(name))) continue;
+          const Var* var = source_.main.main().FindVar(name);
+          if (var == nullptr || !var->persistable) continue;
+          by_hand.insert(name);
+          updates_[name] = &op;
+          unmarked_.insert(&op);
+        }
+      }
     }
   }
 
@@ -89,7 +115,7 @@ class SourceRules {
     for (const auto& [op, value] : set_.trainers.front()->computed()) computed[at(value)] = true;
     for (const auto& [op, value] : whole_.computed()) {
       if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
-      if (computed[at(value)] || IsOfSchedule(*op)) continue;
+      if (computed[at(value)] || unmarked_.contains(op) || IsOfSchedule(*op)) continue;
       findings_.Error(
           "E-check-source", Trainer(),
           StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);
@@ -151,7 +177,8 @@ class SourceRules {
     const std::vector<OpEntry>& ops = source_.main.main().ops();
     for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
       const Op& op = *entry->op;
-      bool leaves = Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched);
+      bool leaves =
+          Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched) || unmarked_.contains(&op);
       if (!leaves && op.role() == Role::kForward && !op.OutputNames().empty()) {
         const std::vector<std::string> written = op.OutputNames();
         leaves = std::all_of(written.begin(), written.end(), [&](const std::string& name) {
@@ -220,7 +247,7 @@ class SourceRules {
     if (kept == kept_.end() || !IsFirstThere(slice)) return;
     for (const std::string* name : kept->second) {
       const auto given = slice.kept.find(*name);
-      const ExprId value = given == slice.kept.end() ? set_.table.Leaf(*name) : given->second;
+      const ExprId value = given == slice.kept.end() ? set_.trainers.front()->Get(*name) : given->second;
       if (value == Expected(*name)) continue;
       Differs(slice, update, *name, Expected(*name), value);
       return;
@@ -288,7 +315,8 @@ class SourceRules {
   Evaluation whole_;
   Findings& findings_;
   ViewMap<const Op*> updates_;
-  ViewMap<ExprId> gradients_;  // as the backward pass completes them
+  std::set<const Op*> unmarked_;  // ops of updates that may lack the role
+  ViewMap<ExprId> gradients_;     // as the backward pass completes them
   ViewMap<const Op*> writers_;
   ViewMap<std::vector<const std::string*>> kept_;   // by parameter
   std::optional<std::set<const Op*>> of_schedule_;  // computed on first use

@@ -308,33 +308,49 @@ void Composition::End(Run run) {
   UpdatedSlice& slice = run.slice;
   const UpdateBlock& update = *slice.update;
   const OpDef* def = ops.Find(update.optimizer->type());
-  const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
+  const std::string rate = def == nullptr || !def->optimizer() ? "LearningRate" : def->optimizer()->rate_slot;
   const std::vector<StateName> state = StateOf(slice, rate);
   for (const auto& [name, whole] : state) {
     if (name != whole && block.Find(name) == nullptr) block.Set(name, table.Leaf(whole));
   }
+  SetSlices(slice, block);
   block.RunBlock(update.block);
   slice.value = block.Get(update.param);
   if (!update.optimizer->InputName(rate).empty()) slice.rate = block.Get(update.optimizer->InputName(rate));
   for (const auto& [name, whole] : state) slice.state.emplace_back(whole, block.Get(name));
   const Program& program = slice.pserver->file->program;
-  bool updated = false;
   for (const OpEntry& entry : program.block(update.block).ops()) {
-    if (!std::exchange(updated, updated || entry.op.get() == update.optimizer)) continue;
+    if (entry.op.get() == update.optimizer && !update.by_hand) continue;
     for (const Slot& slot : entry.op->outputs()) {
       for (const std::string& name : slot.args) {
         const Var* var = program.main().FindVar(name);
-        if (var != nullptr && var->persistable) slice.kept[name] = block.Get(name);
+        if (var != nullptr && var->persistable && name != update.param) slice.kept[name] = block.Get(name);
       }
     }
   }
   slices[slice.param].push_back(std::move(slice));
 }
 
+// A variable that records its whole starts the step as its rows of the whole, whatever its name is.
+void Composition::SetSlices(const UpdatedSlice& slice, Evaluation& block) {
+  const Program& program = slice.pserver->file->program;
+  for (const OpEntry& entry : program.block(slice.update->block).ops()) {
+    for (const Slot& slot : entry.op->inputs()) {
+      for (const std::string& name : slot.args) {
+        const Var* var = program.main().FindVar(name);
+        if (var == nullptr || !var->facts.slice || var->facts.slice->whole.empty()) continue;
+        if (name != var->facts.slice->whole && block.Find(name) == nullptr)
+          block.Set(name, table.Leaf(var->facts.slice->whole));
+      }
+    }
+  }
+}
+
 // A second slice of a parameter on one pserver keeps its state under its own names. The argument at the same
 // place in the first slice's update gives the parameter's name for it.
 std::vector<Composition::StateName> Composition::StateOf(const UpdatedSlice& slice,
                                                          const std::string& rate) const {
+  if (slice.update->by_hand) return {};
   const Op* first = slice.update->optimizer;
   if (const auto before = slices.find(slice.param); before != slices.end()) {
     for (const UpdatedSlice& other : before->second) {

@@ -25,7 +25,7 @@ struct UpdatedSlice {
   ExprId gradient = ExprId::kNone;                    // as trainers send it
   ExprId rate = ExprId::kNone;                        // of the optimizer
   std::vector<std::pair<std::string, ExprId>> state;  // by the name of the whole parameter's state
-  std::map<std::string, ExprId> kept;  // persistable variables written after the update, by their names there
+  std::map<std::string, ExprId> kept;  // persistable variables that other ops write, by their names there
 };
 
 // The copies that a startup program makes: from each variable, the variables it is copied to.
@@ -59,6 +59,7 @@ struct Composition {
   void Update(const Transfer& send, std::size_t index);
   std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
   Run Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver, const UpdateBlock& update);
+  void SetSlices(const UpdatedSlice& slice, Evaluation& block);
   void RunShared();
   void End(Run run);
   void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,

@@ -56,24 +56,33 @@ class MeasureRules {
     return sliced_->contains(piece);
   }
 
-  // Only for values computed from a gradient alone; regularizers have their own rules.
+  // Examines values computed from the merged gradient or the parameter. Selected rows are left out: an op on
+  // rows reads them by their numbers.
   void CheckSlice(const PserverFacts& pserver, const UpdateBlock& update) {
+    const Program& program = pserver.file->program;
     std::set<std::string> made(update.consumes.begin(), update.consumes.end());
+    std::set<std::string> of_param = {std::string(update.param)};
     for (const int block : update.blocks()) {
-      for (const OpEntry& entry : pserver.file->program.block(block).ops()) {
+      for (const OpEntry& entry : program.block(block).ops()) {
         const Op& op = *entry.op;
-        if (&op == update.optimizer) return;
+        if (&op == update.optimizer && !update.by_hand) continue;
         const std::vector<std::string> inputs = op.InputNames();
-        const bool of_gradient =
-            !inputs.empty() && std::all_of(inputs.begin(), inputs.end(),
-                                           [&](const std::string& name) { return made.contains(name); });
-        if (!of_gradient) continue;
-        for (std::string& name : op.OutputNames()) made.insert(std::move(name));
-        if (ops_.Find(op.type()) == nullptr || WhatOnSlices(ops_, op) != OnSlices::kNeedsWhole) continue;
-        findings_.Warning("W-check-norms", *pserver.file,
-                          StrCat(op.type(), " needs the gradient of a whole parameter, but ", update.param,
-                                 " is a slice of one"),
-                          &op);
+        const auto any_in = [&](const std::set<std::string>& names) {
+          return std::ranges::any_of(inputs, [&](const auto& name) { return names.contains(name); });
+        };
+        const bool reads_param = any_in(of_param);
+        if (!reads_param && !any_in(made)) continue;
+        const bool rows = std::ranges::any_of(
+            inputs, [&](const auto& name) { return roles::IsRows(program, block, name); });
+        if (rows || ops_.Find(op.type()) == nullptr) continue;
+        for (std::string& name : op.OutputNames()) (reads_param ? of_param : made).insert(std::move(name));
+        if (WhatOnSlices(ops_, op) != OnSlices::kNeedsWhole) continue;
+        findings_.Warning(
+            "W-check-norms", *pserver.file,
+            StrCat(op.type(),
+                   reads_param ? " needs a whole parameter" : " needs the gradient of a whole parameter",
+                   ", but ", update.param, " is a slice of one"),
+            &op);
       }
     }
   }

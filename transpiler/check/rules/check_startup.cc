@@ -198,11 +198,18 @@ class StartupRules {
           &writer);
   }
 
-  // A pserver's startup program writes each of the pserver's variables once, and no others.
+  // A pserver's startup program writes each of the pserver's variables once, and besides only temporaries from which
+  // it computes initial values.
   void CheckOnlyUsed() {
+    ViewSet read;
+    for (const OpEntry& entry : startup_->program.main().ops()) {
+      for (const Slot& slot : entry.op->inputs()) read.insert(slot.args.begin(), slot.args.end());
+    }
     for (const auto& [name, ops] : writers_) {
       const Var* var = main_->program.main().FindVar(name);
       if (var == nullptr) {
+        const Var* temporary = startup_->program.main().FindVar(name);
+        if (temporary != nullptr && !temporary->persistable && read.contains(name)) continue;
         Error("E-check-start-unused",
               StrCat("gives a value to ", name, ", which ", main_->file, " does not have"), ops.front());
       } else if (ops.size() > 1) {

@@ -202,6 +202,7 @@ class UpdateRules {
   }
 
   void CheckUpdate(const UpdateBlock& update) {
+    if (update.by_hand) return;
     const Op& op = *update.optimizer;
     CheckOptimizer(*pserver_->file, update.block, op, ops_, findings_);
     const OpDef* def = ops_.Find(op.type());
@@ -294,6 +295,8 @@ class UpdateRules {
           for (const std::string& name : slot.args) {
             const auto it = owner.find(name);
             if (it == owner.end() || it->second == &pserver || pserver.UpdateOf(name) != nullptr) continue;
+            const Var* var = pserver.startup->program.main().FindVar(name);
+            if (var != nullptr && !var->persistable) continue;  // to compute the initial value of another
             findings_.Error(
                 "E-check-two-owners", *pserver.startup,
                 StrCat("gives an initial value to ", name, ", which ", it->second->address, " holds"),

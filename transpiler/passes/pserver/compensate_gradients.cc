@@ -105,6 +105,10 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
       return InvalidArgument("E-plan-dc-asgd", "plan: enable_dc_asgd=true needs dense gradients; that of ",
                              param.param, " is sparse");
     }
+    if (updates[i].trained->by_hand) {
+      return InvalidArgument("E-plan-dc-asgd", "plan: enable_dc_asgd=true corrects the gradient that an ",
+                             "optimizer op reads; ", param.param, " is updated without one");
+    }
     const Shape shape = param.ShapeOf(context.plan.slice(updates[i].at));
     const std::string piece = plan::ParamPieceName(param, updates[i].at.slice);
     const std::string grad = plan::MergedGradName(param, updates[i].at.slice);

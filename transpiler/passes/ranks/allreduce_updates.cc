@@ -35,12 +35,18 @@ Status Declare(BlockEdit& main, const plan::RingUse& use, plan::Dialect dialect)
   return OkStatus();
 }
 
+// The last op that writes the parameter: its optimizer, or an op that changes it afterwards.
+OpId LastUpdate(const Block& main, const plan::TrainedParam& param) {
+  const bool again = main.PositionOf(param.also_updated) > main.PositionOf(param.optimizer);
+  return again ? param.also_updated : param.optimizer;
+}
+
 }  // namespace
 
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context) {
   std::unordered_map<std::string, OpId> update_of;
   for (const plan::TrainedParam& param : context.analysis.params)
-    update_of.emplace(param.param, param.optimizer);
+    update_of.emplace(param.param, LastUpdate(context.main.main(), param));
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (const plan::RingUse& use : context.plan.ranks.reductions) {

@@ -50,7 +50,12 @@ Status UpdateBlocks::AddBlock(const std::vector<OpId>& ops, const UpdateSite& si
   for (const OpId id : ops) {
     const Op* op = context_.main.main().FindOp(id);
     if (op == nullptr) return PassError(pass, "an op of the analysis is gone");
-    Op copy = id == site.trained->optimizer ? Optimizer(*op, site) : Before(*op, site);
+    const bool optimizer = id == site.trained->optimizer && !site.trained->by_hand;
+    Op copy = optimizer ? Optimizer(*op, site) : Beside(*op, site);
+    // An op of the forward pass that the update needs becomes part of it.
+    if (!Has(copy.role(), Role::kOptimize) && context_.plan.dialect == plan::Dialect::kDefault) {
+      copy.SetRole(Role::kOptimize).SetRolePair(site.trained->param, site.trained->grad);
+    }
     out_.MutableBlock(index).Append(std::move(copy.SetMadeBy(std::string(pass))));
   }
   return OkStatus();
@@ -76,8 +81,8 @@ std::string UpdateBlocks::Here(const std::string& name, const UpdateSite& site) 
   return held != nullptr ? *held : name;
 }
 
-// Clipping and regularizers.
-Op UpdateBlocks::Before(const Op& op, const UpdateSite& site) {
+// Clipping, regularizers, and all other ops except the optimizer.
+Op UpdateBlocks::Beside(const Op& op, const UpdateSite& site) {
   const std::vector<std::string> inputs = op.InputNames();
   const bool of_grad = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
     return name == site.trained->grad || of_grad_.contains(name);

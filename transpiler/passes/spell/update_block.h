@@ -1,5 +1,6 @@
 // Makes the block in which a pserver updates its slice or shard of a parameter: the user's clipping ops and
-// regularizers, then the user's optimizer, on the server's own variables.
+// regularizers, then the user's optimizer, then other ops that write the parameter, on the server's own
+// variables.
 //
 //   UpdateBlocks blocks(out, context);
 //   PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, kPass));
@@ -41,7 +42,7 @@ class UpdateBlocks {
  private:
   Status AddBlock(const std::vector<OpId>& ops, const UpdateSite& site, int parent, std::string_view pass);
   Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
-  Op Before(const Op& op, const UpdateSite& site);
+  Op Beside(const Op& op, const UpdateSite& site);
   Op Optimizer(const Op& op, const UpdateSite& site);
   // The name in this update of a variable of the user's.
   std::string Here(const std::string& name, const UpdateSite& site) const;

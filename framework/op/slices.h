@@ -13,8 +13,8 @@ namespace penstock {
 // kNeedsWhole if the registry does not know the op.
 OnSlices WhatOnSlices(const OpRegistry& ops, const Op& op);
 
-// Whether the op, run on some rows of its arguments, computes these rows of the result. `whole` is the shape of
-// the tensors that are cut into rows; `find` returns the declaration of a variable, or null.
+// Whether the op, run on some rows of its arguments, computes these rows of the result. `whole` is the
+// shape of the tensors that are cut into rows; `find` returns the declaration of a variable, or null.
 //
 //   elementwise_mul(X : f32[13, 2048], Y : f32[1])     true
 //   elementwise_mul(X : f32[13, 2048], Y : f32[13])    false: Y is not cut

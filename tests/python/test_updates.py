@@ -78,11 +78,18 @@ NET = textwrap.dedent('''
         optimizer.apply_gradients(pairs)
 
     def by_hand(loss):
-        """No optimizer at all, and no role: momentum written with assign after append_backward."""
+        """No optimizer at all: momentum written with assign after append_backward."""
         for p, g in fluid.backward.append_backward(loss):
             speed = L.create_global_var(p.shape, 0.0, 'float32', persistable=True, name=p.name + '_speed')
             with updating(p, g):
                 L.assign(speed * 0.9 + g, speed)
+            L.assign(p - 0.1 * speed, p)
+
+    def without_roles(loss):
+        """Neither the parameter's update nor that of its state has a role."""
+        for p, g in fluid.backward.append_backward(loss):
+            speed = L.create_global_var(p.shape, 0.0, 'float32', persistable=True, name=p.name + '_speed')
+            L.assign(speed * 0.9 + g, speed)
             L.assign(p - 0.1 * speed, p)
 
     def sgd_op(loss):
@@ -159,8 +166,8 @@ JOB = textwrap.dedent('''
     exe.close()
 ''')
 
-KINDS = ['adamw', 'bert', 'constant_rate', 'clipped', 'max_norm', 'lars', 'by_hand', 'sgd_op', 'sparse_decay',
-         'weight_norm']
+KINDS = ['adamw', 'bert', 'constant_rate', 'clipped', 'max_norm', 'lars', 'by_hand', 'without_roles', 'sgd_op',
+         'sparse_decay', 'weight_norm']
 
 
 def train(folder, kind, trainers=2, **environment):

@@ -33,8 +33,8 @@ bool AnyArgument(const std::vector<Slot>& slots, const Predicate& predicate) {
 
 // Finds the optimize-role ops that stay on the trainer. An op that reads only gradients is clipping, and
 // stays. An op that reads or writes a parameter, or reads other persistable state (a regularizer, an
-// optimizer) or the output of such an op, moves to the servers. State that trainers write themselves does not count, such as the scale
-// of a loss that follows its overflows.
+// optimizer) or the output of such an op, moves to the servers. State that trainers write themselves does
+// not count, such as the scale of a loss that follows its overflows.
 class ClipFinder {
  public:
   ClipFinder(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}

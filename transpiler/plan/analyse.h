@@ -26,8 +26,8 @@ struct TrainedParam {
   bool by_hand = false;  // no optimizer op: `optimizer` is the last op that writes the parameter
   // Another op that writes the parameter, such as a weight decay after the optimizer; kNone: there is none.
   OpId also_updated = OpId::kNone;
-  // All ops of the update, in program order; clipping on servers first: regularizers, the optimizer, other ops
-  // that write the parameter or its averages, and what these read (update_sources.h).
+  // All ops of the update, in program order; clipping on servers first: regularizers, the optimizer, other
+  // ops that write the parameter or its averages, and what these read (update_sources.h).
   std::vector<OpId> server_ops;
   // Clipping on servers (server_clip.h): ops that compute `measures` of the merged gradient before any
   // update, and whether server_ops read values that depend on the measures of all gradients.
@@ -38,8 +38,8 @@ struct TrainedParam {
   bool elementwise = true;          // the update may be cut at any row
   bool chunkable = true;            // no op of server_ops and measure_ops needs all rows of a slice at once
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, sliced with it
-  // Written by server_ops and measure_ops, except the parameter and the gradient; and persistable variables of
-  // the parameter's shape that these ops only read.
+  // Written by server_ops and measure_ops, except the parameter and the gradient; and persistable variables
+  // of the parameter's shape that these ops only read.
   std::set<std::string> written;
 };
 
@@ -100,10 +100,11 @@ struct Analysis {
 
 // For a program that updates nothing, params is empty: trainers wait for each other, and nothing is sent.
 //
-// kInvalidArgument: E-plan-optimizer (an unknown op updates a parameter, or no op does), E-plan-updated-twice (two
-// optimizers update one), E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared,
-// E-plan-rate (a learning rate depends on values that only trainers have), the errors of CompleteUpdates,
-// FindTables and, with Clip::kGlobal, of MoveClipping. Cost: linear in the ops of block 0.
+// kInvalidArgument: E-plan-optimizer (an unknown op updates a parameter, or no op does),
+// E-plan-updated-twice (two optimizers update one), E-plan-optimizer-shape (state is not shaped like its
+// parameter), E-plan-undeclared, E-plan-rate (a learning rate depends on values that only trainers have),
+// the errors of CompleteUpdates, FindTables and, with Clip::kGlobal, of MoveClipping. Cost: linear in the
+// ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);
 

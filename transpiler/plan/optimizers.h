@@ -19,8 +19,9 @@ struct OptimizerUse {
 };
 
 // Returns nullopt if the op is not an optimizer. In the default dialect the op's declaration decides
-// (.Optimizes, .State); an unknown op that writes the parameter of its role pair is E-plan-optimizer. Compat uses Fluid's rule: an op with the slots Param and LearningRate, with state from a
-// fixed list of op types.
+// (.Optimizes, .State); an unknown op that writes the parameter of its role pair is E-plan-optimizer.
+// Compat uses Fluid's rule: an op with the slots Param and LearningRate, with state from a fixed list of op
+// types.
 Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
                                                        Dialect dialect);
 

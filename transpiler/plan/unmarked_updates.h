@@ -11,8 +11,8 @@
 
 namespace penstock::plan {
 
-// Returns the program with each forward op of block 0 that writes a parameter after its gradient marked as part of
-// the parameter's update; nullopt if there is none. Ops that run blocks keep their role.
+// Returns the program with each forward op of block 0 that writes a parameter after its gradient marked as
+// part of the parameter's update; nullopt if there is none. Ops that run blocks keep their role.
 std::optional<Program> WithMarkedUpdates(const Program& main);
 
 }  // namespace penstock::plan

@@ -336,8 +336,15 @@ class SourceFinder {
     return std::ranges::any_of(op.outputs(), [&](const Slot& slot) {
       return std::ranges::any_of(slot.args, [&](const std::string& name) {
         const Var* var = main_.FindVar(name);
-        return needed.contains(name) || (var != nullptr && var->persistable);
+        return needed.contains(name) || (var != nullptr && var->persistable && !IsState(name));
       });
+    });
+  }
+
+  // Whether an update reads the variable's value of the step before.
+  bool IsState(const std::string& name) const {
+    return std::ranges::any_of(uses_.Readers(name), [&](OpId id) {
+      return owner_.contains(id) && !WriterOf({name, main_.PositionOf(id)});
     });
   }
 

@@ -16,15 +16,15 @@
 
 namespace penstock::plan {
 
-// Adds to each parameter's server_ops, in program order, the ops whose results they need and that depend on the
-// parameter, its gradient or its state. Such an op leaves the trainer (Analysis::server_ops) if no other op of
-// the trainer reads its results. Results that depend on none of these belong to the schedule: adds them to
-// schedule_inputs. Corrects the gradient of a parameter whose first op names one that its optimizer does not
-// read.
+// Adds to each parameter's server_ops, in program order, the ops whose results they need and that depend on
+// the parameter, its gradient or its state. Such an op leaves the trainer (Analysis::server_ops) if no
+// other op of the trainer reads its results. Results that depend on none of these belong to the schedule:
+// adds them to schedule_inputs. Corrects the gradient of a parameter whose first op names one that its
+// optimizer does not read.
 //
-// kInvalidArgument E-plan-update-source: an update reads a value that only trainers have, another parameter, or
-// state that the update of another parameter writes. E-plan-update-op: an op with blocks, random numbers or
-// effects would have to run on pservers. Cost: linear in the ops of block 0.
+// kInvalidArgument E-plan-update-source: an update reads a value that only trainers have, another
+// parameter, or state that the update of another parameter writes. E-plan-update-op: an op with blocks,
+// random numbers or effects would have to run on pservers. Cost: linear in the ops of block 0.
 Status CompleteUpdates(const OpRegistry& ops, const Program& main, Analysis& analysis);
 
 }  // namespace penstock::plan

@@ -198,8 +198,8 @@ class StartupRules {
           &writer);
   }
 
-  // A pserver's startup program writes each of the pserver's variables once, and besides only temporaries from which
-  // it computes initial values.
+  // A pserver's startup program writes each of the pserver's variables once, and besides only temporaries
+  // from which it computes initial values.
   void CheckOnlyUsed() {
     ViewSet read;
     for (const OpEntry& entry : startup_->program.main().ops()) {

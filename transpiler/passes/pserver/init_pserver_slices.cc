@@ -5,9 +5,9 @@
 //   after   (pserver) (Out=w.block1) = uniform_random() {shape=[6l, 2048l]}
 //
 // A slice starts as its rows of the whole: the variable records these rows (slice_facts.h), random
-// initializers draw the numbers of these rows, and lists of values are cut (initial_values.h). An initial value
-// that the user's startup program computes from others is computed here from the same ones, on temporaries.
-// Requires: the input is the result of the whole pserver pipeline.
+// initializers draw the numbers of these rows, and lists of values are cut (initial_values.h). An initial
+// value that the user's startup program computes from others is computed here from the same ones, on
+// temporaries. Requires: the input is the result of the whole pserver pipeline.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -80,8 +80,8 @@ void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context
   }
 }
 
-// Adds the user's startup ops that compute the inputs of an initializer, such as the norm of another parameter's
-// initial value, on temporaries under the user's names.
+// Adds the user's startup ops that compute the inputs of an initializer, such as the norm of another
+// parameter's initial value, on temporaries under the user's names.
 class InputMaker {
  public:
   InputMaker(const PassContext& context, Block& block) : context_(context), block_(block) {}

@@ -7,6 +7,7 @@
 #include "framework/base/view_map.h"
 #include "framework/ir/mentions.h"
 #include "framework/text/describe.h"
+#include "transpiler/plan/averages.h"
 #include "transpiler/plan/optimizers.h"
 #include "transpiler/plan/rates.h"
 #include "transpiler/plan/server_clip.h"
@@ -305,6 +306,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   }
   if (dialect == Dialect::kDefault) {
     PENSTOCK_RETURN_IF_ERROR(FindHandWritten(main.main(), out));
+    KeepAverages(main.main(), out);
     PENSTOCK_RETURN_IF_ERROR(CompleteUpdates(ops, main, out));
     PENSTOCK_RETURN_IF_ERROR(CompleteSchedule(ops, main, out));
   }

@@ -1,4 +1,5 @@
-"""ExponentialMovingAverage and ModelAverage: averages of each parameter, computed during training.
+"""ExponentialMovingAverage and ModelAverage: averages of each parameter, computed during training. With pservers, each
+trainer averages the parameters that it receives.
 
     optimizer.minimize(loss)
     average = fluid.optimizer.ExponentialMovingAverage(0.999)
@@ -12,8 +13,10 @@ import contextlib
 
 import numpy
 
+from penstock._errors import state_error
 from penstock.fluid import framework, layers, unique_name
 from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Program, name_scope, program_guard
 
 __all__ = ['ExponentialMovingAverage', 'ModelAverage']
@@ -48,8 +51,22 @@ def _restore_program(pairs):
 class _Average:
     """Base class of both: programs that replace parameters by their averages and restore them."""
 
+    def _kept(self, param):
+        """Returns the variable from which the average of a parameter is computed."""
+        raise NotImplementedError
+
+    def _require_averages(self):
+        for param, _ in self._pairs:
+            average = global_scope().find_var(self._kept(param).name)
+            if average is None or not average.is_initialized():
+                raise state_error(
+                    'E-average-missing', 'apply: this process has no average of %s' % param.name,
+                    'run the startup program first; the average of a parameter with sparse gradients is on its '
+                    'pservers: use is_sparse=False for it, or ParamAttr(do_model_average=False)')
+
     @contextlib.contextmanager
     def _applied(self, executor, need_restore):
+        self._require_averages()
         executor.run(self.apply_program)
         try:
             yield
@@ -133,6 +150,9 @@ class ExponentialMovingAverage(_Average):
                         layers.assign(average, value)
         return program
 
+    def _kept(self, param):
+        return self._averages[param.name]
+
     def update(self):
         """Adds the ops of one step of the average. Call it after minimize."""
         layers.autoincreased_step_counter(counter_name=self._step_counter_name)
@@ -150,6 +170,9 @@ class ExponentialMovingAverage(_Average):
 
         Returns:
             object: the context manager.
+
+        Raises:
+            penstock.StateError: this process has no averages (E-average-missing).
         """
         return self._applied(executor, need_restore)
 
@@ -206,6 +229,9 @@ class ModelAverage(Optimizer, _Average):
         self.apply_program = self._make_apply_program()
         self.restore_program = _restore_program(self._pairs)
 
+    def _kept(self, param):
+        return self._get_accumulator(self._SUMS[0], param)
+
     def _append_accumulation(self, param):
         states = {name: self._add_accumulator(name, param) for name in self._SUMS}
         states.update((name, self._add_accumulator(name, param, dtype='int64', shape=[1])) for name in self._COUNTS)
@@ -236,6 +262,9 @@ class ModelAverage(Optimizer, _Average):
 
         Returns:
             object: the context manager.
+
+        Raises:
+            penstock.StateError: this process has no averages (E-average-missing).
         """
         return self._applied(executor, need_restore)
 

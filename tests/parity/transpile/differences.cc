@@ -280,6 +280,7 @@ const std::vector<Difference>& Differences() {
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
       {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
+      {"D-local-averages", OnPservers(AveragesTrained), nullptr},
       {"D-update-sources", OnPservers(ReadsOtherRoles), nullptr},
       {"D-unwritten-gradients", HasUnwrittenParts, nullptr, LeaveOutUnwrittenParts},
       {"D-trainer-schedule", OnPservers(TrainersNeedTheSchedule), nullptr},

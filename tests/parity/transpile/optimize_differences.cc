@@ -100,6 +100,21 @@ bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet&, const RoleFile&) 
   return moves || std::ranges::any_of(ours->lr_ops, [&](OpId id) { return role_of(id) == Role::kOptimize; });
 }
 
+bool AveragesTrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
+  if (!ours.ok()) return false;
+  std::set<OpId> known(ours->server_ops.begin(), ours->server_ops.end());
+  known.insert(ours->clip_ops.begin(), ours->clip_ops.end());
+  known.insert(ours->lr_ops.begin(), ours->lr_ops.end());
+  for (const plan::TrainedParam& param : ours->params)
+    known.insert(param.server_ops.begin(), param.server_ops.end());
+  const std::vector<OpId> untrained = OfUntrained(folder);
+  known.insert(untrained.begin(), untrained.end());
+  return std::ranges::any_of(folder.main.main().ops(), [&](const OpEntry& entry) {
+    return entry.op->role() == Role::kOptimize && !known.contains(entry.id);
+  });
+}
+
 bool AveragesUntrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   return !OfUntrained(folder).empty();
 }
@@ -111,7 +126,8 @@ void AsForward(const CaseFolder& folder, const RoleSet&, const RoleFile&, Progra
   }
 }
 
-// No other op of the forward pass names a parameter. Variables that ops on pservers also read stay declared.
+// No other op of the forward pass names a parameter. Variables that ops on pservers also read stay
+// declared.
 void AreToOptimize(const CaseFolder& folder, const RoleSet&, const RoleFile& file, Program& program) {
   for (const OpId id : file.pserver ? std::vector<OpId>() : OfUntrained(folder)) {
     for (const std::string& name : folder.main.main().FindOp(id)->InputNames()) {

@@ -15,6 +15,9 @@ bool AveragesUntrained(const CaseFolder& folder, const RoleSet& roles, const Rol
 void AsForward(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
 void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// D-local-averages: averages of parameters that pservers update stay on trainers.
+bool AveragesTrained(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+
 // D-update-sources: updates read what ops of other roles compute, or have no optimizer op.
 bool ReadsOtherRoles(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 

@@ -247,11 +247,22 @@ class SourceRules {
     if (kept == kept_.end() || !IsFirstThere(slice)) return;
     for (const std::string* name : kept->second) {
       const auto given = slice.kept.find(*name);
-      const ExprId value = given == slice.kept.end() ? set_.trainers.front()->Get(*name) : given->second;
-      if (value == Expected(*name)) continue;
-      Differs(slice, update, *name, Expected(*name), value);
-      return;
+      if (given == slice.kept.end()) {
+        if (slice.index == 0) CheckOnTrainers(*name);
+      } else if (given->second != Expected(*name)) {
+        Differs(slice, update, *name, Expected(*name), given->second);
+        return;
+      }
     }
+  }
+
+  // Trainers compute averages of the parameters that they receive.
+  void CheckOnTrainers(const std::string& name) {
+    const ExprId given = set_.trainers.front()->Get(name);
+    if (given == Expected(name)) return;
+    findings_.Error("E-check-source", Trainer(), StrCat(name, " ends a step otherwise than in the source"),
+                    writers_.find(name)->second);
+    Explain(Expected(name), given);
   }
 
   // A second slice on one pserver has its own names for kept variables.

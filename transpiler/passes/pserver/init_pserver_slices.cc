@@ -97,6 +97,9 @@ class InputMaker {
       if (writers.empty() || IsCut(starter)) return NotHere(op, name);
       for (const OpId id : writers) {
         const int position = context_.startup.main().PositionOf(id);
+        // Random numbers would not be those of the variable on its own pserver.
+        const OpDef* def = context_.ops.Find(context_.startup.main().FindOp(id)->type());
+        if (def == nullptr || def->FindAttr("seed") != nullptr) return NotHere(op, name);
         if (!made_.insert(position).second) continue;
         positions.insert(position);
         const std::vector<std::string> inputs = context_.startup.main().FindOp(id)->InputNames();

@@ -136,8 +136,15 @@ class RingMaker {
     return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   }
 
+  // The ranks of the job at these positions of the ring.
+  std::vector<int> MembersAt(const std::vector<int>& positions) const {
+    std::vector<int> members;
+    for (const int at : positions) members.push_back(ring_.members[static_cast<std::size_t>(at)]);
+    return members;
+  }
+
   // MakeShared, MakeTcp and MakeLevel make the group of `ranks`, which include this one; the group's keys in
-  // the store begin with `key`. Errors and reports name the ranks by these numbers.
+  // the store begin with `key`. Errors and reports name the ranks by their numbers in the job.
   Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key, const std::vector<int>& ranks,
                                                       Nanoseconds report_after) const {
     const std::string point = StrCat(key, "/meeting_point");
@@ -150,7 +157,7 @@ class RingMaker {
                                               .size = static_cast<int>(ranks.size()),
                                               .meeting_point = meeting_point,
                                               .report_after = report_after,
-                                              .names = {ranks}});
+                                              .names = {MembersAt(ranks)}});
   }
 
   Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key, const std::vector<int>& ranks,
@@ -165,7 +172,7 @@ class RingMaker {
                         std::string value) { return store_.Set(StrCat(key, "/", name), std::move(value)); },
              .get = [&](const std::string& name) { return store_.Get(StrCat(key, "/", name)); }},
          .report_after = report_after,
-         .names = {ranks}});
+         .names = {MembersAt(ranks)}});
   }
 
   Result<std::string> HostForOthers() const {

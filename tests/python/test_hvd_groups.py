@@ -213,6 +213,23 @@ def test_a_process_set_works_beside_the_other_ranks(tmp_path, backend):
         assert [(code, out) for code, out, _ in ends] == [(0, 'all is well\n')] * 3, ends
 
 
+def test_an_error_in_a_process_set_names_the_rank_of_the_job(tmp_path):
+    script = START + """
+    import os, signal
+    both = hvd.add_process_set([1, 2])
+    hvd.barrier()
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 1:
+        try:
+            hvd.allreduce(np.ones(2), process_set=both)
+        except penstock.PeerError as error:
+            print(str(error).splitlines()[0])
+    """
+    with Ranks(tmp_path, script, 3) as job:
+        assert job.ends()[1][1].startswith('rank 2 is gone: ')
+
+
 def test_process_sets_can_be_given_to_init(tmp_path):
     script = """
         import numpy as np

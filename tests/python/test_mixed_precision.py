@@ -210,6 +210,24 @@ def test_images_with_batch_norm_train(fluid):
     assert losses[-1] < 0.5 * losses[0]
 
 
+@pytest.mark.parametrize('dynamic', [False, True])
+def test_places_train_as_one(fluid, dynamic):
+    """Dynamic scaling depends on the gradients of all examples, so such a program runs on one place."""
+    ends = []
+    for places in (1, 2):
+        with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()), \
+                fluid.scope_guard(fluid.Scope()):
+            loss, _ = network(fluid, dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=dynamic))
+            exe = fluid.Executor()
+            exe.run(fluid.default_startup_program())
+            program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+                loss_name=loss.name, places=[fluid.CPUPlace()] * places)
+            for step in range(4):
+                exe.run(program, feed=feed(step), fetch_list=[loss])
+            ends.append(np.array(fluid.global_scope().find_var('fc_0.w_0').get_tensor()))
+    np.testing.assert_allclose(ends[1], ends[0], rtol=0, atol=2e-3)
+
+
 def test_what_is_no_optimizer_is_refused(fluid):
     with pytest.raises(TypeError, match='decorate takes an optimizer, not NoneType'):
         fluid.contrib.mixed_precision.decorate(None)
@@ -219,6 +237,26 @@ def test_dynamic_scaling_with_pservers_is_refused(fluid):
     network(fluid, dict(init_loss_scaling=8.0))
     with pytest.raises(ValueError, match='use_dynamic_loss_scaling=False, or train on ranks.*E-plan-loss-scaling'):
         fluid.DistributeTranspiler().transpile(0, pservers='127.0.0.1:6174', trainers=2)
+
+
+def test_a_merged_batch_works_with_static_scaling_only(fluid):
+    for dynamic in (False, True):
+        with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()), \
+                fluid.scope_guard(fluid.Scope()):
+            loss, _ = network(fluid, dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=dynamic))
+            strategy = fluid.BuildStrategy()
+            strategy._finalize_strategy_and_create_passes().append_pass('multi_batch_merge_pass').set('num_repeats', 2)
+            program = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(
+                loss_name=loss.name, build_strategy=strategy)
+            exe = fluid.Executor()
+            exe.run(fluid.default_startup_program())
+            if dynamic:
+                with pytest.raises(ValueError, match='dynamic loss scaling.*E-batch-merge'):
+                    exe.run(program, feed=feed(0))
+            else:
+                merged = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(4)]
+    np.testing.assert_allclose(merged, train(fluid, dict(init_loss_scaling=8.0, use_dynamic_loss_scaling=False),
+                                             steps=4)[0], rtol=5e-3)
 
 
 PSERVERS = """

@@ -10,6 +10,7 @@ Each repetition reads what was fed, or the next batch of a reader. Fetched varia
 """
 
 from penstock._errors import program_error
+from penstock.fluid._several_places import uses_updates
 from penstock.fluid.framework import OpRole, Program
 
 _UPDATES = OpRole.Optimize | OpRole.RPC | OpRole.Dist
@@ -32,6 +33,9 @@ def merged(program, repeats):
         raise program_error('E-batch-merge', "multi_batch_merge_pass: num_repeats is %r; set it to an integer of at "
                             "least 1: builder.append_pass('multi_batch_merge_pass').set('num_repeats', 4)" %
                             (repeats,))
+    if uses_updates(program):
+        raise program_error('E-batch-merge', 'multi_batch_merge_pass: ops outside the updates read what the updates '
+                            'compute, as dynamic loss scaling does, so they cannot be repeated before them')
     copy = Program._of(program.desc.copy())
     for name, value in program.__dict__.items():    # marks of transpilers and of the runtime
         copy.__dict__.setdefault(name, value)

@@ -1,7 +1,5 @@
 """The configurations of Fluid's native predictor: NativeConfig and AnalysisConfig."""
 
-import enum
-
 from penstock.fluid import _devices
 from penstock.fluid._inference_passes import CpuPassStrategy
 
@@ -107,12 +105,10 @@ class AnalysisConfig(PredictorConfig):
         config.switch_use_feed_fetch_ops(False)
     """
 
-    class Precision(enum.IntEnum):
-        Float32 = 0
-        Int8 = 1
-        Half = 2
+    class Precision:
+        Float32, Int8, Half = range(3)
 
-    Float32, Int8, Half = Precision
+    Float32, Int8, Half = range(3)
 
     def __init__(self, model_dir_or_prog_file=None, params_file=None):
         super().__init__()

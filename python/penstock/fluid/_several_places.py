@@ -22,6 +22,18 @@ def asks_servers(program):
     return any(op.has_attr('op_role') and op.attr('op_role') & OpRole.RPC for op in program.global_block().ops)
 
 
+def uses_updates(program):
+    """Returns whether an op reads a temporary value that an update computes, such as a gradient of which the loss
+    scaling depends. Only the first place computes updates, so such a program runs on one place."""
+    made, block = set(), program.global_block()
+    for op in block.ops:
+        if op.has_attr('op_role') and op.attr('op_role') & OpRole.Optimize:
+            made.update(name for name in op.output_arg_names if name in block.vars and not block.var(name).persistable)
+        elif not made.isdisjoint(op.input_arg_names):
+            return True
+    return False
+
+
 def trains(program):
     """Returns whether an op of the program completes the gradient of a parameter."""
     return any(op.has_attr('op_role_var') and op.attr('op_role_var') and op.attr('op_role') & OpRole.Backward

@@ -193,8 +193,8 @@ class CompiledProgram:
         Each of `places` runs its part of the batch on a thread: each gradient is the mean over all places, and a
         fetched value is the concatenation of the values of all places. One place runs the whole batch with
         OMP_NUM_THREADS threads; several places share them. A program that exchanges parameters with pservers, or
-        looks up rows of a table that they hold, always runs on one place, because a step of all places equals a step
-        of one place with their joint batch.
+        looks up rows of a table that they hold, or that reads values that its updates compute (dynamic loss scaling),
+        always runs on one place, because a step of all places equals a step of one place with their joint batch.
 
         If `build_strategy` sets num_trainers, trainer_id and perhaps trainers_endpoints, several trainers each run the
         program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
@@ -286,7 +286,8 @@ class CompiledProgram:
         """Returns the number of places of this process that run the program."""
         if self._program is None or not self._is_data_parallel or self._asked_places() == 1:
             return 1
-        return 1 if _several_places.asks_servers(self._program) else self._asked_places()
+        joint = _several_places.asks_servers(self._program) or _several_places.uses_updates(self._program)
+        return 1 if joint else self._asked_places()
 
     def _apply_passes(self):
         """Applies the strategy's passes, before the first run."""

@@ -9,9 +9,9 @@ from penstock import ProgramError as EnforceNotMet
 from penstock import ProgramError as ProgramError
 
 class AnalysisConfig:
-    Float32 = 0
-    Half = 2
-    Int8 = 1
+    Float32: Any
+    Half: Any
+    Int8: Any
     Precision: type[Any]
     def __init__(self, model_dir_or_prog_file: str | None = ..., params_file: str | None = ...) -> None: ...
     def cpu_math_library_num_threads(self) -> int: ...

@@ -21,8 +21,8 @@ from penstock.fluid._process_end import watch_this_thread
 from penstock.hvd._job import the_job
 
 _LOOK_EVERY_S = 0.2
-_TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
-          'int64': 'i64'}
+_DTYPES = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'i8': 'int8', 'u8': 'uint8', 'i32': 'int32',
+           'i64': 'int64'}
 
 
 class _Begun:
@@ -253,9 +253,9 @@ def _take_part(what, rank):
                    'allreduce goes on without a rank' % (rank, label))
         _penstock.arrays_end('E-hvd-join', message)
         raise program_error('E-hvd-join', message)
-    dtype = numpy.dtype(what['type'])
+    dtype = numpy.dtype(_DTYPES[what['type']])
     array = numpy.full(what['count'], _neutral(what.get('how'), dtype), dtype)
     if kind == 'adasum':
-        _penstock.arrays_adasum(array, _TYPES[what['type']], label, tag)
+        _penstock.arrays_adasum(array, what['type'], label, tag)
     else:
-        _penstock.arrays_all_reduce(array, _TYPES[what['type']], what['how'], label, tag).wait()
+        _penstock.arrays_all_reduce(array, what['type'], what['how'], label, tag).wait()

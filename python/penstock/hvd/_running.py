@@ -17,6 +17,7 @@ from penstock.hvd._process_sets import ring_of
 # The types that ranks exchange, by numpy's name; bools cannot be reduced.
 TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
          'int64': 'i64', 'bool': 'bool'}
+_BY_DTYPE = {numpy.dtype(name): kind for name, kind in TYPES.items()}    # dtype.name takes microseconds
 
 
 class Reduction:
@@ -48,21 +49,21 @@ class Call:
         self.tag = zlib.crc32(name.encode('utf-8', 'surrogateescape')) if name else 0
 
     def _start(self, kind, start, **more):
-        what = dict(more, kind=kind, label=self.label, tag=self.tag)
-        return _joining.start(what, start) if self.ring.number == 0 else start()
+        if self.ring.number != 0:
+            return start()
+        return _joining.start(dict(more, kind=kind, label=self.label, tag=self.tag), start)
 
     def all_reduce(self, array, reduction):
         """Starts the reduction of `array` in place."""
         kind = type_of(self.function, array, reduced=True)
         how = _NAMES[reduction]
         return self._start('all_reduce', lambda: _penstock.arrays_all_reduce(
-            array, kind, how, self.label, self.tag, self.ring.number), type=array.dtype.name, count=array.size, how=how)
+            array, kind, how, self.label, self.tag, self.ring.number), type=kind, count=array.size, how=how)
 
     def adasum(self, array):
         """Replaces `array` by its Adasum; returns None when that is done."""
         kind = type_of(self.function, array, reduced=True)
-        return _joining.run(dict(kind='adasum', label=self.label, tag=self.tag, type=array.dtype.name,
-                                 count=array.size),
+        return _joining.run(dict(kind='adasum', label=self.label, tag=self.tag, type=kind, count=array.size),
                             lambda: _penstock.arrays_adasum(array, kind, self.label, self.tag))
 
     def all_gather(self, array, out, counts):
@@ -143,18 +144,19 @@ def _unknown(function, handle):
 
 def type_of(function, array, reduced=False):
     """Returns the name of the array's element type in C++."""
-    name = array.dtype.name
-    if name in TYPES and not (reduced and name == 'bool'):
-        return TYPES[name]
+    kind = _BY_DTYPE.get(array.dtype)
+    if kind is not None and not (reduced and kind == 'bool'):
+        return kind
     raise program_error('E-hvd-array', 'hvd.%s: ranks do not %s elements of %s; use %s' %
-                        (function, 'reduce' if reduced else 'exchange', name,
+                        (function, 'reduce' if reduced else 'exchange', array.dtype.name,
                          ', '.join(each for each in TYPES if not (reduced and each == 'bool'))))
 
 
 def copied(array):
     """Returns a C-contiguous copy with native bytes."""
     array = numpy.asarray(array)
-    return numpy.array(array, dtype=array.dtype.newbyteorder('='), order='C')
+    native = array.dtype if array.dtype.isnative else array.dtype.newbyteorder('=')
+    return numpy.array(array, dtype=native, order='C')
 
 
 def own(function, array):
@@ -197,6 +199,8 @@ def check_mean(function, op, array):
 
 def factor_of(function, name, value):
     """Returns a factor of a caller as a float."""
+    if type(value) is float:
+        return value
     if isinstance(value, (int, float, numpy.integer, numpy.floating)) and not isinstance(value, bool):
         return float(value)
     raise program_error('E-hvd-op', 'hvd.%s: %s is %r; it must be a number' % (function, name, value))

@@ -66,8 +66,9 @@ _FUNCTIONS = {
     'dygraph_to_static.program_translator': 'convert_function_with_cache synchronized',
     'dygraph_to_static.utils': '''ast_to_func ast_to_source_code compare_with_none create_api_shape_node
         create_assign_node create_funcDef_node generate_name_node get_attribute_full_name get_constant_variable_node
-        index_in_list is_api_in_module is_candidate_node is_control_flow_to_transform is_dygraph_api is_numpy_api is_paddle_api
-        is_to_variable recover_globals_attribute to_assign_node to_static_api to_static_ast update_args_of_func''',
+        index_in_list is_api_in_module is_candidate_node is_control_flow_to_transform is_dygraph_api is_numpy_api
+        is_paddle_api is_to_variable recover_globals_attribute to_assign_node to_static_api to_static_ast
+        update_args_of_func''',
     'dygraph_to_static.variable_trans_func': '''create_fill_constant_node create_static_variable_gast_node
         data_layer_not_check to_static_variable to_static_variable_gast_node''',
     'jit': '''create_program_from_desc declarative dygraph_to_static_func dygraph_to_static_output extract_vars

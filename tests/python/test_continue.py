@@ -99,7 +99,10 @@ SCRIPT = '''
                               fetch_list=[loss])[0][0])
     if 'SAVE' in os.environ and index == 0:
         save = fleet.save_persistables if how == 'fleet' else fluid.io.save_persistables
-        save(exe, os.environ['SAVE'], main)
+        if 'BY_SAVE' in os.environ:
+            fluid.save(main, os.path.join(os.environ['SAVE'], 'prefix'))
+        else:
+            save(exe, os.environ['SAVE'], main)
         if how == 'alone':
             fluid.io.save_persistables(exe, os.environ['SAVE'], main, 'all')
             fluid.save(main, os.path.join(os.environ['SAVE'], 'prefix'))
@@ -155,6 +158,14 @@ def test_a_job_goes_on_with_another_number_of_pservers(tmp_path, how, inside):
     np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
     (tmp_path / 'saved').symlink_to(saved)    # and one machine goes on from it
     np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='folder'), want[3:], rtol=1e-4)
+
+
+def test_what_a_trainer_saves_with_its_program_is_whole(tmp_path):
+    want = alone(tmp_path, 0, 6)
+    launch_well(tmp_path, SCRIPT, 'job', 0, 3, SAVE='saved', BY_SAVE='1')
+    trainers, _ = launch_well(tmp_path, SCRIPT, 'job', 3, 6, servers=3, LOAD='load')
+    np.testing.assert_allclose(mean_losses(trainers), want[3:], rtol=1e-4)
+    np.testing.assert_allclose(alone(tmp_path, 3, 6, LOAD='load'), want[3:], rtol=1e-4)
 
 
 def test_without_pservers_a_trainer_saves_what_it_has(fluid, tmp_path):

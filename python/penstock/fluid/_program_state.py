@@ -11,7 +11,8 @@ from penstock.fluid._file_writing import DIGESTS_SUFFIX, SavedFolder, is_list, i
 from penstock.fluid._remote_params import current_values
 from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
-                                       load_vars, parse, program_or_default, read_combined, require_same)
+                                       load_vars, parse, program_or_default, read_combined, require_same,
+                                       state_of_pservers)
 from penstock.fluid.core import CPUPlace, Scope
 from penstock.fluid.executor import Executor, global_scope
 from penstock.fluid.framework import Variable
@@ -120,7 +121,7 @@ def _arrays(program, predicate):
 def save(program, model_path):
     """Writes parameters, optimizer state and program to three files, and their digests to a fourth. They are one save:
     if the process is killed meanwhile, the new files or the previous ones are loaded. A trainer asks pservers for the
-    tables that they hold.
+    tables that they hold, and trainer 0 for their optimizer state and learning-rate steps (save_persistables).
 
     Args:
         program (Program): the program.
@@ -138,13 +139,17 @@ def save(program, model_path):
         raise ValueError('model_path is %r; it must be dirname/filename' % model_path)
     program_or_default(program)
     folder, name = os.path.split(model_path)
-    save_files(folder or os.curdir, _files_of(program, name), name + DIGESTS_SUFFIX)
+    save_files(folder or os.curdir, _files_of(program, folder or os.curdir, name), name + DIGESTS_SUFFIX)
 
 
-def _files_of(program, name):
+def _files_of(program, folder, name):
     """Yields (file, parts) of fluid.save."""
-    for suffix, predicate in (('.pdparams', is_parameter), ('.pdopt', is_belong_to_optimizer)):
-        yield name + suffix, [_pickles.dumps(_arrays(program, predicate))]
+    yield name + '.pdparams', [_pickles.dumps(_arrays(program, is_parameter))]
+    with state_of_pservers(Executor(CPUPlace()), folder, program) as (names, files):
+        arrays = _arrays(program, lambda var: is_belong_to_optimizer(var) and var.name not in names)
+        for there, parts in files:
+            arrays[there] = numpy.array(parse(there, b''.join(parts), 0)[0].get_tensor())
+    yield name + '.pdopt', [_pickles.dumps(arrays)]
     yield name + '.pdmodel', [program.desc.serialize_to_string()]
 
 

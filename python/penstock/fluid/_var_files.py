@@ -442,11 +442,11 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
         fluid.io.save_persistables(exe, 'checkpoint')
     """
     program = program_or_default(main_program)
-    with _state_of_pservers(executor, dirname, program, filename) as (names, files):
+    with state_of_pservers(executor, dirname, program, filename) as (names, files):
         return save_persistables_but(executor, dirname, program, lambda var: var.name in names, filename, files)
 
 
-def _state_of_pservers(executor, dirname, program, filename):
+def state_of_pservers(executor, dirname, program, filename=None):
     """Returns a context manager: the names of variables that only pservers have, and files that save_with() takes."""
     distributed = getattr(program, '_is_distributed', False) and program._is_chief and process_wire() != 'fluid'
     if distributed and dirname is not None and filename is None:

@@ -123,6 +123,17 @@ class DistributedTranspiler(Fleet):
         self._minimized()
         self._executor.run(self.main_program)
 
+    def barrier_worker(self):
+        """Waits until all trainers have called it, and until the pservers have the gradients of their steps before.
+
+        What a trainer saves after it therefore contains these steps. In geo-SGD, the changes since a trainer's last
+        exchange stay with the trainer.
+        """
+        running = self._communicator is not None and self._communicator.is_running()
+        if running and self._transpile_config.get_trainer_runtime_config().mode == DistributedMode.ASYNC:
+            _penstock.flush_communicator()
+        super().barrier_worker()
+
     def stop_worker(self):
         """Sends waiting gradients, and reports to the pservers that this trainer has completed."""
         if self._communicator is not None:

@@ -11,7 +11,9 @@
 #include "executor/graph/row_views.h"
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
+#include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
+#include "framework/op/unknown_ops.h"
 #include "framework/roles/views.h"
 
 namespace penstock::exec {
@@ -122,7 +124,9 @@ class Compiler {
   void NoteFeedOrFetch(const Op& op) {
     auto& columns = op.type() == kFeedOp ? feed_columns_ : fetch_columns_;
     const std::string& name = op.type() == kFeedOp ? op.OutputName("Out") : op.InputName("X");
-    columns.emplace_back(op.GetOr<std::int32_t>("col", 0), name);
+    const Attr* column = op.FindAttr("col");
+    const auto number = column == nullptr ? std::nullopt : ConvertAttr(*column, AttrKind::kInt);
+    columns.emplace_back(number ? std::get<std::int32_t>(*number) : 0, name);
   }
 
   Status AddInstruction(const OpRef& op, int position) {
@@ -130,11 +134,15 @@ class Compiler {
       return ExplainOp(std::move(status), out_->program, out_->block, position);
     };
     Result<const OpDef*> def = ops_.Require(*op);
-    if (!def.ok()) return explain(std::move(def).status());
+    if (!def.ok()) {
+      return explain(std::move(def).status())
+          .With(StrCat("note: all ops of the program that are not known: ", UnknownOps(ops_, out_->program)));
+    }
     if (Status status = (*def)->CheckOp(*op); !status.ok()) return explain(std::move(status));
 
     Instruction instruction;
-    instruction.op = op;
+    std::optional<Op> conformed = Conformed(**def, *op);
+    instruction.op = conformed ? std::make_shared<const Op>(*std::move(conformed)) : op;
     instruction.def = *def;
     instruction.position = position;
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));

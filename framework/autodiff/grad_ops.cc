@@ -4,6 +4,7 @@
 #include <span>
 
 #include "framework/ir/mentions.h"
+#include "framework/op/conform.h"
 
 namespace penstock {
 namespace {
@@ -98,6 +99,9 @@ Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const N
                                     GradNames& names, const GradSite& site) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   if (def->no_grad()) return std::vector<Op>();
+  PENSTOCK_RETURN_IF_ERROR(CheckAttrKinds(*def, op));
+  if (const std::optional<Op> conformed = Conformed(*def, op))
+    return MakeGradOps(ops, *conformed, no_grad, names, site);
   if (!def->has_grad()) {
     const std::vector<std::string> inputs = op.InputNames();
     const auto needy = std::find_if(inputs.begin(), inputs.end(),

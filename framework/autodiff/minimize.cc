@@ -4,6 +4,7 @@
 
 #include "framework/autodiff/op_writer.h"
 #include "framework/autodiff/regularize.h"
+#include "framework/op/conform.h"
 
 namespace penstock {
 namespace {
@@ -82,7 +83,8 @@ class Application {
   bool PutShardedTablesFirst(std::vector<ParamGrad>& params_grads) {
     NameSet tables;
     for (const OpEntry& entry : out_.program().main().ops()) {
-      if (!entry.op->GetOr<bool>("is_distributed", false)) continue;
+      const Attr* sharded = entry.op->FindAttr("is_distributed");
+      if (sharded == nullptr || ConvertAttr(*sharded, AttrKind::kBool) != Attr(true)) continue;
       for (std::string& name : entry.op->InputNames()) tables.insert(std::move(name));
     }
     const auto others =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
 
 namespace penstock {
@@ -399,18 +400,17 @@ Status OpDef::CheckOp(const Op& op) const {
       return InvalidArgument("E-op-slot", type_, ": input ", slot.name, " is missing");
     }
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckAttrKinds(*this, op));
   for (const AttrDef& def : attrs_) {
     const penstock::Attr* value = op.FindAttr(def.name);
     if (value == nullptr) {
       if (def.default_value.has_value()) continue;
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is missing");
     }
-    if (!ReadsAs(KindOf(*value), def.kind)) {
-      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ",
-                             AttrKindName(KindOf(*value)), "; it must be ", AttrKindName(def.kind));
-    }
+    std::optional<penstock::Attr> converted;
+    if (KindOf(*value) != def.kind) converted = ConvertAttr(*value, def.kind);
     if (def.check.rule == nullptr) continue;
-    if (const auto rule = def.check.rule(*value)) {
+    if (const auto rule = def.check.rule(converted ? *converted : *value)) {
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ", AttrToString(*value),
                              "; it must be ", *rule);
     }

@@ -4,6 +4,7 @@
 
 #include "framework/base/near_names.h"
 #include "framework/ir/program.h"
+#include "framework/op/conform.h"
 #include "framework/op/var_info.h"
 
 namespace penstock {
@@ -111,13 +112,15 @@ Status OpRegistry::Finish() {
 Status InferAndDeclare(const OpRegistry& ops, Program& program, int block, const Op& op) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
-  InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
-    const Var* var = program.FindVar(block, name);
-    if (var == nullptr) return std::nullopt;
-    VarInfo info = InfoOf(*var);
-    info.dtype_is_loose = HasLooseDType(*var, info);
-    return info;
-  });
+  const std::optional<Op> conformed = Conformed(*def, op);
+  InferContext context(*def, conformed ? *conformed : op,
+                       [&](const std::string& name) -> std::optional<VarInfo> {
+                         const Var* var = program.FindVar(block, name);
+                         if (var == nullptr) return std::nullopt;
+                         VarInfo info = InfoOf(*var);
+                         info.dtype_is_loose = HasLooseDType(*var, info);
+                         return info;
+                       });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     for (std::size_t i = 0; i < op.outputs()[s].args.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/var_info.h"
 #include "framework/text/lexer.h"
@@ -120,7 +121,8 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   });
   if (untold) return NoteUntold(declarations.OutputsOf(position), scene);
   auto next = arguments.begin();  // InferContext looks arguments up in this order
-  InferContext context(def, op, [&](const std::string&) -> std::optional<VarInfo> {
+  const std::optional<Op> conformed = Conformed(def, op);
+  InferContext context(def, conformed ? *conformed : op, [&](const std::string&) -> std::optional<VarInfo> {
     const Var* var = (next++)->var;
     return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));
   });

@@ -90,9 +90,23 @@ Status ReadVarType(const proto::VarType& type, Var& var) {
   return OkStatus();
 }
 
+// Why an OpDesc that lacks required fields cannot be read: a kind of attribute that is not in the enumeration
+// reads as absent.
+Status WhyUnreadable(const proto::OpDesc& desc) {
+  for (const auto& attr : desc.attrs()) {
+    const auto& unknown = attr.GetReflection()->GetUnknownFields(attr);
+    for (int i = 0; i < unknown.field_count(); ++i) {
+      if (unknown.field(i).number() != proto::OpDesc::Attr::kTypeFieldNumber) continue;
+      return Unimplemented("E-program-attr", "attribute ", Quote(attr.name()), " of op ", Quote(desc.type()),
+                           " has a kind (", unknown.field(i).varint(), ") that Fluid 1.8 does not have");
+    }
+  }
+  return DataLoss("E-program-bytes", "its bytes cannot be read");
+}
+
 Result<Op> ParseOpByProtobuf(std::string_view bytes) {
   proto::OpDesc desc;
-  if (!ParseMessage(bytes, desc)) return DataLoss("E-program-bytes", "its bytes cannot be read");
+  if (!ParseMessage(bytes, desc)) return WhyUnreadable(desc);
   Op op(desc.type());
   for (const auto& slot : desc.inputs())
     op.AddInput(slot.parameter(), ToVector<std::string>(slot.arguments()));

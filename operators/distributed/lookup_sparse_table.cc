@@ -14,7 +14,8 @@ constexpr char kDoc[] = R"(
 Out[i] = the row of table W for Ids[i]; zeros if Ids[i] is padding_idx. W is selected rows: the rows that have
 been created. If W does not have a row, the op creates it with auto_grown_table, and fails without it. A new
 row gets the next of W's values that belong to no row yet; if there are none, it gets W's initial value for
-the row (zeros if W has no rule for it). With is_test, a missing row counts as zeros and is not created.)";
+the row (zeros if W has no rule for it). With is_test, a missing row counts as zeros and is not created. Fluid
+ignores padding_idx, and creates rows without auto_grown_table, too.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");

@@ -90,7 +90,13 @@ Status InferCropTensor(InferContext& c) {
     const Dim extents = ListSize(c, "Shape", "ShapeTensor");
     if (!Compatible(extents, x.rank()))
       return c.Error("shape from tensors has ", extents, " extents; X (", x, ") has ", x.rank());
-    return c.SetShape("Out", Shape(std::vector<Dim>(static_cast<std::size_t>(x.rank()), kUnknownDim)));
+    // The attribute has the extents that are given as numbers, and -1 for those that are given as tensors.
+    const Ints numbers = c.Attr<Ints>("shape");
+    std::vector<Dim> box(static_cast<std::size_t>(x.rank()), kUnknownDim);
+    for (std::size_t i = 0; numbers.size() == box.size() && i < box.size(); ++i) {
+      if (numbers[i] > 0 && !c.HasInput("Shape")) box[i] = numbers[i];
+    }
+    return c.SetShape("Out", Shape(std::move(box)));
   }
   const Shape box = BoxOf(c.op(), x, ShapeFrom(c.Attr<Ints>("shape")), known);
   if (const auto mistake = BoxMistake(x, box, known)) return c.Error(*mistake);

@@ -16,11 +16,12 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: no padding)
 
-An id outside the table is an error. W may be selected rows of a table that grows; an id that W does not list
-is then an error. The gradient of W reads only the shape of W. It sums the rows of Out@GRAD by id, except
-those of padding_idx. With is_sparse, the gradient is selected rows in the order of the ids, including
-duplicates. is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's
-transpiler writes height_sections, epmap, table_names and trainer_id for that purpose.)";
+An id outside the table is an error. W may be selected rows of a table that grows; an id that W does not
+list is then an error. The gradient of W reads only the shape of W. It sums the rows of Out@GRAD by id,
+except those of padding_idx. With is_sparse, the gradient is selected rows in the order of the ids,
+including duplicates; Fluid lists the rows of padding_idx, too, so that an update changes them.
+is_distributed and remote_prefetch tell the transpiler where it may place the table; Fluid's transpiler
+writes height_sections, epmap, table_names and trainer_id for that purpose.)";
 
 // The shape of the ids without the last dimension, which must be 1 in lookup_table.
 Result<Shape> ShapeOfIds(const InferContext& c) {

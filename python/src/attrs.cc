@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -28,7 +29,26 @@ bool IsNumber(py::handle value) {
 bool IsString(py::handle value) { return PyUnicode_Check(value.ptr()) || PyBytes_Check(value.ptr()); }
 bool IsList(py::handle value) { return PySequence_Check(value.ptr()) && !IsString(value); }
 
+double Double(py::handle value) {
+  const double number = PyFloat_AsDouble(value.ptr());
+  if (number == -1.0 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return number;
+}
+
+[[noreturn]] void Overflow(const char* text) {
+  PyErr_SetString(PyExc_OverflowError, text);
+  throw py::error_already_set();
+}
+
+// A number without a fraction; like ConvertAttr, also from a float.
 std::int64_t Integer(py::handle value) {
+  if (!IsInteger(value) && IsNumber(value)) {
+    const double number = Double(value);
+    constexpr double kBound = 0x1p63;
+    if (number >= -kBound && number < kBound && std::trunc(number) == number)
+      return static_cast<std::int64_t>(number);
+    Overflow("not an integer of 64 bits");
+  }
   py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(value.ptr()));
   if (!index) throw py::error_already_set();
   const long long number = PyLong_AsLongLong(index.ptr());
@@ -39,20 +59,15 @@ std::int64_t Integer(py::handle value) {
 std::int32_t ShortInteger(py::handle value) {
   const std::int64_t number = Integer(value);
   if (number >= kIntMin && number <= kIntMax) return static_cast<std::int32_t>(number);
-  PyErr_SetString(PyExc_OverflowError, "beyond 32 bits");
-  throw py::error_already_set();
+  Overflow("beyond 32 bits");
 }
 
-float Float(py::handle value) {
-  const double number = PyFloat_AsDouble(value.ptr());
-  if (number == -1.0 && PyErr_Occurred() != nullptr) throw py::error_already_set();
-  return static_cast<float>(number);
-}
+float Float(py::handle value) { return static_cast<float>(Double(value)); }
 
 bool Truth(py::handle value) {
-  const int truth = PyObject_IsTrue(value.ptr());
-  if (truth < 0) throw py::error_already_set();
-  return truth == 1;
+  const double number = Double(value);
+  if (number != 0.0 && number != 1.0) Overflow("neither 0 nor 1");
+  return number == 1.0;
 }
 
 // A block index, or a Block of penstock.fluid.
@@ -106,13 +121,13 @@ bool Fits(py::handle value, AttrKind kind) {
   switch (kind) {
     case AttrKind::kInt:
     case AttrKind::kLong:
-      return IsInteger(value);
+      return IsInteger(value) || IsNumber(value);
     case AttrKind::kFloat:
       return IsNumber(value);
     case AttrKind::kString:
       return IsString(value);
     case AttrKind::kBool:
-      return PyBool_Check(value.ptr()) || IsNumber(value);
+      return IsNumber(value);
     case AttrKind::kBlock:
       return IsInteger(value) || IsBlock(value);
     default:

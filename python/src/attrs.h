@@ -11,8 +11,9 @@
 
 namespace penstock::python {
 
-// Converts `value` to `kind`, or to the kind that fits the value if `kind` is empty. Throws StatusError
-// E-attr-type, which names the op and the attribute, if the value does not fit.
+// Converts `value` to `kind`, or to the kind that fits the value if `kind` is empty. As with ConvertAttr, a
+// number of another type fits if its value does not change; only a FLOAT rounds, to 32 bits. Throws
+// StatusError E-attr-type, which names the op, the attribute and the value, if the value does not fit.
 Attr AttrFromPython(pybind11::handle value, std::optional<AttrKind> kind, std::string_view op,
                     std::string_view name);
 // A block is converted to its index.

@@ -10,6 +10,7 @@
 
 #include "framework/autodiff/grad_ops.h"
 #include "framework/op/op_registry.h"
+#include "framework/op/unknown_ops.h"
 #include "operators/all_ops.h"
 #include "python/src/attrs.h"
 #include "python/src/bind.h"
@@ -107,6 +108,7 @@ void SetVarLodLevel(ProgramBox& box, int block, const std::string& name, int lev
 }
 
 void BindSingleOps(py::module_& m) {
+  m.def("unknown_ops", [](const ProgramBox& box) { return UnknownOps(AllOps(), box.program); });
   m.def("insert_empty_op", &InsertEmptyOp);
   m.def("check_op_attrs", &CheckAttrs);
   m.def("infer_op", &InferOp);

@@ -414,5 +414,73 @@ TEST(WhereFluidDiffers, RowsMayHaveAnyNumberOfExtents) {
   ExpectValues(variables["merged"]->If<SelectedRows>()->value, {1, 2, 3, 4});
 }
 
+// Selected rows of height 6 whose row i has the value i + 1 in its only column.
+void PutRows(Variables& variables, const std::string& name, std::vector<std::int64_t> rows) {
+  const auto count = static_cast<Dim>(rows.size());
+  variables[name] = std::make_unique<Variable>();
+  variables[name]->As<SelectedRows>() = {std::move(rows), 6, Ramp(DType::kFp32, {count, 1}, 1, 1)};
+}
+
+void PutTensor(Variables& variables, const std::string& name, Tensor tensor) {
+  variables[name] = std::make_unique<Variable>();
+  variables[name]->As<Tensor>() = std::move(tensor);
+}
+
+const SelectedRows& RowsOf(const Variables& variables, const std::string& name) {
+  return *variables.at(name)->If<SelectedRows>();
+}
+
+// Fluid gives each of equal ids the values of the last one, so that a gradient is lost and another is added
+// twice.
+TEST(WhereFluidDiffers, EqualIdsKeepTheirOwnRowsWhenTheyAreSplit) {
+  Variables variables;
+  PutRows(variables, "g", {4, 1, 4, 5, 1});
+  const Op split = Op("split_ids").AddInput("Ids", {"g"}).AddOutput("Out", {"even", "odd"});
+  ASSERT_TRUE(RunTwice(split, variables).ok());
+  EXPECT_EQ(RowsOf(variables, "even").rows, (std::vector<std::int64_t>{4, 4}));
+  ExpectValues(RowsOf(variables, "even").value, {1, 3});
+  EXPECT_EQ(RowsOf(variables, "odd").rows, (std::vector<std::int64_t>{1, 5, 1}));
+  ExpectValues(RowsOf(variables, "odd").value, {2, 4, 5});
+}
+
+// Fluid lists the rows of padding_idx, also a negative one, with the gradient of their zeros: an update then
+// changes the row of padding_idx, or writes before the table.
+TEST(WhereFluidDiffers, ASparseGradientHasNoRowOfPadding) {
+  for (const char* type : {"lookup_table_grad", "lookup_table_v2_grad"}) {
+    for (const std::int64_t padding : {4, -2}) {
+      SCOPED_TRACE(StrCat(type, " with padding_idx ", padding));
+      Variables variables;
+      PutTensor(variables, "w", Ramp(DType::kFp32, {6, 1}, 1, 1));
+      PutTensor(variables, "ids", TensorOf<std::int64_t>({4, 1}, {5, padding, 0, padding}));
+      const bool v2 = std::string_view(type) == "lookup_table_v2_grad";
+      PutTensor(variables, "dout", Ramp(DType::kFp32, v2 ? Shape{4, 1, 1} : Shape{4, 1}, 1, 1));
+      Op op = Op(type).AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddInput("Out@GRAD", {"dout"});
+      op.AddOutput("W@GRAD", {"dw"}).Set("padding_idx", padding).Set("is_sparse", true);
+      const Status status = RunTwice(op, variables);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(RowsOf(variables, "dw").rows, (std::vector<std::int64_t>{5, 0}));
+      ExpectValues(RowsOf(variables, "dw").value, {1, 3});
+    }
+  }
+}
+
+// Fluid looks up the row of padding_idx like any other, and adds rows without auto_grown_table, too. In test
+// mode both give zeros for a row that is not there, and add none.
+TEST(WhereFluidDiffers, ATableThatGrowsHeedsPaddingAndMayBeClosed) {
+  Variables variables;
+  PutRows(variables, "w", {3, 5});
+  PutTensor(variables, "ids", TensorOf<std::int64_t>({3, 1}, {5, 2, 3}));
+  Op op = Op("lookup_sparse_table").AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddOutput("Out", {"out"});
+  op.Set("is_test", true);
+  ASSERT_TRUE(RunTwice(op, variables).ok());
+  ExpectValues(*variables["out"]->If<Tensor>(), {2, 0, 1});
+  op.Set("padding_idx", std::int64_t{5});
+  ASSERT_TRUE(RunTwice(op, variables).ok());
+  ExpectValues(*variables["out"]->If<Tensor>(), {0, 0, 1});
+  EXPECT_EQ(RowsOf(variables, "w").rows, (std::vector<std::int64_t>{3, 5})) << "test mode adds no rows";
+  op.Set("is_test", false).Set("auto_grown_table", false);
+  EXPECT_EQ(RunTwice(op, variables).id(), "E-op-index");
+}
+
 }  // namespace
 }  // namespace penstock::test

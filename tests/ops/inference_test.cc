@@ -6,6 +6,7 @@
 #include <set>
 
 #include "framework/base/files.h"
+#include "framework/op/conform.h"
 #include "framework/op/op_registry.h"
 #include "framework/op/var_info.h"
 #include "framework/wire/wire.h"
@@ -33,6 +34,7 @@ struct Tally {
 
 void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally) {
   const OpDef& def = *AllOps().Find(op.type());
+  if (const auto conformed = Conformed(def, op)) return CheckOutputs(program, block, *conformed, tally);
   InferContext context(def, op, [&](const std::string& name) { return Declared(program, block, name); });
   Status status = def.CheckOp(op);
   if (status.ok()) status = def.Infer(context);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "framework/op/conform.h"
 #include "framework/op/operand_kinds.h"
 #include "framework/op/var_info.h"
 #include "operators/all_ops.h"
@@ -116,6 +117,7 @@ Variables ReadVariables(const Arrays& arrays, const std::string& prefix) {
 Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, AllOps().Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  if (const auto conformed = Conformed(*def, op)) return RunTwice(*conformed, variables, second);
   InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
     const auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::make_optional(InfoOf(*found->second));

@@ -62,3 +62,9 @@ def test_one_hot_takes_a_gradient_as_fluids_does(fluid):
     fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(rows, 3)))
     grad, = (op for op in fluid.default_main_program().global_block().ops if op.type == 'mul_grad')
     assert grad.output('X@GRAD') == [rows.name + '@GRAD']
+
+
+def test_extents_given_as_numbers_are_known(fluid):
+    x = fluid.data('x', [None, 4, 6])
+    size = fluid.layers.fill_constant([1], 'int32', 3)
+    assert fluid.layers.crop_tensor(x, shape=[-1, 2, size], offsets=[0, 0, 0]).shape == (-1, 2, -1)

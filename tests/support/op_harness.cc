@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "framework/base/hash.h"
+#include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/operand_kinds.h"
 #include "framework/op/var_info.h"
@@ -81,6 +82,7 @@ void ShareLods(const Op& op, const InferContext& context, Frame& frame) {
 Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  if (const auto conformed = Conformed(*def, op)) return InferOp(ops, *conformed, inputs);
   InferContext context(*def, op, LookupIn(inputs));
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   VarInfos out;
@@ -95,6 +97,8 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
                       Scope* scope, const TestDevice& device, const SecondRun& second) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  if (const auto conformed = Conformed(*def, op))
+    return RunOp(ops, *conformed, inputs, services, scope, device, second);
   VarInfos known;
   for (const auto& [name, tensor] : inputs) known[name] = InfoOf(tensor);
   InferContext context(*def, op, LookupIn(known));

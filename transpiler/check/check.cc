@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "framework/op/conform.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
 #include "transpiler/check/facts/while_live.h"
@@ -121,6 +122,19 @@ void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const Check
   if (options.source != nullptr) CheckSource(set, *options.source, findings);
 }
 
+// The roles with attributes in the kinds that their ops declare; nullopt if they are so already.
+std::optional<RoleFiles> ConformedRoles(const RoleFiles& roles, const OpRegistry& ops) {
+  std::optional<RoleFiles> out;
+  const std::vector<const RoleProgram*> all = roles.All();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::optional<Program> conformed = Conformed(ops, all[i]->program);
+    if (!conformed) continue;
+    if (!out) out = roles;
+    out->All()[i]->program = *std::move(conformed);
+  }
+  return out;
+}
+
 // The roles with live-only blocks inlined (while_live.h); nullopt if no trainer has such blocks.
 std::optional<RoleFiles> RolesWhileLive(const RoleFiles& roles) {
   std::optional<RoleFiles> out;
@@ -137,6 +151,16 @@ std::optional<RoleFiles> RolesWhileLive(const RoleFiles& roles) {
 
 CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
   CheckReport report;
+  if (const std::optional<RoleFiles> conformed = ConformedRoles(roles, ops))
+    return CheckRoles(*conformed, ops, options);
+  if (options.source != nullptr) {
+    const auto main = Conformed(ops, options.source->main), startup = Conformed(ops, options.source->startup);
+    const SourcePrograms source{main ? *main : options.source->main,
+                                startup ? *startup : options.source->startup};
+    CheckOptions with = options;
+    with.source = &source;
+    if (main || startup) return CheckRoles(roles, ops, with);
+  }
   const std::optional<RoleFiles> live = RolesWhileLive(roles);
   const RoleFacts facts = ReadFacts(live ? *live : roles, ops, options.threads, report.findings);
   const auto rules = RulesOfWiring(roles, facts, ops, options);

@@ -7,6 +7,7 @@
 
 #include "framework/base/strings.h"
 #include "framework/ir/block_uses.h"
+#include "framework/op/conform.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/var_info.h"
 #include "transpiler/memory/nesting.h"
@@ -194,7 +195,8 @@ class ExtentReader {
                                           const std::vector<Argument>& arguments,
                                           const std::vector<int>& symbols, const std::vector<int>& numbers) {
     std::size_t next = 0;
-    InferContext context(def, op, [&](const std::string&) -> std::optional<VarInfo> {
+    const std::optional<Op> conformed = Conformed(def, op);
+    InferContext context(def, conformed ? *conformed : op, [&](const std::string&) -> std::optional<VarInfo> {
       const Argument& argument = arguments[next++];
       if (argument.var == nullptr) return std::nullopt;
       VarInfo info = InfoOf(*argument.var);

@@ -50,10 +50,12 @@ struct MemoryRewrite {
   std::vector<std::string> lines;  // the changes, one entry per variable
   MemorySize saved;                // of variables that take another's buffer; empty for ReleaseBuffers
   std::string summary;
-  std::string Report() const;  // lines and summary
+  std::string unknown_ops = {};  // ops that the registry does not know (framework/op/unknown_ops.h)
+  std::string Report() const;    // all of these as text
 };
 
-// kInvalidArgument E-memory-keep: `keep` names a variable that no block declares.
+// kInvalidArgument E-memory-keep: `keep` names a variable that no block declares. E-op-attr, E-op-slot: an op
+// violates its schema.
 Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, const ReuseOptions& options);
 
 // Inserts a delete_var after the last use of each movable temporary, one op for all that end at the same op.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/ir/edit.h"
+#include "framework/op/unknown_ops.h"
 #include "transpiler/memory/memory.h"
 #include "transpiler/memory/require_declared.h"
 
@@ -33,6 +34,7 @@ Result<MemoryRewrite> ReleaseBuffers(const OpRegistry& ops, const Program& in, c
   const std::size_t count = out.lines.size();
   out.summary =
       StrCat(count, count == 1 ? " variable is" : " variables are", " released before the program ends");
+  out.unknown_ops = UnknownOps(ops, in);
   PENSTOCK_ASSIGN_OR_RETURN(out.program, edit.Apply());
   return out;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "framework/ir/edit.h"
+#include "framework/op/unknown_ops.h"
 #include "framework/text/describe.h"
 #include "transpiler/memory/extents.h"
 #include "transpiler/memory/memory.h"
@@ -202,9 +203,12 @@ class Reuser {
 
 Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, const ReuseOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(RequireDeclared(in, options.keep));
+  PENSTOCK_RETURN_IF_ERROR(RequireSchemas(ops, in));
   const Lifetimes lifetimes(ops, in, options.keep, options.skip_grads ? Role::kBackward : Role::kForward);
   const Extents extents(ops, in);
-  return Reuser(in, lifetimes, extents, options).Run();
+  PENSTOCK_ASSIGN_OR_RETURN(MemoryRewrite out, Reuser(in, lifetimes, extents, options).Run());
+  out.unknown_ops = UnknownOps(ops, in);
+  return out;
 }
 
 }  // namespace penstock::memory

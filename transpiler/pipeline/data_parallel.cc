@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "framework/ir/edit.h"
+#include "framework/op/conform.h"
 #include "framework/roles/collective_views.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/planner.h"
@@ -131,6 +132,7 @@ Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program pro
 
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config) {
+  if (const auto conformed = Conformed(ops, main)) return MakeDataParallel(ops, *conformed, config);
   PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
   if (config.sync_batch_norm && config.addresses.size() > 1)
     PENSTOCK_RETURN_IF_ERROR(RequireNoInplaceAbn(main));

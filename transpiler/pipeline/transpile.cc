@@ -5,6 +5,8 @@
 #include <string>
 
 #include "framework/ir/random_draws.h"
+#include "framework/op/conform.h"
+#include "framework/text/describe.h"
 #include "transpiler/cost/choose_exchange.h"
 #include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
@@ -139,6 +141,20 @@ class RoleSetMaker {
   std::vector<Made> made_;  // trainers, then pservers
 };
 
+// Every attribute has a value of the kind that its op declares.
+Status RequireAttrs(const OpRegistry& ops, const Program& program) {
+  for (int b = 0; b < program.block_count(); ++b) {
+    const std::vector<OpEntry>& entries = program.block(b).ops();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const OpDef* def = ops.Find(entries[i].op->type());
+      if (def == nullptr) continue;
+      if (Status status = CheckAttrKinds(*def, *entries[i].op); !status.ok())
+        return AtOp(std::move(status), program, b, static_cast<int>(i), *entries[i].op);
+    }
+  }
+  return OkStatus();
+}
+
 template <typename Change>
 void ChangeMetas(RoleSet& roles, const Change& change) {
   for (TrainerRole& role : roles.trainers) {
@@ -155,6 +171,11 @@ void ChangeMetas(RoleSet& roles, const Change& change) {
 
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const plan::TranspileConfig& config, const PassOptions& options) {
+  for (const Program* program : {&main, &startup}) PENSTOCK_RETURN_IF_ERROR(RequireAttrs(ops, *program));
+  if (const auto conformed = Conformed(ops, main))
+    return Transpile(ops, *conformed, startup, config, options);
+  if (const auto conformed = Conformed(ops, startup))
+    return Transpile(ops, main, *conformed, config, options);
   if (config.dialect == plan::Dialect::kDefault) {
     if (const std::optional<Program> mended = plan::WithoutUnwrittenParts(main))
       return Transpile(ops, *mended, startup, config, options);

@@ -514,4 +514,4 @@ def _append(program, parent):
 
 ProgramDesc.block = _block
 ProgramDesc.append_block = _append
-ProgramDesc._version = lambda program: program.version
+ProgramDesc._version = lambda program: program.version or 0

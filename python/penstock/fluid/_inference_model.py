@@ -3,15 +3,15 @@
 import os
 import warnings
 
+from penstock import _penstock
 from penstock._call_site import stack_level
+from penstock._penstock import DataError
 from penstock.fluid import framework, layers
 from penstock.fluid._file_writing import save_files
 from penstock.fluid._remote_tables import look_up_at_hand, note_tables
 from penstock.fluid._var_files import load_persistables, program_or_default, read_saved, save_persistables_but
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Program, Variable
-
-_SUPPORTED_VERSION = framework.FLUID_VERSION
 
 
 def _feed_names(feeded_var_names):
@@ -147,8 +147,39 @@ def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='f
         block.append_op('fetch', {'X': name}, {'Out': holder}, {'col': i})
 
 
+def warn_of_unknown_ops(program, origin):
+    """Warns that a program that was read has ops that are not known, which cannot run.
+
+    Args:
+        program (Program): the program.
+        origin (str): where it was read from.
+    """
+    unknown = _penstock.unknown_ops(program.desc)
+    if unknown:
+        warnings.warn('%s has ops that are not known and cannot run: %s' % (origin, unknown),
+                      stacklevel=stack_level())
+
+
+def _program_bytes(path):
+    """Returns the bytes of the program of a saved model. Tools rewrite programs and leave their parameters alone, so a
+    program that differs from the list of digests gives a warning; no interrupted save leaves such a program."""
+    try:
+        return read_saved(path)
+    except DataError as error:
+        if error.id != 'E-save-mixed':
+            raise
+    warnings.warn('%s has been changed since the model was saved; it is loaded as it is' % path,
+                  stacklevel=stack_level())
+    with open(path, 'rb') as file:
+        return file.read()
+
+
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
     """Reads a saved inference model, and loads its parameters into the global scope.
+
+    Models of every version of Fluid and of Paddle 2 can be read. A warning names the ops that are not known, with their
+    numbers; the rest of such a program can still be pruned and run. A program that another tool has rewritten in the
+    folder gives a warning.
 
     Args:
         dirname (str | None): the folder; None: `model_filename` and `params_filename` are the bytes of the two files.
@@ -161,7 +192,8 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
         list: the program, the names of its feeds, and the Variables that it fetches.
 
     Raises:
-        ValueError: `dirname` is not a folder, or the program is of a later version.
+        ValueError: `dirname` is not a folder.
+        penstock.DataError: a file is damaged.
 
     Example:
         y = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
@@ -179,12 +211,11 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     elif not os.path.isdir(dirname):
         raise ValueError('%s is not a folder' % dirname)
     else:
-        model = read_saved(os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__'))
+        name = os.path.basename(model_filename) if model_filename else '__model__'
+        model = _program_bytes(os.path.join(dirname, name))
         params_filename = params_filename and os.path.basename(params_filename)
     program = Program.parse_from_string(model)
-    if program.desc.version > _SUPPORTED_VERSION:
-        raise ValueError('the program is of version %d; up to %d can be read' %
-                         (program.desc.version, _SUPPORTED_VERSION))
+    warn_of_unknown_ops(program, dirname or 'the program')
     load_persistables(executor, dirname, program, params_filename)
     block = program.global_block()
     if pserver_endpoints:

@@ -83,7 +83,7 @@ class PipelineOptimizer:
 
 
 def _is_update(op):
-    return bool(op.attr('op_role') & (OpRole.Optimize | OpRole.LRSched))
+    return op.has_attr('op_role') and bool(op.attr('op_role') & (OpRole.Optimize | OpRole.LRSched))
 
 
 def _cut(block, cuts):

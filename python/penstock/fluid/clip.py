@@ -311,7 +311,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
         raise TypeError('clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
                         type(clip).__name__)
     block = (framework.default_main_program() if program is None else program).global_block()
-    if any(op.attr('op_role') & OpRole.Optimize for op in block.ops):
+    if any(op.has_attr('op_role') and op.attr('op_role') & OpRole.Optimize for op in block.ops):
         warnings.warn('set_gradient_clip after minimize() has no effect on existing ops: call it before minimize(), or '
                       'give the optimizer a grad_clip', stacklevel=stack_level())
     if param_list is None:

@@ -61,8 +61,14 @@ TEST(OpDefTest, WrongOpsAreNamed) {
   Op op = Doubled();
   op.Set("times", 0);
   EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is 0; it must be at least 1");
-  op.Set("times", 1.0f);
-  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is float; it must be int");
+  op.Set("times", 1.5f);
+  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is 1.5 (float); it must be int");
+  op.Set("times", std::int64_t{1} << 40);
+  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is 1099511627776l (long); it must be int");
+  op.Set("times", Attr(std::int64_t{0}));
+  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is 0l; it must be at least 1");
+  op.Set("times", 2.0f);
+  EXPECT_TRUE(def.CheckOp(op).ok());
   EXPECT_EQ(def.CheckOp(Op("double")).message(), "double: input X is missing");
   op = Doubled();
   op.AddInput("Z", {"x"});

@@ -2,6 +2,7 @@
 #include <filesystem>
 
 #include "framework/ir/edit.h"
+#include "framework/op/conform.h"
 #include "framework/text/program_file.h"
 #include "framework/wire/wire.h"
 #include "tests/support/command_line.h"
@@ -39,6 +40,38 @@ TEST_F(CheckCommand, FindingsArePrintedAndExitWith1) {
   ASSERT_TRUE(WriteFile(path, SerializeProgram(program)).ok());
   EXPECT_EQ(Run("check " + roles), 1);
   EXPECT_NE(out_.find("[E-check-merge-scale]"), std::string::npos) << out_;
+}
+
+// Stores the attributes of ops, except for the framework's own, in the kinds of another version.
+Program InOtherKinds(Program program) {
+  for (int b = 0; b < program.block_count(); ++b) {
+    for (const OpEntry& entry : std::vector<OpEntry>(program.block(b).ops())) {
+      Op op = *entry.op;
+      for (const NamedAttr& attr : std::vector<NamedAttr>(op.attrs())) {
+        const bool own = attr.name == kRoleAttr || std::holds_alternative<BlockRef>(attr.value);
+        for (const AttrKind kind : {AttrKind::kLong, AttrKind::kFloat, AttrKind::kLongs, AttrKind::kFloats}) {
+          const auto other = own ? std::nullopt : ConvertAttr(attr.value, kind);
+          if (!other || KindOf(attr.value) == kind) continue;
+          if (ConvertAttr(*other, KindOf(attr.value)) == attr.value) op.Set(attr.name, *other);
+        }
+      }
+      program.MutableBlock(b).Replace(entry.id, std::move(op));
+    }
+  }
+  return program;
+}
+
+TEST_F(CheckCommand, AttributesOfOtherKindsAreRead) {
+  const std::string roles = Make("lenet.momentum", "sync_p2t2");
+  for (const auto& file : fs::directory_iterator(roles)) {
+    if (file.path().extension() != ".pb") continue;
+    const Program program = *ReadProgramFile(file.path().string());
+    const std::string changed = SerializeProgram(InOtherKinds(program));
+    EXPECT_NE(changed, SerializeProgram(program)) << file.path();
+    ASSERT_TRUE(WriteFile(file.path().string(), changed).ok());
+  }
+  EXPECT_EQ(Run("check " + roles + SourceOf("lenet.momentum")), 0) << out_;
+  EXPECT_EQ(out_, "check: 0 errors, 0 warnings\n");
 }
 
 TEST_F(CheckCommand, ReadsGzippedFiles) {

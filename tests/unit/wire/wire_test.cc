@@ -49,6 +49,22 @@ TEST(WireTest, EveryKindOfAttributeComesBack) {
   }
 }
 
+TEST(WireTest, AnAttributeOfAKindOfLaterVersionsIsNamed) {
+  proto::ProgramDesc later;
+  ASSERT_TRUE(later.ParseFromString(SerializeProgram(Sample())));
+  auto& op = *later.mutable_blocks(0)->mutable_ops(0);
+  op.set_type("assign_value");
+  auto& attr = *op.add_attrs();
+  attr.set_name("fp64_values");
+  attr.GetReflection()->MutableUnknownFields(&attr)->AddVarint(2, 12);  // the field `type`
+  const Result<Program> read = ParseProgram(later.SerializePartialAsString());
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().id(), "E-program-attr");
+  EXPECT_NE(read.status().message().find("attribute \"fp64_values\" of op \"assign_value\" has a kind (12)"),
+            std::string::npos)
+      << read.status().message();
+}
+
 TEST(WireTest, UnknownFieldsOfAnUntouchedOpArePutBack) {
   std::string bytes = SerializeProgram(Sample());
   Result<Program> program = ParseProgram(bytes);

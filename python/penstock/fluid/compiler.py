@@ -200,6 +200,11 @@ class CompiledProgram:
         program on their part of the batch: the first run in a scope joins the trainers and sends the values of trainer
         0 to all of them, and in each run every gradient is the mean over all trainers.
 
+        With on_uneven of `build_strategy`, the places of a process weight their gradients by their numbers of examples,
+        so the gradient is that of the mean over all examples. If a batch has fewer examples than places, the places
+        without examples repeat the first example, which does not count ('join') or counts ('pad'), or the run raises an
+        error ('error').
+
         Args:
             loss_name (str | None): the loss; required if the program has a backward pass.
             build_strategy (BuildStrategy | None): takes precedence over that of the constructor.
@@ -307,14 +312,14 @@ class CompiledProgram:
 
     def _place(self):
         self._check_runnable()
-        strategy, on_uneven, count = self._build_strategy, self._on_uneven(), self._asked_places()
-        if strategy.num_trainers != 1 or on_uneven:
+        strategy, count = self._build_strategy, self._asked_places()
+        if strategy.num_trainers != 1:
             raise NotImplementedError(
-                'with_data_parallel: %d places of one process, and num_trainers=%d with on_uneven=%r; a program runs '
-                'either on several places of one process or by several trainers with one place each' %
-                (count, strategy.num_trainers, on_uneven))
+                'with_data_parallel: %d places of one process, and num_trainers=%d; a program runs either on several '
+                'places of one process or by several trainers with one place each' % (count, strategy.num_trainers))
         self._has_run = True
-        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy._syncs_batch_norm())
+        return _several_places.PlacesOfProgram(self._program, count, self._reduction(), strategy._syncs_batch_norm(),
+                                               self._on_uneven())
 
     def _require_shared(self):
         shared = self._share_vars_from
